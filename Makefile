@@ -1,0 +1,36 @@
+# Two commands do everything: `make demo` and `make test`. The rest is for those who change things.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: setup demo fmt check test docs
+.DELETE_ON_ERROR:
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[documents]" --group dev
+	@touch $@
+
+demo: setup
+	@$(BIN)/pearl demo story
+	@echo
+	@$(BIN)/pearl demo consultation
+
+fmt: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup
+	$(BIN)/pytest -n auto
+
+docs: setup
+	$(BIN)/python docs/make_cli_page.py

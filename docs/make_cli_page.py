@@ -1,0 +1,33 @@
+"""Writes docs/cli.md from the commands' own help. A test keeps the page and the help the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from click.testing import CliRunner
+
+from pearl.cli import group
+
+PAGE = Path(__file__).with_name("cli.md")
+
+
+def page() -> str:
+    """The whole page."""
+    names = group.list_commands(click.Context(group))
+    parts = [
+        "# Command line",
+        "This page is made from the commands' own help by `make docs`.",
+        _section(),
+        *(_section(name) for name in names),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(*names: str) -> str:
+    shown = CliRunner().invoke(group, [*names, "--help"], prog_name="pearl", terminal_width=100)
+    return f"## {' '.join(['pearl', *names])}\n\n```\n{shown.output.rstrip()}\n```"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,59 @@
+"""Reason over long documents: a question becomes a plan, the plan runs over the document.
+
+>>> import asyncio, pearl
+>>> document = pearl.Document("The lamp failed at ten. Ines lit a fire because the lamp failed.")
+>>> answer = asyncio.run(pearl.Pearl().ask("Why did Ines light a fire?", document))
+>>> print(answer.evidence[0].text)
+Ines lit a fire because the lamp failed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pearl.actions.library import load_library
+    from pearl.answerer import Answer
+    from pearl.dsl.checker import CheckedPlan
+    from pearl.errors import PearlError
+    from pearl.pipeline import Pearl
+    from pearl.sources import Document, load
+    from pearl.trace import Trace, read_trace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "CheckedPlan",
+    "Document",
+    "Pearl",
+    "PearlError",
+    "Trace",
+    "load",
+    "load_library",
+    "read_trace",
+]
+
+_HOME = {
+    "Answer": "pearl.answerer",
+    "CheckedPlan": "pearl.dsl.checker",
+    "Document": "pearl.sources",
+    "Pearl": "pearl.pipeline",
+    "PearlError": "pearl.errors",
+    "Trace": "pearl.trace",
+    "load": "pearl.sources",
+    "load_library": "pearl.actions.library",
+    "read_trace": "pearl.trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that importing `pearl` costs nothing."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'pearl' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,5 @@
+"""`python -m pearl` is `pearl`."""
+
+from pearl.cli import main
+
+main()

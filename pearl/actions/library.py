@@ -1,0 +1,158 @@
+"""Action files → `ActionLibrary`, and back to text.
+
+An action file has one action a line, `NAME(CTX, X) : definition`; the published form
+`NAME(CTX, X) # definition` is read as well. Lines that begin with `#` are comments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from pearl import resources
+from pearl.actions import native
+from pearl.dsl.parser import parse_action
+from pearl.dsl.printer import print_action
+from pearl.dsl.scanner import scan_action
+from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.errors import DataError, Diagnostic, LibraryError, Span, did_you_mean
+
+__all__ = ["format_library", "library_names", "load_library", "read_actions", "read_library"]
+
+
+def library_names() -> tuple[str, ...]:
+    """The libraries that can be asked for by name."""
+    folder = resources.find("actions")
+    return tuple(sorted(path.stem for path in folder.glob("*.actions"))) if folder else ()
+
+
+def load_library(name_or_path: str | Path) -> ActionLibrary:
+    """The library of that name (`seed`, `quality`, ...), or of that file.
+
+    Raises:
+        DataError: There is no such library or file, or it is not text.
+        LibraryError: The file has lines that are no actions, or twice the same name.
+    """
+    name = str(name_or_path)
+    if name in library_names():
+        return read_library(resources.read("actions", f"{name}.actions"), name)
+    path = Path(name)
+    if not path.is_file():
+        known = library_names()
+        close = did_you_mean(name, known)
+        hint = f"did you mean '{close}'?" if close else f"libraries: {', '.join(known)}"
+        raise DataError(f"no action library or file '{name}'", help=f"{hint} Or name a file")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot be read as an action library: {error}", path=path) from error
+    return read_library(text, path.stem, path=path)
+
+
+def read_library(text: str, name: str, *, path: Path | None = None) -> ActionLibrary:
+    """The library that an action file's text stands for.
+
+    Raises:
+        LibraryError: With a diagnostic for every line that is wrong.
+    """
+    actions, found = read_actions(text)
+    errors = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
+    if errors:
+        line, _ = errors[0].span.position(text)
+        raise LibraryError(
+            f"{errors[0].message} [{errors[0].code}]"
+            + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""),
+            path=path or name,
+            line=line,
+            help="`pearl check` lists every line that is wrong",
+            diagnostics=errors,
+        )
+    if not actions:
+        raise LibraryError(
+            "there is no action in it",
+            path=path or name,
+            help="one a line: NAME(CTX, X) : definition",
+        )
+    return ActionLibrary(name, actions)
+
+
+def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
+    """Every action of a file, native ones bound, and everything that is wrong with it.
+
+    Doubles and missing definitions are errors of a library, yet the actions are returned: drafts
+    may have both.
+    """
+    actions: list[Action] = []
+    found: list[Diagnostic] = []
+    seen: set[str] = set()
+    for span in _lines(text):
+        action = _draft(text, span) or parse_action(text, span)
+        if isinstance(action, Diagnostic):
+            found += scan_action(text, span, in_library=True).found or [action]
+            continue
+        found += _flaws(action, seen)
+        seen.add(action.name)
+        actions.append(native.bind(action))
+    return actions, found
+
+
+def _lines(text: str) -> Iterator[Span]:
+    """Every line that is meant as an action, outer blanks left out."""
+    at = 0
+    for row in text.split("\n"):
+        source = row.strip()
+        if source and not source.startswith("#"):
+            begin = at + len(row) - len(row.lstrip())
+            yield Span(begin, begin + len(source))
+        at += len(row) + 1
+
+
+def _draft(text: str, span: Span) -> Action | None:
+    """The action of a line that ends at the colon before its definition, if it is such a line."""
+    end = span.end - 1
+    if text[end] != ":":
+        return None
+    action = parse_action(text, Span(span.start, end - (text[end - 1] == " ")))
+    return action if isinstance(action, Action) and not action.definition else None
+
+
+def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
+    """What is wrong with an action that can be read."""
+    if not action.definition:
+        message = f"action '{action.name}' has no definition"
+        advice = "say after ' : ' what it does and returns"
+        yield Diagnostic("empty-definition", message, action.span, help=advice)
+    if action.name in seen:
+        yield Diagnostic("duplicate-name", f"action '{action.name}' is defined twice", action.span)
+    if name := action.repeated_parameter:
+        message = f"action '{action.name}' has two parameters '{name}'"
+        yield Diagnostic("duplicate-name", message, action.span)
+
+
+def format_library(text: str) -> str:
+    r"""The canonical text of an action file: comments and blank lines stay, blanks are evened out.
+
+    Raises:
+        LibraryError: A line is no action.
+
+    Example:
+        >>> format_library("# Mine\n  FIND(CTX,X)# Find X")
+        '# Mine\nFIND(CTX, X) : Find X\n'
+    """
+    rows: list[str] = []
+    broken: list[Diagnostic] = []
+    spans = iter(_lines(text))
+    for row in text.split("\n"):
+        source = row.strip()
+        if source and not source.startswith("#"):
+            span = next(spans)
+            action = _draft(text, span) or parse_action(text, span)
+            if isinstance(action, Diagnostic):
+                broken.append(action)
+                continue
+            source = print_action(action)
+        rows.append(source)
+    if broken:
+        line, _ = broken[0].span.position(text)
+        raise LibraryError(broken[0].message, line=line, path="library", diagnostics=broken)
+    return "\n".join(rows).strip("\n") + "\n"

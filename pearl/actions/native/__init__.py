@@ -1,0 +1,211 @@
+"""Actions computed in Python. Every other module of this folder is one, named by its file name.
+
+A module has `ACTION`, an `Action` with `is_native=True` and typed parameters, and
+`run(*values) -> Value`, where each value already has the Python form of its parameter's type:
+
+    Text → str    Number → int or float    Bool → bool    List → list[str]
+
+`run` raises `ValueError` (with the reason) for values it cannot work with. A library's action is
+native when its name and its shape are those of a module here; its parameters may be named freely.
+
+Entries of lists are the same if they differ in case and blanks only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from pearl import plugins
+from pearl.dsl.signatures import Action, ValueType
+
+__all__ = [
+    "Value",
+    "bind",
+    "coerce",
+    "compute",
+    "key_of",
+    "known",
+    "numbers",
+    "show",
+    "without_repeats",
+]
+
+Value = str | int | float | bool | list[str]
+
+_BULLET = re.compile(
+    r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
+)
+_NUMBER = re.compile(
+    r"(?<!\w)[-+−]?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
+    r"(?:[eE][-+]?\d{1,3}\b)?"
+)
+_MAX_DIGITS = 40
+"""Longer ones are no quantities, and Python refuses to read really long ones."""
+
+
+def known() -> dict[str, Action]:
+    """Every native action by name."""
+    modules = map(_module, plugins.names(__name__))
+    return {module.ACTION.name: module.ACTION for module in modules}
+
+
+@cache
+def _module(name: str) -> Any:
+    """The module of that file name, looked for once: looking takes milliseconds."""
+    return plugins.load(__name__, name)
+
+
+def bind(action: Action) -> Action:
+    """The native action of the same name and shape under this definition, or the action as it is."""
+    name = action.name.lower()
+    if action.name != name.upper() or name not in plugins.names(__name__):
+        return action
+    native: Action = _module(name).ACTION
+    same_shape = (
+        len(native.parameters) == len(action.parameters)
+        and native.is_variadic == action.is_variadic
+        and native.reads_context == action.reads_context
+    )
+    if not same_shape:
+        return action
+    return Action(
+        native.name,
+        native.parameters,
+        action.definition or native.definition,
+        native.is_variadic,
+        native.returns,
+        is_native=True,
+        span=action.span,
+    )
+
+
+def compute(action: Action, values: list[Value]) -> Value:
+    """Run a native action.
+
+    Raises:
+        ValueError: A value is not, and cannot be read as, what the action takes.
+    """
+    module = _module(action.name.lower())
+    typed = [coerce(value, action.parameter(i).type) for i, value in enumerate(values)]
+    result: Value = module.run(*typed)
+    return result
+
+
+def coerce(value: Value, wanted: ValueType) -> Value:
+    r"""A value in the form that a type asks for; texts of models are read.
+
+    A text is read as a list by its lines, marks of bullets, numbering and quotation (`> `) taken
+    off; without line breaks, by semicolons. As a number, by the only number in it.
+
+    Raises:
+        ValueError: It cannot be read so.
+
+    Example:
+        >>> coerce("1) salt\n2) iron", ValueType.LIST)
+        ['salt', 'iron']
+        >>> coerce("1,250 mg a day", ValueType.NUMBER)
+        1250
+    """
+    match wanted:
+        case ValueType.LIST:
+            return _items(value)
+        case ValueType.NUMBER:
+            return _number(value)
+        case ValueType.BOOL:
+            return _truth(value)
+        case _:
+            return show(value)
+
+
+def _items(value: Value) -> list[str]:
+    if isinstance(value, list):
+        return value
+    text = show(value).strip()
+    rows = text.split("\n") if "\n" in text else text.split(";")
+    return [item for row in rows if (item := _BULLET.sub("", row).strip())]
+
+
+def key_of(item: str) -> str:
+    """What two entries have in common that count as the same.
+
+    Example:
+        >>> key_of("New  York") == key_of("new york")
+        True
+    """
+    return " ".join(item.split()).casefold()
+
+
+def without_repeats(items: Iterable[str]) -> list[str]:
+    """Every entry where it stands first.
+
+    Example:
+        >>> without_repeats(["Oslo", "Bergen", "oslo"])
+        ['Oslo', 'Bergen']
+    """
+    first: dict[str, str] = {}
+    for item in items:
+        first.setdefault(key_of(item), item)
+    return list(first.values())
+
+
+def numbers(items: Iterable[str]) -> list[int | float]:
+    """The number in each entry.
+
+    Raises:
+        ValueError: An entry holds none, or more than one.
+
+    Example:
+        >>> numbers(["12 mg", "about 3.5"])
+        [12, 3.5]
+    """
+    return [_number(item) for item in items]
+
+
+def _number(value: Value) -> int | float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    found = _NUMBER.findall(show(value))
+    if len(found) != 1:
+        raise ValueError(f"{'more than one' if found else 'no'} number in {_short(value)}")
+    text = found[0].replace(",", "").replace("−", "-")
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"the number is too long in {_short(value)}")
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number is too large in {_short(value)}")
+    return number if set(text) & set(".eE") else int(text)
+
+
+def _truth(value: Value) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = show(value).strip().lower().rstrip(".!")
+    if word in ("yes", "true", "no", "false"):
+        return word in ("yes", "true")
+    raise ValueError(f"neither yes nor no: {_short(value)}")
+
+
+def _short(value: Value) -> str:
+    text = show(value)
+    return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+def show(value: Value) -> str:
+    r"""A value as text: what models read and answers say.
+
+    Example:
+        >>> show(["a", "b"]), show(0.1 + 0.2), show(12345678901.25)
+        ('- a\n- b', '0.3', '12345678901.25')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return format(Decimal(f"{value:.15g}"), "f")  # 0.3 for 0.1 + 0.2, and no exponent
+    if isinstance(value, list):
+        return "\n".join(f"- {item}" for item in value)
+    return str(value)

@@ -1,0 +1,27 @@
+"""FIRST(ITEMS): the entry that stands first."""
+
+from pearl.actions.native import Value
+from pearl.dsl.signatures import Action, Parameter, ValueType
+
+ACTION = Action(
+    "FIRST",
+    (Parameter("ITEMS", ValueType.LIST),),
+    "Return the entry that stands first in ITEMS",
+    returns=ValueType.TEXT,
+    is_native=True,
+)
+
+
+def run(items: list[str]) -> Value:
+    """Take the first entry.
+
+    Raises:
+        ValueError: There is none.
+
+    Example:
+        >>> run(["a", "b"])
+        'a'
+    """
+    if not items:
+        raise ValueError("the list is empty, it has no first entry")
+    return items[0]

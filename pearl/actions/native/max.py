@@ -1,0 +1,27 @@
+"""MAX(NUMBERS): the largest number."""
+
+from pearl.actions.native import Value, numbers
+from pearl.dsl.signatures import Action, Parameter, ValueType
+
+ACTION = Action(
+    "MAX",
+    (Parameter("NUMBERS", ValueType.LIST),),
+    "Return the largest of NUMBERS",
+    returns=ValueType.NUMBER,
+    is_native=True,
+)
+
+
+def run(items: list[str]) -> Value:
+    """Take the largest.
+
+    Raises:
+        ValueError: There is no entry, or an entry holds no number, or more than one.
+
+    Example:
+        >>> run(["12 mg", "1,000 mg", "-5"])
+        1000
+    """
+    if not items:
+        raise ValueError("the list is empty, it has no largest number")
+    return max(numbers(items))

@@ -1,0 +1,27 @@
+"""MIN(NUMBERS): the smallest number."""
+
+from pearl.actions.native import Value, numbers
+from pearl.dsl.signatures import Action, Parameter, ValueType
+
+ACTION = Action(
+    "MIN",
+    (Parameter("NUMBERS", ValueType.LIST),),
+    "Return the smallest of NUMBERS",
+    returns=ValueType.NUMBER,
+    is_native=True,
+)
+
+
+def run(items: list[str]) -> Value:
+    """Take the smallest.
+
+    Raises:
+        ValueError: There is no entry, or an entry holds no number, or more than one.
+
+    Example:
+        >>> run(["12 mg", "1,000 mg", "-5"])
+        -5
+    """
+    if not items:
+        raise ValueError("the list is empty, it has no smallest number")
+    return min(numbers(items))

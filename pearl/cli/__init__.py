@@ -1,0 +1,138 @@
+"""The command line: arguments → one library call → text or file. Errors → exit codes.
+
+Every module of `pearl/cli/commands` is one command with `command`, imported when it is called.
+Data goes to stdout, talk to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pearl import __version__, plugins
+from pearl.errors import DataError, PearlError, UsageError, did_you_mean
+
+__all__ = ["group", "main", "run"]
+
+COMMANDS = "pearl.cli.commands"
+
+EPILOG = """\
+Settings come from flags, then PEARL_... variables (PEARL_MODEL, PEARL_BASE_URL, ...), then one
+TOML file: --config, $PEARL_CONFIG or ./pearl.toml.
+
+\b
+Exit codes: 0 done; 1 something was found or some rows failed; 2 wrong usage; 3 an input cannot be
+read; 4 no valid plan; 5 the model gave no usable reply; 6 a step failed; 130 interrupted.
+"""
+
+
+class _Commands(click.Group):
+    """The commands of the folder, each imported when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(plugins.names(COMMANDS))
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in plugins.names(COMMANDS):
+            return None
+        command: click.Command = plugins.load(COMMANDS, name).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            close = did_you_mean(name, self.list_commands(ctx))
+            raise UsageError(
+                f"no command '{name}'",
+                help=f"did you mean '{close}'?"
+                if close
+                else f"commands: {', '.join(self.list_commands(ctx))}",
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="pearl %(version)s")
+@click.option("--config", type=click.Path(), envvar="PEARL_CONFIG", help="TOML file of settings.")
+@click.pass_context
+def group(ctx: click.Context, config: str | None) -> None:
+    """Ask long documents questions: a question becomes a plan, the plan runs over the document."""
+    settings = _settings(config)
+    if settings:
+        ctx.default_map = dict.fromkeys(plugins.names(COMMANDS), settings)
+
+
+def _settings(config: str | None) -> dict[str, Any]:
+    """The one TOML file, its keys checked against the options there are."""
+    path = Path(config or "pearl.toml")
+    if config is None and not path.is_file():
+        return {}
+    import tomllib
+
+    from pearl.cli.options import SETTINGS
+
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"no TOML: {error}", path=path) from None
+    settings = {key.replace("-", "_"): value for key, value in settings.items()}
+    for key in settings:
+        if key not in SETTINGS:
+            close = did_you_mean(key, SETTINGS)
+            raise DataError(
+                f"unknown setting '{key}'",
+                path=path,
+                help=f"did you mean '{close}'?" if close else f"settings: {', '.join(SETTINGS)}",
+            )
+    return settings
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = group.main(
+            list(args) if args is not None else None, prog_name="pearl", standalone_mode=False
+        )
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 2
+    except click.ClickException as error:
+        where = getattr(error, "ctx", None)
+        command = where.command_path if where else "pearl"
+        return _fail(
+            error.format_message().replace("\n", " "), f"see '{command} --help'", error.exit_code
+        )
+    except PearlError as error:
+        return _fail(error.args[0].partition("\n  help: ")[0], error.help, error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail("interrupted", None, 130)
+    except BrokenPipeError:
+        # The reader of our output is gone (`| head`); leave nothing for the exit to flush into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _fail(message: str, help: str | None, code: int) -> int:
+    click.echo(f"pearl: {message}", err=True)
+    if help:
+        click.echo(f"  help: {help}", err=True)
+    return code
+
+
+def main() -> None:
+    """Entry point of the `pearl` command."""
+    sys.exit(run())

@@ -1,0 +1,96 @@
+"""`pearl check`: everything that is wrong with plan files and action files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from pearl.cli.files import Kind, kind_of, library_for
+from pearl.cli.options import as_json, library_option
+from pearl.cli.output import new_file, read_input
+from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@library_option
+@click.option("--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
+              help="Kind of document: chooses the library.")  # fmt: skip
+@click.option(
+    "--kind",
+    type=click.Choice(["plan", "actions"]),
+    help="What the files are [default: seen from them].",
+)
+@click.option("--fix", is_flag=True, help="Apply the fixes there are, and report what is left.")
+@as_json
+def command(
+    files: tuple[str, ...],
+    library: str | None,
+    domain: str,
+    kind: Kind | None,
+    fix: bool,
+    as_json: bool,
+) -> int:
+    """Check plan files and action files (- is stdin). Exit code 1 if there is an error."""
+    reports = []
+    n_errors = n_fixed = 0
+    for name in files:
+        text = read_input(name)
+        found, text, fixed = _examine(name, text, kind, library, domain, fix)
+        n_fixed += fixed
+        n_errors += sum(d.severity == "error" for d in found)
+        shown = "<stdin>" if name == "-" else name
+        if as_json:
+            reports.append(
+                {"path": shown, "diagnostics": [d.to_json(text) for d in found], "fixed": fixed}
+            )
+        elif found:
+            click.echo(render_diagnostics(found, text, shown))
+    if as_json:
+        click.echo(json.dumps(reports, ensure_ascii=False, indent=2))
+    else:
+        errors = f"{n_errors} error{'' if n_errors == 1 else 's'}" if n_errors else "no errors"
+        fixed_too = f", {n_fixed} fixed" if n_fixed else ""
+        click.echo(
+            f"{len(files)} file{'' if len(files) == 1 else 's'}: {errors}{fixed_too}", err=True
+        )
+    return 1 if n_errors else 0
+
+
+def _examine(
+    name: str, text: str, kind: Kind | None, library: str | None, domain: str, fix: bool
+) -> tuple[Sequence[Diagnostic], str, int]:
+    """What is wrong with one file, its text afterwards, and how many fixes were applied."""
+    from pearl.actions.library import read_actions
+    from pearl.dsl.checker import diagnose, mend_plan
+    from pearl.dsl.parser import read
+
+    n_fixed = 0
+    if kind_of(name, text, kind) == "actions":
+        _, found = read_actions(text)
+        fixes = [d.fix for d in found if d.fix]
+        if fix and fixes:
+            text, n_fixed = apply_fixes(text, fixes), len(fixes)
+            _write(name, text)
+            _, found = read_actions(text)
+        return found, text, n_fixed
+    known = library_for(library, domain)
+    if fix:
+        mended, applied = mend_plan(text, known)
+        if applied:
+            text, n_fixed = mended, len(applied)
+            _write(name, text if text.endswith("\n") else f"{text}\n")
+    reading = read(text)
+    return diagnose(reading, known), reading.text, n_fixed
+
+
+def _write(name: str, text: str) -> None:
+    """Back to where the text came from; that of stdin goes to stdout."""
+    if name == "-":
+        click.echo(text, nl=False)
+        return
+    with new_file(str(Path(name).resolve())) as file:
+        file.write(text)

@@ -1,0 +1,52 @@
+"""`pearl demo`: a question on a long document that comes with the project, offline, without a key."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import click
+
+from pearl.cli.options import as_json, model_options, trace_option
+
+QUESTIONS = {
+    "story": (
+        "quality",
+        "Why does Tobias cross the river every night at ten with an empty boat, and how does Nora feel about Tobias?",
+    ),
+    "consultation": (
+        "medical",
+        "How is the medical condition affecting their lifestyle and what changes should the patient make?",
+    ),
+}
+
+
+@click.command()
+@click.argument("document", type=click.Choice(sorted(QUESTIONS)), default="story")
+@click.option("--question", help="Ask something else.")
+@model_options
+@trace_option
+@as_json
+def command(document: str, question: str | None, **options: Any) -> int:
+    """Ask a shipped DOCUMENT, a story or a medical consultation, and show every step."""
+    from pearl import resources
+    from pearl.cli.work import run_tasks
+    from pearl.executors import Task
+    from pearl.sources import load
+
+    domain, asked = QUESTIONS[document]
+    if (
+        click.get_current_context().get_parameter_source("domain")
+        == click.core.ParameterSource.DEFAULT
+    ):
+        options["domain"] = domain
+    path = resources.find("documents", f"{document}.txt")
+    assert path is not None, "the shipped documents are part of the package"
+    asked = question or asked
+    if not options["as_json"]:
+        click.echo(
+            f"Question: {asked}\nDocument: {path.name}, {len(path.read_text('utf-8').split()):,} words\n"
+        )
+    task = Task("", partial(load, path, name=path.name), asked)
+    return asyncio.run(run_tasks([task], 1, {**options, "verbose": True}))

@@ -1,0 +1,77 @@
+"""`pearl fmt`: plan files and action files in canonical form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pearl.cli.files import Kind, kind_of
+from pearl.cli.options import as_json
+from pearl.cli.output import new_file, read_input
+from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--kind",
+    type=click.Choice(["plan", "actions"]),
+    help="What the files are [default: seen from them].",
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a file would change.")
+@click.option("--fix", is_flag=True, help="Mend first what the tolerant reader can mend.")
+@as_json
+def command(
+    files: tuple[str, ...], kind: Kind | None, check: bool, fix: bool, as_json: bool
+) -> int:
+    """Rewrite plan files and action files in canonical form (- is stdin, to stdout)."""
+    reports: list[dict[str, object]] = []
+    n_changed = n_broken = 0
+    for name in files:
+        text = read_input(name)
+        try:
+            formatted = _format(
+                text, kind_of(name, text, kind), fix, "<stdin>" if name == "-" else name
+            )
+        except PearlError as error:
+            n_broken += 1
+            reports.append({"path": name, "status": "broken", "error": error.message})
+            click.echo(f"pearl: {error}", err=True)
+            continue
+        changed = formatted != text
+        n_changed += changed
+        reports.append({"path": name, "status": "changed" if changed else "unchanged"})
+        if check:
+            if changed and not as_json:
+                click.echo(f"would reformat {name}")
+        elif name == "-" and not as_json:
+            click.echo(formatted, nl=False)
+        elif changed and name != "-":
+            with new_file(str(Path(name).resolve())) as file:
+                file.write(formatted)
+    if as_json:
+        click.echo(json.dumps(reports, ensure_ascii=False, indent=2))
+    return 1 if n_broken or (check and n_changed) else 0
+
+
+def _format(text: str, kind: Kind, fix: bool, name: str) -> str:
+    from pearl.actions.library import format_library
+    from pearl.dsl.parser import read
+    from pearl.dsl.printer import print_plan
+
+    if kind == "actions":
+        try:
+            return format_library(text)
+        except LibraryError as error:
+            raise DataError(
+                error.message,
+                path=name,
+                line=error.line,
+                help="`pearl check` lists every line that is wrong",
+            ) from error
+    reading = read(text, tolerant=fix)
+    if reading.plan is None or reading.errors:
+        raise PlanSyntaxError(reading.text, reading.errors, name)
+    return f"{print_plan(reading.plan)}\n"

@@ -1,0 +1,128 @@
+"""`pearl plan`: questions → plans, without any document."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from pearl.cli.options import as_json, model_options, open_pearl, trace_option
+from pearl.cli.output import Reporter, new_file
+from pearl.errors import PearlError, PlanningError, UsageError
+
+if TYPE_CHECKING:
+    from pearl.dsl.checker import CheckedPlan
+    from pearl.pipeline import Pearl
+
+
+@click.command()
+@click.argument("question", required=False)
+@click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
+@click.option(
+    "--data", type=click.Path(), help="JSONL of questions: rows with question, and id if you like."
+)
+@model_options
+@trace_option
+@as_json
+def command(question: str | None, out: str | None, data: str | None, **options: Any) -> int:
+    """Write a plan for QUESTION, or for every question of --data."""
+    if (question is None) == (data is None):
+        raise UsageError("one QUESTION or --data FILE", help='pearl plan "Why ...?" -o why.plan')
+    trace, json_wanted = options.pop("trace"), options.pop("as_json")
+    if data is not None:
+        return asyncio.run(_many(data, out, trace, options))
+    return asyncio.run(_one(question or "", out, trace, json_wanted, options))
+
+
+async def _one(
+    question: str, out: str | None, trace: str | None, as_json: bool, options: dict[str, Any]
+) -> int:
+    from pearl.trace import Trace
+
+    events = Trace()
+    async with open_pearl(options) as pearl:
+        try:
+            with Reporter(1) as reporter:
+                events = Trace("", lambda event: reporter("", event))
+                checked = await pearl.plan(question, trace=events)
+        finally:
+            _write_trace(trace, events)
+    with new_file(out) as file:
+        if as_json:
+            file.write(
+                json.dumps(_row(question, checked, events), ensure_ascii=False, indent=2) + "\n"
+            )
+        else:
+            file.write(f"{checked}\n")
+    return 0
+
+
+def _write_trace(path: str | None, *traces: Any) -> None:
+    if path is not None:
+        with new_file(path) as file:
+            file.writelines(trace.to_jsonl() for trace in traces)
+
+
+def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
+    return {
+        "question": question,
+        "status": "planned",
+        "plan": str(checked),
+        "outputs": list(checked.outputs),
+        "attempts": len(trace),
+    }
+
+
+async def _many(data: str, out: str | None, trace: str | None, options: dict[str, Any]) -> int:
+    from pearl.tasks import read_questions
+    from pearl.trace import Trace
+
+    rows = list(read_questions(data))
+    n_failed = 0
+    traces: list[Trace] = []
+    async with open_pearl(options) as pearl:
+        gate = asyncio.Semaphore(pearl.concurrency)
+        with new_file(out) as file, Reporter(len(rows)) as reporter:
+
+            async def one(row: Any) -> dict[str, Any]:
+                if isinstance(row, PearlError):
+                    return {"id": None, "status": "failed", "error": _error(row)}
+                events = Trace(row.id, lambda event: reporter(row.id, event))
+                traces.append(events)
+                async with gate:
+                    result = await _plan(pearl, row.question, events)
+                reporter.advance()
+                return {**row.model_dump(), **result}
+
+            for done in await asyncio.gather(*(one(row) for row in rows)):
+                n_failed += done["status"] == "failed"
+                _write(file, done)
+    _write_trace(trace, *traces)
+    if n_failed:
+        click.echo(f"pearl: {n_failed} of {len(rows)} failed", err=True)
+    return 1 if n_failed else 0
+
+
+async def _plan(pearl: Pearl, question: str, trace: Any) -> dict[str, Any]:
+    try:
+        return _row(question, await pearl.plan(question, trace=trace), trace)
+    except PlanningError as error:
+        attempts = [attempt.reply for attempt in error.attempts]
+        return {
+            "status": "failed",
+            "error": _error(error),
+            "attempts": len(attempts),
+            "replies": attempts,
+        }
+    except PearlError as error:
+        return {"status": "failed", "error": _error(error)}
+
+
+def _error(error: PearlError) -> dict[str, str]:
+    return {"type": type(error).__name__, "message": str(error)}
+
+
+def _write(file: IO[str], row: dict[str, Any]) -> None:
+    file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,112 @@
+"""Options that several commands share, with their `PEARL_...` variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pearl.pipeline import Pearl
+
+__all__ = ["SETTINGS", "as_json", "library_option", "model_options", "open_pearl", "trace_option"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+SETTINGS = (
+    "model", "base_url", "domain", "library", "context", "window", "max_output_tokens",
+    "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s",
+)  # fmt: skip
+"""What may stand in the TOML file and in the environment."""
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+trace_option = click.option(
+    "--trace", type=click.Path(), help="Write what happened to FILE, as JSON lines."
+)
+
+
+def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from pearl.actions.library import library_names
+
+    return [name for name in library_names() if name.startswith(incomplete)]
+
+
+def _complete_domain(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from pearl import plugins
+
+    return [name for name in plugins.names("pearl.domains") if name.startswith(incomplete)]
+
+
+library_option = click.option(
+    "--library",
+    envvar="PEARL_LIBRARY",
+    metavar="NAME|FILE",
+    shell_complete=_complete_library,
+    help="Action library, by name or file [default: the domain's].",
+)
+
+
+def model_options(command: Command) -> Command:
+    """Everything `open_pearl` takes."""
+    options = [
+        click.option(
+            "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
+            metavar="BACKEND[:NAME]", help="extractive (no network), openai:NAME, scripted:FILE.",
+        ),
+        click.option(
+            "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
+            help="Server of an openai: model [default: $OPENAI_BASE_URL, then OpenAI].",
+        ),
+        click.option(
+            "--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
+            shell_complete=_complete_domain, help="Kind of document: chooses library and examples.",
+        ),
+        library_option,
+        click.option(
+            "--context", envvar="PEARL_CONTEXT", default="auto", show_default=True,
+            metavar="STRATEGY",
+            help="Documents longer than the window: full, map-reduce, retrieve or auto.",
+        ),
+        click.option(
+            "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
+            help="The model's window [default: known models' own, else 128000].",
+        ),
+        click.option(
+            "--max-output-tokens", envvar="PEARL_MAX_OUTPUT_TOKENS", type=click.IntRange(min=1),
+            metavar="TOKENS", help="Tokens of one reply at most.",
+        ),
+        click.option(
+            "--max-repairs", envvar="PEARL_MAX_REPAIRS", type=click.IntRange(min=0), default=4,
+            show_default=True, help="Times the model is shown what is wrong with its plan.",
+        ),
+        click.option(
+            "--max-steps", envvar="PEARL_MAX_STEPS", type=click.IntRange(min=1), default=40,
+            show_default=True, help="Longer plans are refused.",
+        ),
+        click.option(
+            "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
+            help="Answer in one step where no valid plan can be had.",
+        ),
+        click.option(
+            "--concurrency", envvar="PEARL_CONCURRENCY", type=click.IntRange(min=1), default=8,
+            show_default=True, help="Calls to the model, and tasks, at once.",
+        ),
+        click.option(
+            "--timeout-s", envvar="PEARL_TIMEOUT_S", type=click.FloatRange(min=0.1), default=600.0,
+            show_default=True, help="Seconds that one call may take in all.",
+        ),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def open_pearl(settings: dict[str, Any]) -> Pearl:
+    """A `Pearl` with these settings; its model's notice goes to stderr."""
+    from pearl.pipeline import Pearl
+
+    pearl = Pearl(**{key: value for key, value in settings.items() if key in SETTINGS})
+    if pearl.model.notice:
+        click.echo(pearl.model.notice, err=True)
+    return pearl

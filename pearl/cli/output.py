@@ -1,0 +1,185 @@
+"""What people see: answers as text, progress on stderr, files written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    from pearl.answerer import Answer
+    from pearl.trace import Event
+
+__all__ = ["Reporter", "new_file", "print_answer", "read_input"]
+
+
+def read_input(path: str) -> str:
+    """A text file given on the command line; `-` is stdin.
+
+    Raises:
+        DataError: It cannot be read, or is not UTF-8 text.
+    """
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"not UTF-8 text: {error.reason} at byte {error.start}",
+            path=path,
+            help="save the file as UTF-8",
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+
+
+@contextmanager
+def new_file(path: str | None) -> Iterator[IO[str]]:
+    """A file to write, or stdout; the file appears under its name only when all is written.
+
+    Raises:
+        DataError: It cannot be written.
+    """
+    if path is None or path == "-":
+        yield sys.stdout
+        return
+    target = Path(path)
+    try:
+        handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, on both ways
+            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
+        )
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}", path=path) from None
+    try:
+        with handle:
+            yield handle
+        # A temporary file is private; the new one gets the rights any new file gets.
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(handle.name).chmod(0o666 & ~umask)
+        Path(handle.name).replace(target)
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}", path=path) from None
+    finally:
+        Path(handle.name).unlink(missing_ok=True)
+
+
+def _console(*, err: bool = False) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=err, highlight=False, soft_wrap=True)
+
+
+def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
+    """The answer, its evidence and, if wanted, the plan and every step."""
+    from rich.text import Text
+
+    console = _console()
+
+    def head(text: str) -> None:
+        console.print(Text(text, style="bold"))
+
+    if with_steps:
+        head("Plan")
+        console.print(Text(answer.plan))
+        for step in answer.steps:
+            console.print()
+            how = "computed" if step.is_native else _context(step.context, step.coverage)
+            console.print(
+                Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
+            )
+            console.print(Text(step.text))
+        console.print()
+        head("Answer")
+    console.print(Text(answer.text))
+    console.print()
+    if answer.method == "direct":
+        console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
+    head("Evidence" if answer.evidence else "Evidence: none; no step quotes the document")
+    for number, evidence in enumerate(answer.evidence, start=1):
+        where = f"{evidence.source}, characters {evidence.source_span.start:,}-{evidence.source_span.end:,}; {', '.join(evidence.steps)}"
+        console.print(
+            Text.assemble(f"[{number}] ", " ".join(evidence.text.split()), (f"  ({where})", "dim"))
+        )
+    for step_name, quote in answer.unverified:
+        console.print(
+            Text.assemble(("not in the document: ", "bold red"), quote, (f"  ({step_name})", "dim"))
+        )
+
+
+def _context(context: str, coverage: float | None) -> str:
+    if coverage is None:
+        return "from earlier steps"
+    shown = "100" if coverage == 1 else f"{100 * coverage:.3g}"
+    return f"{context}, {shown} % of the document"
+
+
+class Reporter:
+    """Progress on a terminal's stderr: how far, and what is being waited for. Else silent."""
+
+    def __init__(self, total: int | None, *, enabled: bool = True) -> None:
+        self._total = total
+        self._enabled = enabled and sys.stderr.isatty()
+        self._progress: Progress | None = None
+        self._bar: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        if self._enabled:
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+            )
+
+            columns = [BarColumn(), MofNCompleteColumn()] if self._total != 1 else []
+            self._progress = Progress(
+                *columns, TimeElapsedColumn(), TextColumn("{task.description}"),
+                console=_console(err=True), transient=True,
+            )  # fmt: skip
+            self._bar = self._progress.add_task("starting", total=self._total)
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def advance(self) -> None:
+        """One more task is done."""
+        if self._progress is not None and self._bar is not None:
+            self._progress.advance(self._bar)
+
+    def __call__(self, id: str, event: Event) -> None:
+        """Say what a task is waiting for."""
+        if self._progress is None or self._bar is None:
+            return
+        match event.event:
+            case "plan_attempted":
+                waiting = "running the plan" if not event.diagnostics else (
+                    f"{len(event.diagnostics)} problems in the plan: waiting for the model to mend it"
+                )  # fmt: skip
+            case "run_started":
+                waiting = f"running the plan with {event.model}"
+            case "step_started":
+                waiting = f"{event.step} = {event.action}: waiting for the model"
+            case "model_waited":
+                waiting = f"{event.reason}: trying again in {event.wait_s:.0f} s"
+            case _:
+                return
+        self._progress.update(self._bar, description=f"{id}: {waiting}" if id else waiting)

@@ -1,0 +1,360 @@
+"""`Plan` + library → `CheckedPlan`: a plan that means something. Every problem is found at once.
+
+A plan that passes raises no name or arity error when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.parser import Reading, parse, read
+from pearl.dsl.printer import print_argument
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.errors import (
+    MAX_SUGGESTED_LENGTH,
+    Diagnostic,
+    Fix,
+    PlanCheckError,
+    PlanSyntaxError,
+    apply_fixes,
+    did_you_mean,
+)
+
+__all__ = ["MAX_STEPS", "CheckedPlan", "check", "compile_plan", "diagnose", "mend_plan"]
+
+MAX_STEPS = 40
+"""Plans longer than this are refused; the longest published one has 15 steps."""
+
+_MAX_MEND_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPlan:
+    """A plan that passed every check. Only `check` makes one.
+
+    Attributes:
+        plan: The plan.
+        actions: Every action it can call: the library's, and its own new ones, which live with it.
+        outputs: What it answers with: every output that no step consumes, in step order.
+        notes: Findings that do not stop it.
+    """
+
+    plan: Plan
+    actions: ActionLibrary
+    outputs: tuple[str, ...]
+    notes: tuple[Diagnostic, ...] = ()
+
+    def action(self, step: Step) -> Action:
+        """The action that a step calls."""
+        return self.actions[step.action]
+
+    def __str__(self) -> str:
+        return str(self.plan)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:
+    """Check a plan against a library.
+
+    Args:
+        plan: What `parse` gave.
+        library: The known actions; the plan's own new ones extend a copy, for this plan only.
+        max_steps: More steps than this are an error.
+
+    Raises:
+        PlanCheckError: With every error, in positions of `str(plan)`.
+        PlanSyntaxError: There are errors, and the plan was not made by a reader but by hand, of
+            names or texts that cannot be written down.
+
+    Example:
+        >>> from pearl.dsl.parser import parse
+        >>> library = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")))])
+        >>> check(parse('1. key = FIND(CTX, "the key") : Find it'), library).outputs
+        ('key',)
+    """
+    if any(found.severity == "error" for found in _diagnose(plan, library, max_steps)):
+        text = str(plan)
+        return _checked(parse(text), text, library, max_steps)  # for positions to point at
+    return _checked(plan, "", library, max_steps)
+
+
+def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> CheckedPlan:
+    found = sorted(_diagnose(plan, library, max_steps), key=lambda d: d.span)
+    if any(diagnostic.severity == "error" for diagnostic in found):
+        raise PlanCheckError(text, found)
+    consumed = {reference.name for step in plan.steps for reference in step.references()}
+    outputs = tuple(step.output for step in plan.steps if step.output not in consumed)
+    return CheckedPlan(plan, library.extended(plan.new_actions), outputs, tuple(found))
+
+
+def compile_plan(
+    text: str,
+    library: ActionLibrary,
+    *,
+    tolerant: bool = False,
+    max_steps: int = MAX_STEPS,
+) -> CheckedPlan:
+    """Read and check a plan in one go.
+
+    Raises:
+        PlanSyntaxError: A line cannot be read; the diagnostics name what the check found, too.
+        PlanCheckError: Every line can be read and the plan is still wrong.
+    """
+    reading = read(text, tolerant=tolerant)
+    if reading.errors or reading.plan is None:
+        raise PlanSyntaxError(reading.text, diagnose(reading, library, max_steps=max_steps))
+    return _checked(reading.plan, reading.text, library, max_steps)
+
+
+def diagnose(
+    reading: Reading, library: ActionLibrary, *, max_steps: int = MAX_STEPS
+) -> list[Diagnostic]:
+    """Everything wrong with a text, broken lines and broken meaning together, by position."""
+    found = list(reading.errors)
+    if reading.plan is not None:
+        found += _diagnose(reading.plan, library, max_steps, reading.lost)
+    return sorted(found, key=lambda diagnostic: (diagnostic.span, diagnostic.code))
+
+
+def mend_plan(
+    text: str,
+    library: ActionLibrary,
+    *,
+    tolerant: bool = False,
+    max_steps: int = MAX_STEPS,
+) -> tuple[str, list[Diagnostic]]:
+    """Apply every machine-applicable fix, again and again until none is left.
+
+    Returns:
+        The mended text, and what was mended: notes of the tolerant reader and diagnostics whose
+        fixes were applied, each in positions of the text of its round.
+    """
+    applied: list[Diagnostic] = []
+    for _ in range(_MAX_MEND_ROUNDS):
+        reading = read(text, tolerant=tolerant)
+        text = reading.text
+        applied += reading.notes
+        fixable = [d for d in diagnose(reading, library, max_steps=max_steps) if d.fix]
+        if not fixable:
+            break
+        applied += fixable
+        text = apply_fixes(text, [d.fix for d in fixable if d.fix])
+    return text, applied
+
+
+def _diagnose(
+    plan: Plan, library: ActionLibrary, max_steps: int, lost: frozenset[str] = frozenset()
+) -> Iterator[Diagnostic]:
+    yield from _declarations(plan, library, lost)
+    actions = library.extended(plan.new_actions)
+    for step in plan.steps[max_steps : max_steps + 1]:
+        message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
+        yield Diagnostic("too-many-steps", message, step.output_span)
+    assigned: dict[str, ValueType] = {}
+    later = {step.output for step in plan.steps}
+    for step in plan.steps[:max_steps]:  # of more, each name would be looked for among thousands
+        known = actions.get(step.action)
+        if known is None and step.action not in lost:
+            yield _unknown_action(step, actions)
+        taken = {reference.name for reference in step.references()}
+        for reference in step.references():
+            if not (reference.is_context or reference.name in assigned or reference.name in lost):
+                yield _undefined(reference, step, assigned, later, taken)
+        if known is not None:
+            yield from _arguments(step, known, assigned)
+        if step.output == CTX:
+            message = "CTX is the document and cannot be assigned"
+            yield Diagnostic("duplicate-name", message, step.output_span)
+        elif step.output in assigned:
+            message = f"'{step.output}' is assigned twice"
+            advice = "give each step an output name of its own"
+            yield Diagnostic("duplicate-name", message, step.output_span, help=advice)
+        assigned.setdefault(step.output, known.returns if known else ValueType.TEXT)
+
+
+def _declarations(plan: Plan, library: ActionLibrary, lost: frozenset[str]) -> Iterator[Diagnostic]:
+    seen: set[str] = set()
+    used = {step.action for step in plan.steps}
+    for action in plan.new_actions:
+        name = action.name
+        if name in seen:
+            yield Diagnostic("duplicate-name", f"action '{name}' is declared twice", action.span)
+        elif name in library:
+            instead = library[name].signature
+            advice = "the plan's own declaration is used"
+            yield Diagnostic(
+                "shadowed-action",
+                f"action '{name}' is in the library already",
+                action.span,
+                "note",
+                help=advice if instead == action.signature else f"{advice}, not {instead}",
+            )
+        if twice := action.repeated_parameter:
+            message = f"action '{name}' has two parameters '{twice}'"
+            yield Diagnostic("duplicate-name", message, action.span)
+        if name not in used and name not in seen and not lost:
+            yield Diagnostic(
+                "unused-action", f"action '{name}' is never called", action.span, "note"
+            )
+        seen.add(name)
+
+
+def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
+    close = did_you_mean(step.action, actions)
+    advice = "use an action of the library, or declare it under 'New actions:'"
+    meant = _obvious(step.action, actions)
+    fits = meant is not None and actions[meant].accepts(len(step.arguments))
+    return Diagnostic(
+        "unknown-action",
+        f"action '{step.action}' is not in library '{actions.name}'",
+        step.action_span,
+        help=f"did you mean '{close}'?" if close else advice,
+        fix=Fix(step.action_span, meant) if meant and fits else None,
+    )
+
+
+def _obvious(name: str, known: Iterable[str]) -> str | None:
+    """The only known name that differs in case, underscores or one letter too many or too few.
+
+    More would be a guess: `key1` is not `key2`, FIND_REGION is not FIND_REASON.
+
+    Example:
+        >>> _obvious("find_evnt", ["FIND_EVENT", "FIND"])
+        'FIND_EVENT'
+        >>> _obvious("key1", ["key", "key2"])
+    """
+    if len(name) > MAX_SUGGESTED_LENGTH:
+        return None
+    bare = _bare(name)
+    close = [k for k in known if _bare(k) == bare] or [
+        k
+        for k in known
+        if len(k) > 3 and (_is_one_more(_bare(k), bare) or _is_one_more(bare, _bare(k)))
+    ]
+    return close[0] if len(close) == 1 else None
+
+
+def _bare(name: str) -> str:
+    return name.casefold().replace("_", "")
+
+
+def _is_one_more(longer: str, shorter: str) -> bool:
+    """Whether one letter, not a digit, taken out of `longer` gives `shorter`."""
+    return len(longer) == len(shorter) + 1 and any(
+        longer[:i] + longer[i + 1 :] == shorter and not longer[i].isdigit()
+        for i in range(len(longer))
+    )
+
+
+def _undefined(
+    reference: Reference,
+    step: Step,
+    assigned: Mapping[str, ValueType],
+    later: Collection[str],
+    taken: Collection[str],
+) -> Diagnostic:
+    if reference.name == step.output:
+        return Diagnostic(
+            "self-reference", f"step '{step.output}' takes its own output", reference.span
+        )
+    close = did_you_mean(reference.name, [*assigned, CTX])
+    meant = _obvious(reference.name, [*assigned, CTX])
+    if reference.name in later:
+        advice = "a later step assigns it: move that step up"
+    elif close:
+        advice = f"did you mean '{close}'?"
+    else:
+        advice = f'assign it in an earlier step, or quote it: "{reference.name}"'
+    is_clear = reference.name not in later and meant not in taken
+    return Diagnostic(
+        "undefined-name",
+        f"'{reference.name}' is not an output of an earlier step",
+        reference.span,
+        help=advice,
+        fix=Fix(reference.span, meant) if meant and is_clear else None,
+    )
+
+
+def _arguments(
+    step: Step, action: Action, assigned: Mapping[str, ValueType]
+) -> Iterator[Diagnostic]:
+    n = len(step.arguments)
+    if not action.accepts(n):
+        wanted = (
+            f"at least {action.min_arity}" if action.is_variadic else str(len(action.parameters))
+        )
+        yield Diagnostic(
+            "wrong-arity",
+            f"'{action.name}' takes {wanted} argument{'' if wanted.endswith(' 1') or wanted == '1' else 's'}, {n} given",
+            step.action_span,
+            help=f"write {action.signature}",
+        )
+        return
+    for index, argument in enumerate(step.arguments):
+        parameter = action.parameter(index)
+        given = _type(argument, assigned)
+        if given is not None and not _fits(argument, given, parameter):
+            yield Diagnostic(
+                "wrong-type",
+                f"'{action.name}' takes {_article(parameter.type)} as {parameter.name}, "
+                f"not {_article(given)} ({_shortened(print_argument(argument))})",
+                argument.span,
+                help="pass CTX or an earlier output"
+                if parameter.type is ValueType.CONTEXT
+                else f"pass an output of type {parameter.type}",
+            )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _article(value: ValueType) -> str:
+    return {
+        ValueType.CONTEXT: "the document",
+        ValueType.TEXT: "a text",
+        ValueType.NUMBER: "a number",
+        ValueType.BOOL: "a truth value",
+        ValueType.LIST: "a list",
+        ValueType.TABLE: "a table",
+        ValueType.PASSAGES: "passages",
+    }[value]
+
+
+def _type(argument: Argument, assigned: Mapping[str, ValueType]) -> ValueType | None:
+    match argument:
+        case Reference():
+            return ValueType.CONTEXT if argument.is_context else assigned.get(argument.name)
+        case String():
+            return ValueType.TEXT
+        case Number():
+            return ValueType.NUMBER
+        case ListLiteral():
+            return ValueType.LIST
+
+
+def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
+    """Whether a value may go where a parameter stands.
+
+    A text *output* may be anything once it is read (a list in lines, a number in words), and may
+    stand for CTX; a text *literal* is known now.
+    """
+    wanted = parameter.type
+    if given is wanted:
+        return True
+    is_output = isinstance(argument, Reference) and not argument.is_context
+    match wanted:
+        case ValueType.TEXT:
+            return True
+        case ValueType.CONTEXT:
+            return is_output and given not in (ValueType.NUMBER, ValueType.BOOL)
+        case ValueType.NUMBER | ValueType.BOOL | ValueType.TABLE | ValueType.PASSAGES:
+            return is_output and given is ValueType.TEXT
+        case ValueType.LIST:
+            return is_output and given in (ValueType.TEXT, ValueType.PASSAGES, ValueType.TABLE)

@@ -1,0 +1,123 @@
+"""A place in a line of a plan: moving on in it, and saying what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+
+from pearl import resources
+from pearl.errors import Diagnostic, Fix, Span
+
+__all__ = ["BrokenError", "Cursor", "Scan", "should_read", "terminal"]
+
+_BLANKS = re.compile(r"\s*+")
+
+
+@cache
+def terminal(name: str) -> re.Pattern[str]:
+    """A terminal of the grammar, so that names and numbers are spelled out in one place only."""
+    found = re.search(rf"^{name}: /(.*)/$", resources.read("grammars", "plan.lark"), re.M)
+    assert found, name
+    return re.compile(found[1])
+
+
+@dataclass(slots=True)
+class Scan:
+    """What is wrong with a line.
+
+    Attributes:
+        found: Errors by position; those with a fix can be mended, and then the line is as it
+            should be up to the first error without one.
+        names: The output or action that the line defines, should it be unreadable.
+    """
+
+    found: list[Diagnostic] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+
+def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:
+    """The error that a range reads otherwise than `wanted`, from the first difference on."""
+    source, same = text[span.start : span.end], 0
+    while same < min(len(source), len(wanted)) and source[same] == wanted[same]:
+        same += 1
+    return Diagnostic("syntax", why, Span(span.start + same, span.end), fix=Fix(span, wanted))
+
+
+class BrokenError(Exception):
+    """What follows in this line cannot be made sense of; what is wrong has been reported."""
+
+
+class Cursor:
+    """A place in a line.
+
+    Attributes:
+        text: The whole text; positions are those of it.
+        start: Where the line begins.
+        at: The place.
+        end: Where the line ends.
+        result: What was found so far.
+    """
+
+    def __init__(self, text: str, span: Span) -> None:
+        self.text, self.start, self.at, self.end = text, span.start, span.start, span.end
+        self.result = Scan()
+
+    def error(
+        self,
+        message: str,
+        start: int,
+        end: int | None = None,
+        advice: str | None = None,
+        fix: Fix | None = None,
+    ) -> None:
+        """Report what is wrong with `text[start:end]`, one character if no end is given."""
+        end = min(start + 1, self.end) if end is None else end
+        self.result.found.append(
+            Diagnostic("syntax", message, Span(start, end), help=advice, fix=fix)
+        )
+
+    def broken(
+        self, message: str, start: int, end: int | None = None, advice: str | None = None
+    ) -> BrokenError:
+        """Report what the rest of the line cannot be read after; to be raised."""
+        self.error(message, start, end, advice)
+        return BrokenError()
+
+    def mend(self, message: str, start: int, end: int, replacement: str) -> None:
+        """Report that `text[start:end]` should read `replacement`, from the first difference on."""
+        self.result.found.append(should_read(self.text, Span(start, end), replacement, message))
+
+    def match(self, pattern: re.Pattern[str], at: int | None = None) -> re.Match[str] | None:
+        """Match here, or at another place of the line, without moving on."""
+        return pattern.match(self.text, self.at if at is None else at, self.end)
+
+    def after_blanks(self) -> int:
+        """Where the next character that is no blank stands."""
+        blanks = self.match(_BLANKS)
+        return blanks.end() if blanks else self.at
+
+    def end_of_words(self) -> int:
+        """Where blanks and marks at the end of the line begin: linear, unlike a search."""
+        at = self.end
+        while at > self.at and (self.text[at - 1] in "`*" or self.text[at - 1].isspace()):
+            at -= 1
+        return at
+
+    def no_blanks(self) -> None:
+        """Move past blanks, if there are any, and report them."""
+        end = self.after_blanks()
+        if end > self.at:
+            self.mend("a blank that does not belong here", self.at, end, "")
+        self.at = end
+
+    def seen(self, at: int) -> str:
+        """What stands there, in words."""
+        if at >= self.end:
+            return "the line ends"
+        character = self.text[at]
+        return (
+            f"unexpected {character!r}"
+            if character.isprintable()
+            else f"unexpected character U+{ord(character):04X}"
+        )

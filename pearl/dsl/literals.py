@@ -1,0 +1,90 @@
+r"""String literals: what one means, how a text is written as one, and what is wrong inside one.
+
+Escapes are `\"`, `\\`, `\n`, `\t` and `\uXXXX` for anything but half a character. Everything else
+stands for itself, except control characters, halves of characters, U+FFFE and U+FFFF.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["SPECIAL", "UNTYPED", "flaw", "quote", "requote", "unescape"]
+
+UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""A character that neither a string nor any other text of a plan may hold."""
+
+SPECIAL = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
+    rf"""|\\["\\nt']|\\|"|{UNTYPED.pattern}"""
+)
+"""What is not simply itself between the quotes of a string."""
+
+_MEANING = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\\": "\\"}
+
+
+def unescape(literal: str) -> str:
+    r"""What a literal of the grammar means.
+
+    Example:
+        >>> unescape(r'"\"a\" \u00e9"')
+        '"a" é'
+    """
+    if "\\" not in literal:
+        return literal[1:-1]
+    return SPECIAL.sub(
+        lambda m: _MEANING[m[0]] if len(m[0]) == 2 else chr(int(m[0][2:], 16)), literal[1:-1]
+    )
+
+
+def quote(value: str) -> str:
+    r"""A literal that means `value`; half a character becomes U+FFFD.
+
+    Example:
+        >>> quote('say "no"')
+        '"say \\"no\\""'
+    """
+    body = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'"{UNTYPED.sub(lambda m: _escaped(m[0]), body)}"'
+
+
+def flaw(special: str) -> tuple[str, str | None] | None:
+    """What is wrong with a match of `SPECIAL`, and what it should read, where that is clear."""
+    if special in _MEANING:
+        return None
+    if special == '"':
+        return r"a quote inside a string reads \"", r"\""
+    if special == r"\'":
+        return "an escape that is not needed", "'"
+    if special == "\\":
+        return "unknown escape", None
+    if len(special) == len(r"\uXXXX\uXXXX"):
+        halves = chr(int(special[2:6], 16)) + chr(int(special[8:], 16))
+        whole = halves.encode("utf-16", "surrogatepass").decode("utf-16")
+        return "a character in two halves", whole
+    if len(special) == len(r"\uXXXX"):
+        is_half = 0xD800 <= int(special[2:], 16) <= 0xDFFF
+        return ("half a character (a lone surrogate)", None) if is_half else None
+    return f"the character U+{ord(special):04X} in a string", _escaped(special)
+
+
+def requote(body: str) -> str:
+    r"""A literal from what stood between quotes of another kind; unknown escapes are no escapes.
+
+    Example:
+        >>> requote(r'Anna\'s "key"')
+        '"Anna\'s \\"key\\""'
+    """
+    return f'"{SPECIAL.sub(_as_meant, body)}"'
+
+
+def _as_meant(special: re.Match[str]) -> str:
+    wrong = flaw(special[0])
+    if wrong is None:
+        return special[0]
+    return f"\\{special[0]}" if wrong[1] is None else wrong[1]
+
+
+def _escaped(character: str) -> str:
+    if "\ud800" <= character <= "\udfff":
+        return r"\ufffd"
+    return r"\t" if character == "\t" else f"\\u{ord(character):04x}"

@@ -1,0 +1,271 @@
+"""Text → `Plan`, strictly by `grammars/plan.lark`. The only module that imports lark.
+
+`parse` accepts exactly the grammar, line breaks of any system being one. `read` finds *every* broken
+line at once, and when asked to be tolerant (replies of models) first mends what `tolerance` knows
+how to mend, each mend a note. The parser says *that* a line is broken, `scanner` says *how*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from pearl import resources
+from pearl.dsl import tolerance
+from pearl.dsl.literals import unescape
+from pearl.dsl.nodes import CTX, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.scanner import STEP_HELP, scan_action
+from pearl.dsl.signatures import Action, Parameter, ValueType
+from pearl.errors import Diagnostic, PlanSyntaxError, Span
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+__all__ = ["Reading", "parse", "parse_action", "read"]
+
+Start = Literal["file", "step", "action", "library_action"]
+
+_BLANKS = " \u00a0"
+"""What a text of the grammar cannot begin with, and what does not count at its end."""
+
+
+def _span(token: Token) -> Span:
+    start = token.start_pos or 0
+    return Span(start, start + len(token))
+
+
+_Children = list[Any]
+
+
+class _Head(NamedTuple):
+    """The declared part of an action, before its definition."""
+
+    name: Token
+    parameters: tuple[Parameter, ...]
+    is_variadic: bool
+
+
+class _Builder:
+    """Callbacks of the LALR parser, one a rule: children → node."""
+
+    def file(self, children: _Children) -> Plan:
+        *question, plan = children
+        if not question:
+            return plan  # type: ignore[no-any-return]
+        return Plan(plan.steps, plan.new_actions, question=str(question[0]).rstrip(_BLANKS))
+
+    def plan(self, children: _Children) -> Plan:
+        new_actions = children[0] if isinstance(children[0], tuple) else ()
+        return Plan(
+            tuple(children[1:] if isinstance(children[0], tuple) else children), new_actions
+        )
+
+    def new_actions(self, children: _Children) -> tuple[Action, ...]:
+        return tuple(children)
+
+    def signature(self, children: _Children) -> _Head:
+        name, *parameters = children
+        is_variadic = bool(parameters) and parameters[-1].type == "ELLIPSIS"
+        return _Head(
+            name,
+            tuple(
+                Parameter(str(p), ValueType.CONTEXT if p == CTX else ValueType.TEXT)
+                for p in (parameters[:-1] if is_variadic else parameters)
+            ),
+            is_variadic,
+        )
+
+    def action(self, children: _Children) -> Action:
+        head, *definition = children
+        return Action(
+            str(head.name),
+            head.parameters,
+            str(definition[0]).rstrip(_BLANKS) if definition else "",
+            head.is_variadic,
+            span=_span(head.name),
+        )
+
+    library_action = action
+
+    def step(self, children: _Children) -> Step:
+        output, action, *arguments, explanation = children
+        return Step(
+            str(output),
+            str(action),
+            tuple(arguments),
+            str(explanation).rstrip(_BLANKS),
+            output_span=_span(output),
+            action_span=_span(action),
+        )
+
+    def list(self, children: _Children) -> ListLiteral:
+        opening, *items, closing = children
+        return ListLiteral(tuple(items), Span(_span(opening).start, _span(closing).end))
+
+    def reference(self, children: _Children) -> Reference:
+        return Reference(str(children[0]), _span(children[0]))
+
+    def string(self, children: _Children) -> String:
+        return String(unescape(children[0]), _span(children[0]))
+
+    def number(self, children: _Children) -> Number:
+        value = float(children[0]) if "." in children[0] else int(children[0])
+        # One value, one node: 2.0 is 2 and -0.0 is 0, so that printing is a fixed point.
+        return Number(int(value) if value == int(value) else value, _span(children[0]))
+
+
+@cache
+def _parser() -> Lark:
+    """The one parser, its tables built on first use."""
+    from lark import Lark
+
+    return Lark(
+        resources.read("grammars", "plan.lark"),
+        parser="lalr",
+        start=list(get_args(Start)),
+        maybe_placeholders=False,
+        transformer=_Builder(),
+    )
+
+
+def _node(text: str, start: Start, span: Span) -> Any:
+    """What a range of the text stands for by one rule of the grammar, or where it departs from it.
+
+    Positions are those of the whole text.
+    """
+    from lark import TextSlice, UnexpectedInput
+
+    try:
+        return _parser().parse(TextSlice(text, span.start, span.end), start=start)
+    except UnexpectedInput as error:
+        at = error.pos_in_stream if error.pos_in_stream is not None else span.end
+        at = min(max(at, span.start), span.end)
+        return Diagnostic(
+            "syntax", "this does not follow the grammar", Span(at, at), help=STEP_HELP
+        )
+
+
+def parse(text: str) -> Plan:
+    """Read a plan, exactly by the grammar; a question on top is allowed.
+
+    Args:
+        text: The plan; line breaks of any system.
+
+    Raises:
+        PlanSyntaxError: With a diagnostic for every broken line.
+
+    Example:
+        >>> plan = parse('1. ans = FIND(CTX, "the key") : Find the key')
+        >>> plan.steps[0].arguments
+        (Reference(name='CTX'), String(value='the key'))
+    """
+    reading = read(text)
+    if reading.plan is None or reading.errors:
+        raise PlanSyntaxError(reading.text, reading.errors)
+    return reading.plan
+
+
+def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
+    """Read one line of an action library: `NAME(CTX, X) : definition`, `#` for `:` allowed.
+
+    Args:
+        text: The line, or a text with the line in it.
+        span: Where in the text the line is; its outer blanks left out.
+
+    Returns:
+        The action, its definition "" where the line ends before one; or the first thing wrong.
+
+    Example:
+        >>> parse_action("FIND(CTX, X) : Find X").signature
+        'FIND(CTX, X)'
+    """
+    span = span or Span(0, len(text))
+    node: Action | Diagnostic = _node(text, "library_action", span)
+    if isinstance(node, Action):
+        return node
+    return next(iter(scan_action(text, span, in_library=True).found), node)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading a text gave.
+
+    Attributes:
+        text: The text that `plan` and `errors` have their positions in: the given one, mended.
+        plan: What could be read; None where not a single step could.
+        errors: Every broken line.
+        notes: What the tolerant reader mended, in positions of `original`.
+        original: The text as given, line breaks of any system evened out.
+        lost: Outputs and actions of broken lines, so that their uses are not reported as
+            undefined.
+    """
+
+    text: str
+    plan: Plan | None
+    errors: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
+    original: str = ""
+    lost: frozenset[str] = frozenset()
+
+
+def read(text: str, *, tolerant: bool = False) -> Reading:
+    """Read a plan and find every broken line at once. Never raises.
+
+    Args:
+        text: A plan, or the reply of a model with a plan in it; line breaks of any system.
+        tolerant: Mend what is mendable first (fences, prose, smart quotes, numbering, blanks, ...).
+    """
+    text = original = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    plan = _whole(text)
+    notes: Sequence[Diagnostic] = ()
+    if plan is None and tolerant:
+        text, notes = tolerance.mend(text)
+        plan = _whole(text)
+    if plan is not None:
+        return Reading(text, plan, notes=tuple(notes), original=original)
+    plan, errors, lost = _by_line(text)
+    return Reading(text, plan, tuple(errors), tuple(notes), original, lost)
+
+
+def _whole(text: str) -> Plan | None:
+    node = _node(text, "file", Span(0, len(text)))
+    return node if isinstance(node, Plan) else None
+
+
+def _by_line(text: str) -> tuple[Plan | None, list[Diagnostic], frozenset[str]]:
+    """Every line on its own: what can be read of it, and what is wrong with the rest."""
+    lines = tolerance.lines(text)
+    errors = [found for line in lines for found in line.found]
+    actions: list[Action] = []
+    steps: list[Step] = []
+    lost: set[str] = set()
+    question: str | None = None
+    for line in lines:
+        if not line.is_readable:
+            lost.update(line.names)
+        elif line.role == "question":
+            question = text[line.span.start : line.span.end].removeprefix("Question: ")
+        elif line.role == "step":
+            node = _node(text, "step", line.body)
+            (steps if isinstance(node, Step) else errors).append(node)
+        elif line.role == "action":
+            node = _node(text, "action", line.body)
+            (actions if isinstance(node, Action) else errors).append(node)
+    if not any(line.role == "step" for line in lines):
+        errors = _without_steps(text, lines)
+    elif not errors:
+        errors = [_node(text, "file", Span(0, len(text)))]
+    errors.sort(key=lambda diagnostic: diagnostic.span)
+    plan = Plan(tuple(steps), tuple(actions), question) if steps else None
+    return plan, errors, frozenset(lost)
+
+
+def _without_steps(text: str, lines: Sequence[tolerance.Line]) -> list[Diagnostic]:
+    """What to say of a text where nothing is meant as a step: one word beats one a line."""
+    is_plan = any(line.role not in ("blank", "surplus") for line in lines)
+    at = len(text.rstrip()) if is_plan else 0
+    found = [found for line in lines for found in line.found if found.fix is None]
+    message = "there is no step in this text"
+    return [*found, Diagnostic("syntax", message, Span(at, at), help=STEP_HELP)]

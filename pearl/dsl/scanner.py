@@ -1,0 +1,399 @@
+r"""One line of a plan → everything that is wrong with it, with the mend where there is one.
+
+The scanner goes through a step or an action from left to right and finds nothing exactly where the
+grammar accepts the line (a test proves it), so the parser says *that* a line is broken and the
+scanner says *how*. It goes on past what has one obvious mend, and stops at what has none.
+
+Where the caret stands: what is wrong is blamed at its first character; what is missing, at the
+place where it had to stand; what is never closed, at its opening quote; what is too long or not
+meant to be there at all (a number, words without quotes, a call inside a call), at its beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+from pearl.dsl.cursor import BrokenError, Cursor, Scan, terminal
+from pearl.dsl.literals import SPECIAL, UNTYPED, flaw, requote
+from pearl.errors import Fix, Span
+
+__all__ = [
+    "ASSIGNS",
+    "HEAD",
+    "OPENS",
+    "STEP_HELP",
+    "Scan",
+    "scan_action",
+    "scan_step",
+]
+
+HEAD = re.compile(
+    r"[\s>#`*]*+(?:[-+•–][\s`*]++)?+"
+    r"(?P<number>(?:step\s*+)?+[(\[]?+(?P<digits>\d++)"
+    r"(?:[`*]*+\s*+[.):\]]++(?!\d)|(?=\s++[^\W\d]\w*+\s*+=))[\s`*]*+)?+",
+    re.I,
+)
+"""What stands before the name in a step or an action: number, bullet, marks. Maybe nothing."""
+
+ASSIGNS = re.compile(r"[\s`*]*+=(?!=)[\s`*]*+")
+OPENS = re.compile(r"[\s`*]*+\(")
+_NUMBER_DOT = re.compile(r"[1-9][0-9]{0,5}\. ")
+_COMMA = re.compile(r"\s*+,\s*+")
+_COLON = re.compile(r" ?: ")
+_BARE_COLON = re.compile(r"\s*+:")
+_HASH = re.compile(r" ?# ?")
+_ELLIPSIS = re.compile(r"\.\.\.|…")
+_NUMBERISH = re.compile(r"[-+]?\.?[0-9][\w.]*+")
+_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"')
+_QUOTING = re.compile(  # a string with quotes in it, each pair around something
+    r'"(?:[^"\\]|\\.|(?<=[ (])"[^"\\\s](?:[^"\\]*[^"\\\s])?"(?=[\s.,;:!?)]))*"(?=\s*[,)\]])'
+)
+_AFTER_VALUE = re.compile(r"\s*+(?:[,)\]:]|\Z)")
+_JUNK = UNTYPED.pattern[1:-1]
+_CLOSING_MARKS = re.compile(r"[`*][`*\s]*+\Z")
+_SEPARATOR = re.compile(rf"[\s`*{_JUNK}]*+(?:[:#→—–]|//|--?>?|=>)[\s`*:{_JUNK}]*+")
+_LEAD = re.compile(rf"[ \xa0{_JUNK}]*+")
+_NO_TEXT = re.compile(rf"[\s`*.;,:#{_JUNK}]*+\Z")
+_IN_PARENTHESES = re.compile(r"[\s`*]*+\((?=.*\w)(.*)\)[\s.]*\Z")
+_SURPLUS = re.compile(r"\s*+\)")
+
+_CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘": "’'", "’": "’'", "'": "'’", "‚": "‘’"}
+
+STEP_HELP = 'a step reads: 1. name = ACTION(CTX, "text") : what it is for'
+_ACTION_HELP = "an action reads: NAME(CTX, X) : what it does with X"
+_QUOTE_HELP = r"a quote inside a string reads \""
+_ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
+
+
+def scan_step(text: str, span: Span, number: int) -> Scan:
+    """Scan a step.
+
+    Args:
+        text: The whole text; positions are those of it.
+        span: The line.
+        number: Which step it is, for the case that its number is missing.
+
+    Example:
+        >>> [d.message for d in scan_step("1) a = F(CTX)", Span(0, 13), 1).found]
+        ["a step begins with its number, a full stop and a blank: '1. '", 'no explanation']
+    """
+    return _Line(text, span).scan(lambda line: line.step(number))
+
+
+def scan_action(text: str, span: Span, *, in_library: bool = False) -> Scan:
+    """Scan a declaration of an action: `- NAME(CTX, X) : definition`.
+
+    Args:
+        text: The whole text; positions are those of it.
+        span: The line.
+        in_library: As in an action file: no dash, `#` for `:` allowed, the definition may lack.
+    """
+    return _Line(text, span).scan(lambda line: line.action(in_library))
+
+
+class _Line(Cursor):
+    """The grammar of a line. Methods named after a part of the grammar move past that part."""
+
+    def __init__(self, text: str, span: Span) -> None:
+        super().__init__(text, span)
+        self.is_signature = False
+
+    def scan(self, part: Callable[[_Line], None]) -> Scan:
+        with suppress(BrokenError):
+            part(self)
+        self.result.found.sort(key=lambda found: found.span)
+        return self.result
+
+    def step(self, number: int) -> None:
+        head = self.match(HEAD)
+        assert head
+        marked = any(mark in head[0] for mark in "`*")
+        self.at = head.end()
+        if self.at >= self.end:
+            raise self.broken("the step is empty", self.at, advice=STEP_HELP)
+        if not _NUMBER_DOT.fullmatch(head[0]):
+            self.number(head, number)
+        if marked and (marks := _CLOSING_MARKS.search(self.text, self.end_of_words(), self.end)):
+            self.mend("marks around the step", marks.start(), self.end, "")
+            self.end = marks.start()
+        begin = self.at
+        name = self.name("the name of the step's output", STEP_HELP)
+        if self.match(OPENS):
+            self.result.names.clear()
+            if head["number"] is None:
+                self.result.found.clear()  # one word about what is missing at one place
+            raise self.broken("the step has no output", begin, self.at, advice=STEP_HELP)
+        assigns = self.match(ASSIGNS)
+        if not assigns:
+            at = self.after_blanks()
+            raise self.broken(
+                f"{self.seen(at)} after '{_short(name)}', expected ' = '", at, advice=STEP_HELP
+            )
+        if assigns[0] != " = ":
+            self.mend("the equals sign stands between two blanks", self.at, assigns.end(), " = ")
+        self.at = assigns.end()
+        action = self.call(self.argument, "the name of an action", STEP_HELP)
+        self.tail("explanation", action)
+
+    def number(self, head: re.Match[str], number: int) -> None:
+        digits = head["digits"] or ""
+        said = int(digits) if 0 < len(digits) <= 6 else 0
+        wanted = f"{said or min(number, 999_999)}. "
+        message = "a step begins with its number, a full stop and a blank: '1. '"
+        if head["number"] is None:
+            message = "no step number"
+        if digits == str(said):
+            self.mend(message, self.start, self.at, wanted)
+        else:  # not the marks around the number are to blame but the number
+            self.error(message, self.start, self.at, fix=Fix(Span(self.start, self.at), wanted))
+
+    def action(self, in_library: bool) -> None:
+        head = self.match(HEAD)
+        assert head
+        self.at = head.end()
+        self.is_signature = True
+        wanted = "" if in_library else "- "
+        if head[0] != wanted:
+            what = (
+                "an action stands at the beginning of its line"
+                if in_library
+                else "an action of a plan begins with '- '"
+            )
+            self.mend(what, self.start, self.at, wanted)
+        action = self.call(self.parameter, "the name of an action", _ACTION_HELP)
+        if in_library and (self.at >= self.end or self.match(_HASH)):
+            mark = self.match(_HASH)
+            self.at = mark.end() if mark else self.end
+            if (lead := self.match(_LEAD)) and lead[0]:
+                self.mend("the definition begins after one blank", self.at, lead.end(), "")
+                self.at = lead.end()
+            self.free_text("definition")
+        else:
+            self.tail("definition", action)
+
+    def name(self, what: str, advice: str | None = None) -> str:
+        found = self.match(terminal("NAME"))
+        if not found:
+            raise self.broken(f"{self.seen(self.at)}, expected {what}", self.at, advice=advice)
+        if found.end() < self.end and (
+            self.text[found.end()] in "0123456789" or self.match(terminal("NAME"), found.end())
+        ):
+            raise self.broken("a name has at most 80 characters", self.at, found.end())
+        if not self.result.names:
+            self.result.names.append(found[0])
+        self.at = found.end()
+        return found[0]
+
+    def call(self, value: Callable[[bool], None], what: str, advice: str) -> str:
+        name = self.name(what, advice)
+        opens = self.match(OPENS)
+        if not opens:
+            raise self.broken(f"'(' is missing after '{_short(name)}'", self.at, advice=advice)
+        if opens[0] != "(":
+            self.mend("a blank that does not belong here", self.at, opens.end(), "(")
+        self.at = opens.end()
+        self.sequence(")", value)
+        return name
+
+    def sequence(self, closer: str, value: Callable[[bool], None]) -> None:
+        """Values with commas between them, from after the opening mark to after the closing one."""
+        self.no_blanks()
+        is_first = True
+        while not self.text.startswith(closer, self.at, self.end) or not is_first:
+            if self.text.startswith(",", self.at, self.end):
+                raise self.broken("there is nothing before the comma", self.at)
+            if self.at >= self.end:
+                raise self.broken(f"the line ends before '{closer}'", self.at)
+            begin = self.at
+            value(is_first)
+            is_first = False
+            after = self.after_blanks()
+            comma = self.match(_COMMA)
+            if comma and not self.text.startswith(closer, comma.end(), self.end):
+                if comma[0] not in (",", ", "):
+                    self.mend(
+                        "a comma stands right after a value, with one blank after it",
+                        self.at,
+                        comma.end(),
+                        ", ",
+                    )
+                self.at = comma.end()
+            elif comma:
+                self.mend("a comma too many", self.at, comma.end(), "")
+                self.at = comma.end()
+                break
+            elif self.text.startswith(closer, after, self.end):
+                self.no_blanks()
+                break
+            elif not self.carries_on(closer, begin, after):
+                return
+        self.at += 1
+
+    def carries_on(self, closer: str, begin: int, after: int) -> bool:
+        """Get past a value that neither a comma nor the closing mark follows, if at all.
+
+        Returns:
+            Whether another value follows; else the closing mark was only missing.
+        """
+        here, rest = self.at, self.text[after : min(after + 1, self.end)]
+        ended_by, began_by = self.text[here - 1], self.text[begin]
+        if closer == ")" and self.match(_COLON) and self.text.find(")", here, self.end) < 0:
+            self.mend("')' is missing", here, here, ")")
+            return False
+        is_over = not rest or (closer == "]" and (rest == ")" or self.match(_COLON)))
+        if is_over or (rest == ":" and after > here):
+            raise self.broken(f"'{closer}' is missing", here)
+        if ended_by != '"' and rest and rest in '"[' and after > here:
+            self.mend("',' is missing", here, after, ", ")
+            self.at = after
+            return True
+        is_word = began_by not in '"[' and not began_by.isdigit() and began_by != "-"
+        if is_word and not self.is_signature and (rest.isalnum() or rest in "_'’-"):
+            word = self.match(terminal("NAME"), after)
+            if closer == "]" and word and word[0] == "for":
+                raise self.broken("a list names its items one by one", after, word.end(),
+                          advice="there are no loops: name every item, or give the step a list of an earlier step")  # fmt: skip
+            raise self.broken(
+                "words stand in double quotes", begin, here, advice='write "..." around a text'
+            )
+        if ended_by == '"' and after == here and (rest.isalnum() or rest in "\"_'"):
+            raise self.broken(
+                f"the string ends before {self.text[here]!r}", here - 1, here, advice=_QUOTE_HELP
+            )
+        if after > here and (rest.isalnum() or rest in '"[_'):
+            raise self.broken(
+                "',' is missing", here, advice=_QUOTE_HELP if ended_by == '"' else None
+            )
+        raise self.broken(f"{self.seen(after)}, expected ',' or '{closer}'", after)
+
+    def parameter(self, is_first: bool) -> None:
+        dots = self.match(_ELLIPSIS)
+        if not dots:
+            self.name("the name of a parameter", _ACTION_HELP)
+            return
+        if is_first:
+            raise self.broken(
+                "dots repeat the parameter before them, and there is none", self.at, dots.end()
+            )
+        if dots[0] != "...":
+            self.mend("dots read '...'", self.at, dots.end(), "...")
+        begin, self.at = self.at, dots.end()
+        comma = self.match(_COMMA)
+        if comma and not self.text.startswith(")", comma.end(), self.end):
+            raise self.broken("nothing stands after the dots", begin, dots.end())
+
+    def argument(self, is_first: bool) -> None:
+        if self.text[self.at] == "[":
+            self.at += 1
+            self.sequence("]", self.item)
+        else:
+            self.item(is_first)
+
+    def item(self, is_first: bool) -> None:
+        character = self.text[self.at]
+        if character == '"':
+            self.string()
+        elif character in _CLOSERS:
+            self.foreign_string(character)
+        elif character == "[":
+            raise self.broken("a list stands inside a list", self.at, advice="lists do not nest")
+        elif numberish := self.match(_NUMBERISH):
+            if not terminal("NUMBER").fullmatch(numberish[0]):
+                raise self.broken(
+                    f"{_short(numberish[0])} is not a number", self.at, numberish.end(),
+                    advice="a number has at most 15 digits, and maybe a point and decimals; quote anything else",
+                )  # fmt: skip
+            self.at = numberish.end()
+        else:
+            self.reference()
+
+    def reference(self) -> None:
+        begin = self.at
+        self.name("CTX, an earlier output, a string, a number or a list")
+        if self.match(OPENS):
+            raise self.broken("a call stands inside a call", begin, self.at,
+                      advice="one step, one call: give the inner call a step of its own")  # fmt: skip
+        if self.match(ASSIGNS):
+            raise self.broken("arguments have no names", begin, self.at,
+                      advice="write the value alone, in the order of the action's parameters")  # fmt: skip
+
+    # Strings
+
+    def string(self) -> None:
+        quoted = self.match(_QUOTED)
+        if not quoted:
+            raise self.broken("the string is not closed", self.at)
+        end = quoted.end()
+        if not self.match(_AFTER_VALUE, end) and (quoting := self.match(_QUOTING)):
+            end = quoting.end()
+        for special in SPECIAL.finditer(self.text, self.at + 1, end - 1):
+            wrong = flaw(special[0])
+            if wrong is not None:
+                message, replacement = wrong
+                fix = None if replacement is None else Fix(Span(*special.span()), replacement)
+                self.error(
+                    message, special.start(), special.end(), None if fix else _ESCAPES_HELP, fix
+                )
+        self.at = end
+
+    def foreign_string(self, quote: str) -> None:
+        """A string in quotes of another kind: as long as until one that an argument can end with."""
+        closer = re.compile(rf"[{_CLOSERS[quote]}](?=\s*+[,)\]])").search(
+            self.text, self.at + 1, self.end
+        )
+        if not closer:
+            raise self.broken("the string is not closed", self.at)
+        literal = requote(self.text[self.at + 1 : closer.start()])
+        kind = "single" if quote == "'" else "smart"
+        self.error(f"{kind} quotes: strings stand in straight double quotes", self.at, closer.end(),
+                   fix=Fix(Span(self.at, closer.end()), literal))  # fmt: skip
+        self.at = closer.end()
+
+    # What follows the call
+
+    def tail(self, what: str, name: str) -> None:
+        colon = self.match(_COLON)
+        if colon and self.match(terminal("TEXT"), colon.end()):
+            self.at = colon.end()
+            self.free_text(what)
+            return
+        while surplus := self.match(_SURPLUS):
+            self.error(
+                "a ')' too many", surplus.end() - 1, fix=Fix(Span(self.at, surplus.end()), "")
+            )
+            self.at = surplus.end()
+        separator = self.match(_SEPARATOR)
+        if self.match(_NO_TEXT) or (separator and separator.end() >= self.end):
+            words = name.replace("_", " ").strip().capitalize() or name
+            colon = self.match(_BARE_COLON)
+            at = colon.end() if colon else self.after_blanks()
+            self.error(f"no {what}", at, fix=Fix(Span(self.at, self.end), f" : {words}"))
+            return
+        if aside := self.match(_IN_PARENTHESES):
+            inside = UNTYPED.sub(" ", aside[1]).strip()
+            self.mend(
+                f"the {what} stands after a colon, not in parentheses",
+                self.at,
+                self.end,
+                f" : {inside}",
+            )
+            return
+        if not separator:
+            at = self.after_blanks()
+            raise self.broken(f"{self.seen(at)}, expected ' : ' and the {what}", at)
+        wanted = ": " if separator[0].startswith(":") else " : "
+        if separator[0] != wanted:
+            self.mend(f"' : ' stands before the {what}", self.at, separator.end(), wanted)
+        self.at = separator.end()
+        self.free_text(what)
+
+    def free_text(self, what: str) -> None:
+        for found in UNTYPED.finditer(self.text, self.at, self.end):
+            self.error(f"the character U+{ord(found[0]):04X} in the {what}", found.start(),
+                       fix=Fix(Span(*found.span()), " "))  # fmt: skip
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"

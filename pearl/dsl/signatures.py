@@ -1,0 +1,139 @@
+"""What an action takes and gives: names, shapes and types.
+
+An action file is untyped text (`NAME(CTX, X) : definition`): a parameter called `CTX` takes a
+document, every other one takes text. Types other than these come with actions computed in Python.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pearl.errors import Span
+
+__all__ = ["Action", "ActionLibrary", "Parameter", "ValueType"]
+
+
+class ValueType(StrEnum):
+    """The type of a value that a step takes or gives."""
+
+    TEXT = "Text"
+    NUMBER = "Number"
+    BOOL = "Bool"
+    LIST = "List"
+    TABLE = "Table"
+    PASSAGES = "Passages"
+    CONTEXT = "Context"
+    """A Document, a Corpus or a Table: whatever `CTX` stands for, or a text in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter. Types are compared: a native action is not the text action of its name."""
+
+    name: str
+    type: ValueType = ValueType.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A named action with its signature and its definition in words.
+
+    Attributes:
+        name: Upper case by custom.
+        parameters: In order; `CTX` first by custom.
+        definition: One sentence that says what it does with its parameters; "" in a draft.
+        is_variadic: Whether the last parameter may be repeated (`NAME(S1, S2, ...)`).
+        returns: The type of its value.
+        is_native: Whether it is computed in Python rather than asked of a model.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    definition: str = ""
+    is_variadic: bool = False
+    returns: ValueType = ValueType.TEXT
+    is_native: bool = False
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+    @property
+    def signature(self) -> str:
+        """The call as it is written in a library: `CONCAT(S1, S2, ...)`."""
+        names = [parameter.name for parameter in self.parameters]
+        return f"{self.name}({', '.join([*names, '...'] if self.is_variadic else names)})"
+
+    @property
+    def min_arity(self) -> int:
+        """The fewest arguments a call takes.
+
+        `S1, S2, ...` is one pattern, so its second name may be left out: the published plans
+        call `CONCAT(x)`.
+        """
+        n = len(self.parameters)
+        if self.is_variadic and n >= 2:
+            last, before = (re.sub(r"\d+$", "", p.name) for p in self.parameters[:-3:-1])
+            if last == before:
+                return n - 1
+        return n
+
+    @property
+    def max_arity(self) -> int | None:
+        """The most arguments a call takes; None where there is no limit."""
+        return None if self.is_variadic else len(self.parameters)
+
+    def accepts(self, n_arguments: int) -> bool:
+        """Whether a call with so many arguments fits."""
+        return self.min_arity <= n_arguments and (
+            self.max_arity is None or n_arguments <= self.max_arity
+        )
+
+    def parameter(self, index: int) -> Parameter:
+        """The parameter that argument `index` (from 0) goes to; the last one repeats."""
+        last = len(self.parameters) - 1
+        if index <= last:
+            return self.parameters[index]
+        stem = re.sub(r"\d+$", "", self.parameters[last].name)
+        return Parameter(f"{stem}{index + 1}", self.parameters[last].type)
+
+    @property
+    def repeated_parameter(self) -> str | None:
+        """A parameter name that stands in the signature twice, if there is one."""
+        names = [parameter.name for parameter in self.parameters]
+        return next((name for i, name in enumerate(names) if name in names[:i]), None)
+
+    @property
+    def reads_context(self) -> bool:
+        """Whether it takes a document."""
+        return any(p.type is ValueType.CONTEXT for p in self.parameters)
+
+
+class ActionLibrary(Mapping[str, Action]):
+    """An immutable set of actions with a name. Plans extend a copy, never the library itself.
+
+    Example:
+        >>> library = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")))])
+        >>> library["FIND"].signature
+        'FIND(CTX, X)'
+    """
+
+    def __init__(self, name: str, actions: Iterable[Action]) -> None:
+        self.name = name
+        self._actions = {action.name: action for action in actions}
+
+    def __getitem__(self, name: str) -> Action:
+        return self._actions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._actions)
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def __repr__(self) -> str:
+        return f"ActionLibrary({self.name!r}, {len(self)} actions)"
+
+    def extended(self, actions: Iterable[Action]) -> ActionLibrary:
+        """A copy with more actions, theirs first where a name is in both."""
+        return ActionLibrary(self.name, [*self.values(), *actions])

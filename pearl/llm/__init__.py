@@ -1,0 +1,219 @@
+"""Models: `Request → Completion`. Every other module of this folder is one backend.
+
+A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`; `NAME` of
+`--model BACKEND:NAME` is passed through. Backends raise `ModelError`, of the right kind, for
+everything that is not a usable reply; they never retry (`middleware` does).
+
+A request says the same thing twice: `messages`, the prompt that a language model reads, and
+`task`, the same request as data, for backends that compute a reply instead of reading a prompt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from pearl import plugins
+from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.errors import UsageError, did_you_mean
+
+__all__ = [
+    "ActionTask",
+    "AnswerTask",
+    "CombineTask",
+    "Completion",
+    "Message",
+    "Model",
+    "ModelSettings",
+    "PlanTask",
+    "Request",
+    "Task",
+    "Usage",
+    "create_model",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """Write a plan for a question, without its document.
+
+    Attributes:
+        round: 0 for the first try, n for the n-th repair.
+    """
+
+    question: str
+    library: ActionLibrary
+    round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ActionTask:
+    """Carry out one step.
+
+    Attributes:
+        output: Name of the step's output.
+        action: What to do.
+        arguments: Parameter name and value of every argument but the document, in order.
+        document: The text that CTX stands for, or the part of it that fits; None where the
+            action takes none.
+        explanation: What the plan says the step is for.
+        question: The question of the plan, "" if it does not say.
+        inputs: Names of those arguments that are outputs of earlier steps.
+    """
+
+    output: str
+    action: Action
+    arguments: tuple[tuple[str, str], ...]
+    document: str | None
+    explanation: str = ""
+    question: str = ""
+    inputs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CombineTask:
+    """Merge the results of one step over several parts of a document into one result."""
+
+    step: ActionTask
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTask:
+    """Answer a question from a document directly, without a plan."""
+
+    question: str
+    document: str
+
+
+Task = PlanTask | ActionTask | CombineTask | AnswerTask
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a model, in both forms.
+
+    Attributes:
+        messages: The prompt; where there is a document, it stands first.
+        task: The same as data.
+        max_output_tokens: None for the backend's own limit.
+        temperature: 0 for the most likely reply; None for the backend's own.
+    """
+
+    messages: tuple[Message, ...]
+    task: Task
+    max_output_tokens: int | None = None
+    temperature: float | None = 0.0
+
+    @property
+    def prompt(self) -> str:
+        """All messages as one text, for counting, logging and matching."""
+        return "\n\n".join(message.content for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more calls. `n_cached_tokens` are those input tokens a cache served."""
+
+    n_input_tokens: int = 0
+    n_output_tokens: int = 0
+    n_cached_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.n_input_tokens + other.n_input_tokens,
+            self.n_output_tokens + other.n_output_tokens,
+            self.n_cached_tokens + other.n_cached_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A usable reply. What is not usable is a `ModelError`, never an empty completion.
+
+    Attributes:
+        text: Not blank, no lone surrogates.
+        model: What the server says answered.
+        finish_reason: Why the text ends; always `stop`: a cut reply is an error.
+    """
+
+    text: str
+    model: str
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: Literal["stop"] = "stop"
+
+
+class Model(Protocol):
+    """One model behind one backend."""
+
+    @property
+    def name(self) -> str:
+        """`backend:name`, as on the command line."""
+        ...
+
+    @property
+    def window(self) -> int | None:
+        """Tokens it reads and writes in one call; None where there is no limit."""
+        ...
+
+    @property
+    def notice(self) -> str:
+        """One line to show people before its first use, or ""."""
+        ...
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """What a backend may be told.
+
+    Attributes:
+        base_url: Where the server is; None for the backend's own place.
+        timeout_s: Seconds that one call may take in all.
+        window: Tokens of the window, where the user knows better.
+    """
+
+    base_url: str | None = None
+    timeout_s: float = 600.0
+    window: int | None = None
+
+
+def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
+    """The model that `BACKEND` or `BACKEND:NAME` stands for.
+
+    Raises:
+        UsageError: There is no such backend, or the backend cannot be set up.
+    """
+    backend, _, name = spec.partition(":")
+    known = plugins.names(__name__)
+    if backend not in known:
+        close = did_you_mean(backend, known)
+        if close:
+            help = f"did you mean '{close}{':' + name if name else ''}'?"
+        elif not name:
+            help = f"did you mean 'openai:{backend}'? Backends: {', '.join(known)}"
+        else:
+            help = f"backends: {', '.join(known)}"
+        raise UsageError(f"unknown model '{spec}'", help=help)
+    module = plugins.load(__name__, backend)
+    model: Model = module.create(name, settings or ModelSettings())
+    return model

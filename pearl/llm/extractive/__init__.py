@@ -1,0 +1,86 @@
+"""The embedded default: quotes the passages of a document that bear on a question.
+
+No network, no weights, no language model. It answers `Request.task`, not the prompt: plans come by
+rule from the form of the question (`planning`), results are ranked sentences (`reading`). The same
+request always gets the same reply.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from hashlib import sha256
+
+from pearl.errors import UsageError
+from pearl.llm import (
+    ActionTask,
+    AnswerTask,
+    CombineTask,
+    Completion,
+    Model,
+    ModelSettings,
+    PlanTask,
+    Request,
+)
+from pearl.llm.extractive.planning import write_plan
+from pearl.llm.extractive.ranking import SentenceIndex
+from pearl.llm.extractive.reading import answer, carry_out, combine
+
+__all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
+
+DESCRIPTION = "quotes passages of the document; no network, no language model (the default)"
+
+_MAX_INDEXES = 8
+"""Texts whose sentences are kept in memory; steps of one plan read few different ones."""
+
+
+def create(name: str, settings: ModelSettings) -> Model:
+    """The model; there is only one, and nothing to set.
+
+    Raises:
+        UsageError: A name is given.
+    """
+    if name:
+        raise UsageError(
+            f"the backend extractive has no model '{name}'", help="write --model extractive"
+        )
+    return ExtractiveModel()
+
+
+class ExtractiveModel:
+    """Answers tasks by rule; safe to be shared by many runs of one event loop."""
+
+    name = "extractive"
+    window: int | None = None
+    notice = "extractive: quotes passages of the document; no language model is used"
+
+    def __init__(self) -> None:
+        self._indexes: OrderedDict[bytes, SentenceIndex] = OrderedDict()
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request. It never fails: what is not found is said so."""
+        match request.task:
+            case PlanTask() as task:
+                text = write_plan(task.question, task.library)
+            case ActionTask() as task:
+                text = carry_out(task, self._index)
+            case CombineTask() as task:
+                text = combine(task, self._index)
+            case AnswerTask() as task:
+                text = answer(task, self._index)
+        # A question may hold half a character; what is quoted never does.
+        return Completion(text.encode(errors="replace").decode(), self.name)
+
+    async def aclose(self) -> None:
+        """Forget every text."""
+        self._indexes.clear()
+
+    def _index(self, text: str) -> SentenceIndex:
+        """The sentences of a text, from memory where it was read before."""
+        key = sha256(text.encode(errors="surrogatepass")).digest()
+        index = self._indexes.get(key)
+        if index is None:
+            index = self._indexes[key] = SentenceIndex(text)
+            while len(self._indexes) > _MAX_INDEXES:
+                self._indexes.popitem(last=False)
+        self._indexes.move_to_end(key)
+        return index

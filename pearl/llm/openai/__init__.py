@@ -1,0 +1,173 @@
+"""Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
+
+Every call ends in a `Completion` or in a `ModelError` of the right kind, whatever the server sends
+or does not send. The official client carries the request; `replies` reads what comes back, because
+the client passes HTML, errors and wrong types off as completions; `faults` explains the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from pearl.errors import ModelError, UsageError
+from pearl.llm import Completion, ModelSettings, Request
+from pearl.llm.openai import faults, replies
+from pearl.llm.openai.endpoint import KEY_VARIABLE, Endpoint, scrubbed
+from pearl.tokens import window_of
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, AsyncOpenAI
+
+__all__ = ["DESCRIPTION", "OpenAIModel", "create"]
+
+DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
+
+OWN_URL = "https://api.openai.com/v1"
+
+CONNECT_TIMEOUT_S = 10.0
+LIST_TIMEOUT_S = 5.0
+
+
+def create(name: str, settings: ModelSettings) -> OpenAIModel:
+    """The model `name` of the server in `settings`, in `OPENAI_BASE_URL`, or else of OpenAI.
+
+    Raises:
+        UsageError: The name is empty, or the address is none.
+        ModelError: OpenAI asks for a key and `OPENAI_API_KEY` is not set, or it holds no key.
+    """
+    if not name:
+        raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
+    url = settings.base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or OWN_URL
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    endpoint = Endpoint(url, name, key)
+    if not key and endpoint.is_openai:
+        raise ModelError(
+            f"{endpoint.shown} asks for a key, and {KEY_VARIABLE} is not set",
+            kind="auth",
+            help=f"set {KEY_VARIABLE}, or name a server of your own with --base-url",
+        )
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ModelError(
+            f"{KEY_VARIABLE} has blanks or characters that no key has",
+            kind="auth",
+            help="copy the key anew",
+        )
+    return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name))
+
+
+class OpenAIModel:
+    """One model of one server.
+
+    Args:
+        endpoint: The server, the model and the key.
+        timeout_s: Seconds that one call may take in all, however slowly the reply drips in.
+        window: Tokens that the model reads and writes in one call.
+    """
+
+    notice = ""
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float, window: int) -> None:
+        self.name = f"openai:{endpoint.model}"
+        self.window: int | None = window
+        self._endpoint = endpoint
+        self._timeout_s = timeout_s
+        self._takes_temperature = True
+        self._client: AsyncOpenAI | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self.name!r}, {self._endpoint.shown!r})"
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request: in one call, or two if the server refuses `temperature`.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        client = self._connect()  # the import takes its time, which is not the server's
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                body = await self._post(request, client)
+                return replies.read_completion(body, self._endpoint)
+        except TimeoutError:
+            raise faults.too_slow(self._timeout_s, self._endpoint) from None
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+        client, self._client = self._client, None
+        if client and self._loop is asyncio.get_running_loop():
+            await client.close()
+
+    async def _post(self, request: Request, client: AsyncOpenAI) -> bytes:
+        """The body that the server sends with status 200."""
+        import openai
+
+        while True:
+            parameters = self._parameters(request)
+            try:
+                reply = await client.chat.completions.with_raw_response.create(**parameters)
+            except openai.APIStatusError as error:
+                if "temperature" in parameters and faults.refuses_temperature(error):
+                    self._takes_temperature = False
+                    continue
+                raise await self._refused(error, client) from None
+            except openai.APIConnectionError as error:
+                raise faults.cut_off(error, self._endpoint) from None
+            body: bytes = reply.content
+            return body
+
+    def _connect(self) -> AsyncOpenAI:
+        from openai import AsyncOpenAI, Timeout
+
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:  # connections belong to one event loop
+            connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
+            try:
+                self._client = AsyncOpenAI(
+                    # Local servers ask for no key, but the client insists on one.
+                    api_key=self._endpoint.key or "none",
+                    base_url=self._endpoint.url,
+                    max_retries=0,
+                    timeout=Timeout(self._timeout_s, connect=connect_s),
+                )
+            except (ImportError, ValueError) as error:
+                raise faults.no_way(error, self._endpoint) from None
+            self._loop = loop
+        return self._client
+
+    def _parameters(self, request: Request) -> dict[str, Any]:
+        parameters: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "messages": [
+                {"role": message.role, "content": scrubbed(message.content)}
+                for message in request.messages
+            ],
+        }
+        if request.max_output_tokens is not None:
+            # OpenAI's newer models refuse the older name, other servers do not know the newer one.
+            newer = self._endpoint.is_openai
+            limit = "max_completion_tokens" if newer else "max_tokens"
+            parameters[limit] = request.max_output_tokens
+        if request.temperature is not None and self._takes_temperature:
+            parameters["temperature"] = request.temperature
+        return parameters
+
+    async def _refused(self, error: APIStatusError, client: AsyncOpenAI) -> ModelError:
+        if faults.may_be_unknown_model(error, self._endpoint):
+            served = await self._served(client)
+            if served and self._endpoint.model not in served:
+                return faults.unknown_model(error, self._endpoint, served)
+        return faults.refused(error, self._endpoint)
+
+    async def _served(self, client: AsyncOpenAI) -> list[str]:
+        """Names of the models that the server lists; none where it does not tell."""
+        import openai
+
+        try:
+            async with asyncio.timeout(LIST_TIMEOUT_S):
+                reply = await client.models.with_raw_response.list()
+            return replies.read_models(reply.content)
+        except (openai.OpenAIError, ValueError, TimeoutError):
+            return []

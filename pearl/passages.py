@@ -1,0 +1,336 @@
+"""Text → passages with spans: sentences, chunks of a token budget, and the terms to match them by.
+
+Every span is a range of the text it came from: nothing is normalised before it is cut. All of it
+is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from pearl.errors import Span
+
+__all__ = ["STOP_WORDS", "chunks", "sentences", "terms"]
+
+_MAX_PIECE = 4_000
+"""Characters given to the splitter at once: its time on unclosed quotes is quadratic."""
+
+_LONG_SPEECH = 100
+"""Characters from which a quoted speech is cut into its sentences; shorter ones stay whole."""
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
+_TERMINAL = re.compile(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
+_ITEM = re.compile(r"\s*(?:[-*•‣▪–—>|+]\s|>|\(?\d{1,3}[.)]\s|\(?[a-zA-Z][.)]\s|#{1,6}\s)")
+_TURN = re.compile(
+    r"\s*(?:\[[^\]\n]{1,30}\]|[A-Z][\w.'’-]{0,24}(?:[ \t][A-Z][\w.'’-]{0,24}){0,3}:)(?:\s|\Z)"
+)
+_HEADING = re.compile(r"\s*#{1,6}\s")
+_LEADS_ON = re.compile(
+    r"(?:[,(–—-]|\b(?:a|an|the|of|in|on|at|to|by|for|with|from|and|or|but|as|that|which|who|his|her"
+    r"|its|their|our|my|your|is|was|are|were|Mr|Mrs|Ms|Dr|St)\.?)\s*\Z",
+    re.I,
+)
+_FLATTENED = re.compile(r"(?<=[.:;?!)]),(?=[A-Z0-9])")
+_CUT = re.compile(
+    r"(?<=[.,;:?!)])\s+(?=[A-Z][A-Z /&-]{3,40}:)"  # a label in capitals: `IMPRESSION: ...`
+    r"|(?<=[a-z]{2}[.!?])\s+(?=[\"“][A-Z])"
+    # Whole words that the splitter takes for abbreviations of states, months and titles.
+    r"|\b(?:art|etc|fed|id|ill|[Mm]ay|me|miss|mm|no)\.\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b))"
+)
+_NUMBER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
+_STOP = re.compile(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
+_OPENING = re.compile(r"\s([\"'“‘«(\[]+)\s*\Z")
+_QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
+
+_SCRIPTS = (
+    ("ja", re.compile(r"[\u3041-\u30ff]")),
+    ("zh", re.compile(r"[\u3400-\u9fff]")),
+    ("ko", re.compile(r"[\uac00-\ud7a3]")),
+    ("ru", re.compile(r"[\u0400-\u04ff]")),
+    ("ar", re.compile(r"[\u0600-\u06ff]")),
+    ("hi", re.compile(r"[\u0900-\u097f]")),
+    ("el", re.compile(r"[\u0370-\u03ff]")),
+    ("he", re.compile(r"[\u0590-\u05ff]")),
+    ("th", re.compile(r"[\u0e00-\u0e7f]")),
+)
+"""Languages by script, kana before Han: Japanese has both."""
+
+
+def sentences(text: str) -> tuple[Span, ...]:
+    r"""The sentences of a text, in order, without blanks around them.
+
+    A sentence may go over single line breaks where lines are wrapped. Headings, list items, turns
+    of a dialogue (`Dr. X: ...`) and paragraphs begin a new one.
+
+    Example:
+        >>> text = "Dr. Ray\nslept. \n\nNOTES\n- a key\nAnn: Yes."
+        >>> [text[span.start : span.end] for span in sentences(text)]
+        ['Dr. Ray\nslept.', 'NOTES', '- a key', 'Ann: Yes.']
+    """
+    # Imported on use: `import pearl` stays light.
+    from sentencex import get_sentence_boundaries
+
+    language = _language(text)
+    spans: list[Span] = []
+    for block in _blocks(text):
+        for piece in _pieces(text, block):
+            source = text[piece.start : piece.end]
+            if not _STOP.search(source, 0, max(0, len(source.rstrip()) - 1)):
+                spans += _trimmed(text, piece)
+                continue
+            start = piece.start
+            for found in get_sentence_boundaries(language, source):
+                end = piece.start + found["end_index"]
+                if end < piece.end and _NUMBER.fullmatch(text, start, end):
+                    continue  # the number of an item belongs to it
+                for span in _trimmed(text, Span(start, end)):
+                    spans += _speech(text, span, language)
+                start = end
+    return tuple(spans)
+
+
+def _language(text: str) -> str:
+    """The splitter's code for the script that prevails at the beginning, middle and end."""
+    if text.isascii():
+        return "en"
+    middle = len(text) // 2
+    sample = text[:1_000] + text[middle : middle + 1_000] + text[-1_000:]
+    letters = sum(character.isalpha() for character in sample)
+    for code, script in _SCRIPTS:
+        # Kana are a fraction of a Japanese text; any other script has to prevail.
+        if len(script.findall(sample)) > letters * (0.1 if code == "ja" else 0.3):
+            return code
+    return "en"
+
+
+def _blocks(text: str) -> Iterator[Span]:
+    """Runs of lines that one sentence may go over."""
+    lines = [match.span() for match in _LINE.finditer(text)]
+    lengths = sorted(end - start for start, end in lines if end - start > 20)
+    width = lengths[len(lengths) * 9 // 10] if lengths else 0
+    start = previous = None
+    for line in lines:
+        if not text[line[0] : line[1]].strip():
+            if start is not None and previous is not None:
+                yield Span(start, previous[1])
+            start = previous = None
+            continue
+        if start is None or previous is None:
+            start = line[0]
+        elif _breaks(text[previous[0] : previous[1]], text[line[0] : line[1]], width):
+            yield Span(start, previous[1])
+            start = line[0]
+        previous = line
+    if start is not None and previous is not None:
+        yield Span(start, previous[1])
+
+
+def _breaks(line: str, following: str, width: int) -> bool:
+    """Whether the break between two lines is meant, and not one of wrapping.
+
+    Args:
+        line: What stands before the break.
+        following: What stands after it.
+        width: Length of the text's long lines, in characters.
+    """
+    if _TURN.match(following) or _HEADING.match(line) or _ITEM.match(following):
+        # A number or a letter that merely stands first on a wrapped line follows an open sentence.
+        return not following.lstrip()[0].isalnum() or not _LEADS_ON.search(line[-60:])
+    head = following.split(maxsplit=1)[0]
+    if head[0].islower():
+        return False
+    is_full = len(line.rstrip()) + 1 + len(head) > 0.9 * width
+    if is_full and width <= 120:
+        return False
+    return bool(_TERMINAL.search(line[-60:])) or not (is_full or _LEADS_ON.search(line[-60:]))
+
+
+def _pieces(text: str, block: Span) -> Iterator[Span]:
+    """A block, cut where line breaks were flattened away and where it is too long for the splitter."""
+    cuts = [m.start() for m in _FLATTENED.finditer(text, block.start, block.end)]
+    cuts += [m.end() for m in _CUT.finditer(text, block.start, block.end)]
+    at = block.start
+    for cut in [*sorted(cuts), block.end]:
+        while cut - at > _MAX_PIECE:
+            stops = [m.end() for m in _STOP.finditer(text, at, at + _MAX_PIECE)]
+            later = None if stops else _STOP.search(text, at + _MAX_PIECE - 8, cut)
+            stop = stops[-1] if stops else later.end() if later else cut
+            yield Span(at, stop)
+            at = stop
+        if at < cut:
+            yield Span(at, cut)
+        at = cut + 1 if text[cut : cut + 1] == "," else cut
+
+
+def _speech(text: str, span: Span, language: str) -> Iterator[Span]:
+    """The sentences inside a long quoted speech, which the splitter keeps whole."""
+    from sentencex import get_sentence_boundaries
+
+    source = text[span.start : span.end]
+    bare = source.translate(_QUOTES)
+    if len(source) < _LONG_SPEECH or bare == source:
+        yield span
+        return
+    at = span.start
+    for found in get_sentence_boundaries(language, bare):
+        end = span.start + found["end_index"]
+        # A quote mark that opens the next sentence was taken for a blank at the end of this one.
+        if opening := _OPENING.search(text, at, end):
+            end = opening.start(1)
+        yield from _trimmed(text, Span(at, end))
+        at = end
+    yield from _trimmed(text, Span(at, span.end))
+
+
+def _trimmed(text: str, span: Span) -> Iterator[Span]:
+    """The span without blanks around it, if anything is left."""
+    source = text[span.start : span.end]
+    if stripped := source.strip():
+        start = span.start + len(source) - len(source.lstrip())
+        yield Span(start, start + len(stripped))
+
+
+def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Span, ...]:
+    r"""Consecutive spans that cover the whole text, each of at most `max_tokens`.
+
+    They end at a paragraph; a paragraph that is too long is cut at a sentence, a sentence at a
+    word, a word anywhere. A single character of more than `max_tokens` stands alone.
+
+    Args:
+        text: What to cut.
+        max_tokens: At least 1.
+        count: Tokens of a text.
+
+    Raises:
+        ValueError: `max_tokens` is below 1.
+
+    Example:
+        >>> text = "One two.\n\nThree four five."
+        >>> [text[span.start : span.end] for span in chunks(text, 3, lambda t: len(t.split()))]
+        ['One two.\n\n', 'Three four five.']
+    """
+    if max_tokens < 1:
+        raise ValueError(f"max_tokens is {max_tokens}, must be at least 1")
+    done: list[Span] = []
+    taken: list[tuple[Span, int, int]] = []  # atoms of the chunk under way: span, level, tokens
+    n_taken = 0
+    todo = [(Span(0, len(text)), 0)] if text else []
+    while todo or taken:
+        if todo:
+            span, level = todo.pop()
+            n = count(text[span.start : span.end])
+            if n > max_tokens and span.end - span.start > 1 and not taken:
+                todo += [(part, level + 1) for part in reversed(_split(text, span, level))]
+                continue
+            if not taken or n_taken + n <= max_tokens:
+                n_taken += n
+                taken.append((span, level, n))
+                continue
+            todo.append((span, level))
+        # Tokens do not add up exactly across a cut, so the chunk itself is counted.
+        start = taken[0][0].start
+        while len(taken) > 1 and count(text[start : taken[-1][0].end]) > max_tokens:
+            span, level, _ = taken.pop()
+            todo.append((span, level))
+        done.append(Span(start, taken[-1][0].end))
+        taken, n_taken = [], 0
+    return tuple(done)
+
+
+def _split(text: str, span: Span, level: int) -> list[Span]:
+    """A span cut into paragraphs (level 0), sentences (1), words (2) or halves (3 and more)."""
+    source = text[span.start : span.end]
+    match level:
+        case 0:
+            starts = [m.end() for m in re.finditer(r"\n[^\S\n]*\n\s*", source)]
+        case 1:
+            starts = [sentence.start for sentence in sentences(source)]
+        case 2:
+            starts = [m.start() for m in re.finditer(r"(?<=\s)\S", source)]
+        case _:
+            starts = [len(source) // 2]
+    edges = [0, *(start for start in starts if 0 < start < len(source)), len(source)]
+    return [Span(span.start + a, span.start + b) for a, b in pairwise(edges) if a < b]
+
+
+_FUNCTION_WORDS = """
+a about above after again against all also although am an and any are as at be because been
+before being below between both but by can cannot could did do does doing done down during each
+either else ever every few for from further get gets getting go goes going got had has have
+having he her here hers herself him himself his how however i if in into is it its itself just
+let like ll made make makes making many me more most much must my myself neither no nor not now
+of off on once one only onto or other others our ours ourselves out over own per quite rather
+re same shall she should since so some such than that the their theirs them themselves then
+there these they this those though through thus to too toward towards under until up upon us ve
+very was we were what whatever when whenever where wherever whether which while who whoever
+whom whose why will with within without would yes yet you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""English words that say nothing about what a sentence is about."""
+
+_UNSPACED = "\u0e00-\u0e7f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+_WORD = re.compile(rf"\d+(?:[.,]\d+)+|[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_CLITIC = re.compile(r"(?:n['’]t|['’](?:s|d|ll|re|ve|m|t))\Z")
+
+
+def terms(text: str, *, drop_stop_words: bool = False) -> list[str]:
+    """The words of a text as they are matched: folded, stemmed, in order, repeats kept.
+
+    Case and accents are folded, irregular English forms are mapped to their base form, words are
+    stemmed as English; scripts written without blanks give character bigrams.
+
+    Args:
+        text: Any text.
+        drop_stop_words: Leave out English function words, question words among them.
+
+    Example:
+        >>> terms("The children's cafés kept 1,200 keys", drop_stop_words=True)
+        ['child', 'cafe', 'keep', '1200', 'key']
+        >>> terms("東京都へ")
+        ['東京', '京都', '都へ']
+    """
+    found: list[str] = []
+    for word in _WORD.findall(text.casefold()):
+        if _IS_UNSPACED.match(word):
+            found += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
+            continue
+        term, is_stop_word = _term(word)
+        if term and not (drop_stop_words and is_stop_word):
+            found.append(term)
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _term(word: str) -> tuple[str, bool]:
+    """The term of a case-folded word, and whether it is a stop word."""
+    if word[0].isdigit():
+        return word.replace(",", ""), False
+    if not word.isascii():
+        decomposed = unicodedata.normalize("NFKD", word)
+        word = "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
+    bare = _CLITIC.sub("", word)
+    is_stop_word = bare in STOP_WORDS or word in STOP_WORDS or (bare != word and len(bare) < 3)
+    return _stem()(_base_forms().get(bare, bare)), is_stop_word
+
+
+@cache
+def _stem() -> Callable[[str], str]:
+    # Imported on use: `import pearl` stays light.
+    from Stemmer import Stemmer
+
+    stem: Callable[[str], str] = Stemmer("english").stemWord
+    return stem
+
+
+@cache
+def _base_forms() -> dict[str, str]:
+    """Irregular form → base form, from the list beside this file."""
+    rows = Path(__file__).with_name("irregular_forms.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [row.split(":") for row in rows if row and not row.startswith("#")]
+    return {form: base for base, forms in pairs for form in forms.split()}

@@ -1,0 +1,110 @@
+"""`Task` → the messages a language model reads.
+
+The document stands first and every message before the task is the same for all steps over one
+document, so that a server's prefix cache serves them. Nothing is ever replaced inside a text:
+parts are put one after the other, so a document may say `CTX` or `{{CTX}}` as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pearl.dsl.printer import print_action, print_plan
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import Diagnostic, render_diagnostics
+from pearl.fewshot import Example
+from pearl.llm import ActionTask, Message
+
+__all__ = ["action_messages", "combine_messages", "plan_messages", "repair_messages"]
+
+_READER = """\
+You carry out one instruction at a time over a text. Use only what the text and the inputs say; \
+where they say nothing about it, say so. Reply with the result alone, without preamble. \
+Support what you say by copying the decisive passages word for word, each on a line of its own \
+that begins with "> "."""
+
+_PLANNER = """\
+You write plans that answer questions about a long document. You do not see the document: in a \
+plan it is called CTX. A plan is a list of steps. Each step calls one action, and each action is \
+carried out later by a reader who sees the document and the arguments, nothing else."""
+
+_RULES = """\
+How to write the plan:
+- Begin with a line "New actions:" and below it "- None", or one line "- NAME(CTX, X) : definition" \
+for every action you need that is not in the list. Prefer the actions of the list.
+- Then a blank line, then the steps, numbered from 1: 1. output = ACTION(arguments) : what the step is for
+- An argument is CTX, the output of an earlier step, a string in straight double quotes, a number, \
+or a list of those in square brackets. A call never stands inside a call.
+- Give every action exactly the arguments of its signature, every step an output name of its own.
+- The answer is made of every output that no other step uses, so use up what does not belong to it.
+- Reply with the plan alone."""
+
+
+def plan_messages(
+    question: str, library: ActionLibrary, examples: Sequence[Example] = ()
+) -> tuple[Message, ...]:
+    """Ask for a plan: actions, rules and examples first, for they are the same for all questions."""
+    actions = "\n".join(f"- {print_action(action)}" for action in library.values())
+    shown = "\n\n".join(print_plan(example.plan) for example in examples)
+    parts = [
+        f"Actions:\n{actions}",
+        _RULES,
+        *([f"Examples:\n\n{shown}"] if shown else []),
+        f"Write the plan for this question.\n\nQuestion: {question}",
+    ]
+    return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
+
+
+def repair_messages(
+    messages: tuple[Message, ...], plan: str, diagnostics: Sequence[Diagnostic]
+) -> tuple[Message, ...]:
+    """Show a broken plan with everything that is wrong with it, and ask for it again."""
+    found = render_diagnostics(diagnostics, plan, "plan")
+    return (
+        *messages[:2],
+        Message("assistant", plan or "(no plan)"),
+        Message(
+            "user",
+            f"This plan cannot be used:\n\n{found}\n\n"
+            "Write the whole plan again with every one of these mended. Reply with the plan alone.",
+        ),
+    )
+
+
+def action_messages(task: ActionTask) -> tuple[Message, ...]:
+    """Ask for the result of one step."""
+    parts: list[str] = []
+    if task.document is not None:
+        parts.append(f"<text>\n{task.document}\n</text>")
+    parts.append(f"Instruction {task.action.signature}: {task.action.definition}")
+    if task.arguments:
+        parts.append("where")
+        parts += [
+            f"{name} =\n<input>\n{value}\n</input>" if name in task.inputs or "\n" in value
+            else f'{name} = "{value}"'
+            for name, value in task.arguments
+        ]  # fmt: skip
+    if task.explanation:
+        parts.append(f"Purpose of this step: {task.explanation}")
+    return Message("system", _READER), Message("user", "\n\n".join(parts))
+
+
+def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, ...]:
+    """Ask for one result out of the results over several parts of a text."""
+    bare = action_messages(
+        ActionTask(task.output, task.action, task.arguments, None, task.explanation, task.question,
+                   task.inputs)
+    )  # fmt: skip
+    results = "\n\n".join(
+        f"<part {i}>\n{part}\n</part {i}>" for i, part in enumerate(parts, start=1)
+    )
+    return (
+        bare[0],
+        Message(
+            "user",
+            f"{bare[1].content}\n\nThe text was read in {len(parts)} parts, in order, with these results:"
+            f"\n\n{results}\n\nMerge them into the one result for the whole text. Keep the copied "
+            'passages that matter as they are, on lines that begin with "> "; leave out parts that '
+            "found nothing, unless all of them did.",
+        ),
+    )

@@ -1,0 +1,66 @@
+"""Query + passages → BM25 scores, by `bm25s` over the terms of `pearl.passages`.
+
+The variant is Lucene's: every idf is positive and nothing is added for terms that a passage lacks,
+so a passage scores above zero exactly if it has a term of the query. (`bm25s` is strict about its
+input: it fails on terms it has not seen, on an empty query and on an empty vocabulary, and counts
+a repeated query term twice. None of these reaches it from here.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pearl.passages import terms
+
+__all__ = ["Index", "rank"]
+
+K1 = 1.2
+B = 0.75
+
+
+def rank(query: str, passages: Sequence[str]) -> list[float]:
+    """Score every passage for a query.
+
+    Example:
+        >>> scores = rank("who kept the keys?", ["A key is kept here.", "No lamp.", "The key."])
+        >>> [round(score, 1) for score in scores]
+        [0.5, 0.0, 0.2]
+    """
+    index = Index([terms(passage, drop_stop_words=True) for passage in passages])
+    wanted = terms(query, drop_stop_words=True)
+    # A query of nothing but function words still says more than nothing.
+    if not wanted:
+        index = Index([terms(passage) for passage in passages])
+        wanted = terms(query)
+    return index.scores(wanted)
+
+
+class Index:
+    """Passages, ready to be scored for many queries.
+
+    Args:
+        passages: The terms of every passage.
+        k1: How soon repeats of a term stop to count, from 0 (at once).
+        b: How much long passages are held back, 0 (not at all) to 1.
+    """
+
+    def __init__(self, passages: Sequence[Sequence[str]], *, k1: float = K1, b: float = B) -> None:
+        # Imported on use: `import pearl` stays light.
+        import bm25s
+
+        self._n_passages = len(passages)
+        self._ids: dict[str, int] = {}
+        rows = [
+            [self._ids.setdefault(term, len(self._ids)) for term in passage] for passage in passages
+        ]
+        self._bm25 = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy")
+        if self._ids:
+            self._bm25.index((rows, dict(self._ids)), show_progress=False)
+
+    def scores(self, query: Iterable[str]) -> list[float]:
+        """One score a passage for the terms of a query, each counted once."""
+        known = [self._ids[term] for term in dict.fromkeys(query) if term in self._ids]
+        if not known:
+            return [0.0] * self._n_passages
+        found: list[float] = self._bm25.get_scores_from_ids(known).tolist()
+        return found

@@ -1,0 +1,160 @@
+"""Plain text and Markdown, as written: bytes in whatever encoding → text.
+
+`decode` serves every reader whose bytes are text. It never guesses where the bytes say what they
+are: a byte order mark or valid UTF-8 settles it, and damaged UTF-8 is an error, not another
+encoding.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+from pearl.errors import DataError
+
+__all__ = ["SUFFIXES", "decode", "read"]
+
+SUFFIXES = (".txt", ".text", ".md", ".markdown")
+
+_BYTE_ORDER_MARKS = (
+    # The mark of UTF-32 little endian begins with the one of UTF-16: it comes first.
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_LEGACY_ENCODINGS = (
+    "cp1254", "cp1252", "cp1251", "cp932", "euc_jp", "gb18030", "euc_kr", "cp1250", "iso8859_2",
+    "big5", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874",
+)  # fmt: skip
+"""What text that is not UTF-8 is written in: of several encodings that fit about as well the first
+is taken. Left to all its 90, charset-normalizer reads short French as Hungarian or as UTF-16.
+Turkish (cp1254) stands first because it is Western but for six letters of Icelandic."""
+
+_CONTROL_BYTES = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
+_MAX_CONTROL_SHARE = 1 / 3
+"""Of the bytes of a text; Perl's `-T` draws the line at the same share."""
+
+
+def read(data: bytes, path: str) -> str:
+    """The text of the bytes.
+
+    Raises:
+        DataError: The bytes are not text, or not in an encoding that can be told.
+
+    Example:
+        >>> read("# Café".encode("utf-16"), "a.md")
+        '# Café'
+    """
+    return decode(data, path)
+
+
+def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
+    """Decode bytes: by byte order mark, as UTF-8, as declared, or by their statistics.
+
+    Args:
+        data: The bytes of the document.
+        path: What messages call it.
+        declared: The encoding the document itself names; tried where the bytes do not tell.
+
+    Raises:
+        DataError: The bytes are binary, damaged, or in no encoding that can be told.
+
+    Example:
+        >>> decode("Die Straße".encode("latin-1"), "a.txt")
+        'Die Straße'
+    """
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return _decode_strictly(data, encoding, path)[1:]
+    n_controls = len(data) - len(data.translate(None, _CONTROL_BYTES))
+    if n_controls > len(data) * _MAX_CONTROL_SHARE:
+        raise _binary(path)
+    if declared and data.isascii() and (text := _decode_as_declared(data, declared)):
+        return text  # ISO-2022-JP and its like hide in ASCII
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        if b"\0" in data:
+            raise _binary(path) from None
+    if _is_damaged_utf_8(data):
+        return _decode_strictly(data, "utf-8", path)
+    if declared and (text := _decode_as_declared(data, declared)):
+        return text
+    return _decode_by_statistics(data, path)
+
+
+def _binary(path: str) -> DataError:
+    return DataError(
+        "the file is binary, not text",
+        path=path,
+        help="convert it to text in UTF-8, .html, .pdf or .docx",
+    )
+
+
+def _decode_strictly(data: bytes, encoding: str, path: str) -> str:
+    """Decode, or say which byte is in the way."""
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        is_surrogate = encoding == "utf-8" and _is_surrogate(data[error.start :])
+        what = "is an encoded lone surrogate" if is_surrogate else f"is not {encoding.upper()}"
+        raise DataError(
+            f"the byte at offset {error.start} {what}, though the document is {encoding.upper()}",
+            path=path,
+            help="remove it, or make the file anew: it was cut or written wrongly",
+        ) from error
+
+
+def _is_surrogate(data: bytes) -> bool:
+    """Whether bytes begin with a surrogate, encoded the way UTF-8 encodes characters."""
+    return data[:1] == b"\xed" and b"\xa0" <= data[1:2] <= b"\xbf" and len(data[2:3]) == 1
+
+
+def _is_damaged_utf_8(data: bytes) -> bool:
+    """Whether bytes that are not UTF-8 were meant to be.
+
+    Other encodings form the sequences of UTF-8 only by accident: where these are no fewer than
+    the bytes that fit none, the bytes are UTF-8 with a defect, and a guess would garble it all.
+    """
+    try:
+        data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+        n_beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+        n_broken = text.count("\ufffd")
+        return n_beyond_ascii - n_broken >= n_broken
+    return True
+
+
+def _decode_as_declared(data: bytes, declared: str) -> str | None:
+    """The text, None if the bytes contradict the declaration."""
+    try:
+        encoding = codecs.lookup(declared).name
+        # The bytes that spelt the declaration were not UTF-16, and the web's Latin-1 is cp1252.
+        if encoding.startswith(("utf-16", "utf-32")):
+            return None
+        return data.decode("cp1252" if encoding in {"iso8859-1", "ascii"} else encoding)
+    except (LookupError, UnicodeError):
+        return None
+
+
+def _decode_by_statistics(data: bytes, path: str) -> str:
+    from charset_normalizer import from_bytes  # late: most documents are UTF-8
+
+    # With its default samples, 5 of 512 bytes, accented French is now and then no text at all.
+    matches = from_bytes(
+        data, steps=10, chunk_size=2048, threshold=0.3, cp_isolation=list(_LEGACY_ENCODINGS)
+    )
+    best = matches.best()
+    if best is None:
+        raise DataError(
+            "the encoding of the text cannot be told", path=path, help="convert it to UTF-8"
+        )
+    fitting = {
+        encoding: match
+        for match in matches
+        if match.chaos <= best.chaos + 0.06 and match.coherence >= best.coherence - 0.1
+        for encoding in match.could_be_from_charset
+    }
+    return str(next(fitting[encoding] for encoding in _LEGACY_ENCODINGS if encoding in fitting))

@@ -1,0 +1,218 @@
+"""What happened, as typed events in order: written as JSON lines, read back by viewers.
+
+A trace only grows. It holds no document text beyond what models replied, and no keys.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from pearl.errors import DataError
+from pearl.llm import Usage
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Event",
+    "ModelCalled",
+    "ModelWaited",
+    "PlanAttempted",
+    "PlanFailed",
+    "RunFinished",
+    "RunStarted",
+    "StepFailed",
+    "StepFinished",
+    "StepStarted",
+    "Trace",
+    "read_trace",
+]
+
+SCHEMA_VERSION = 1
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    t_s: float = 0.0
+    """Seconds since the trace began."""
+
+
+class PlanAttempted(_Event):
+    """One round of planning: a reply and what was found in it."""
+
+    event: Literal["plan_attempted"] = "plan_attempted"
+    round: int
+    model: str
+    reply: str
+    notes: tuple[str, ...] = ()
+    """What the tolerant reader forgave and which fixes were applied, rendered."""
+    diagnostics: tuple[str, ...] = ()
+    """What was still wrong, rendered; empty for the accepted plan."""
+    usage: Usage = Usage()
+
+
+class PlanFailed(_Event):
+    """The repair budget was spent; `fallback` says what is done instead, if anything."""
+
+    event: Literal["plan_failed"] = "plan_failed"
+    n_attempts: int
+    fallback: Literal["direct"] | None = None
+
+
+class RunStarted(_Event):
+    """A plan begins to run over a document."""
+
+    event: Literal["run_started"] = "run_started"
+    question: str
+    plan: str
+    method: Literal["plan", "direct"]
+    document: str
+    document_sha256: str
+    n_characters: int
+    n_document_tokens: int
+    token_count: str
+    """How tokens were counted: the name of an encoding, or that it is an estimate."""
+    model: str
+    window: int | None
+    """Tokens of the model's window; None where it has no limit."""
+
+
+class StepStarted(_Event):
+    """A step begins: everything it needs is there."""
+
+    event: Literal["step_started"] = "step_started"
+    step: str
+    action: str
+
+
+class ModelWaited(_Event):
+    """A call failed in a way that may pass, and is tried again after a wait."""
+
+    event: Literal["model_waited"] = "model_waited"
+    reason: str
+    wait_s: float
+    attempt: int
+
+
+class ModelCalled(_Event):
+    """One reply of the model."""
+
+    event: Literal["model_called"] = "model_called"
+    step: str
+    purpose: Literal["step", "part", "combine"]
+    model: str
+    duration_s: float
+    usage: Usage
+
+
+class StepFinished(_Event):
+    """A step has its value.
+
+    `context` says how its document was shown: in full, part by part with the results merged
+    (map-reduce), by its most relevant passages (retrieve), or not at all (none).
+    """
+
+    event: Literal["step_finished"] = "step_finished"
+    step: str
+    action: str
+    value: str
+    is_native: bool
+    context: Literal["full", "map-reduce", "retrieve", "none"]
+    coverage: float | None
+    """Share of the document's characters that the model was shown; None without a document."""
+    n_calls: int
+    usage: Usage
+    duration_s: float
+
+
+class StepFailed(_Event):
+    """A step failed, and with it the run."""
+
+    event: Literal["step_failed"] = "step_failed"
+    step: str
+    error: str
+
+
+class RunFinished(_Event):
+    """A run is over."""
+
+    event: Literal["run_finished"] = "run_finished"
+    status: Literal["answered", "failed"]
+    answer: str
+    usage: Usage
+    duration_s: float
+
+
+Event = Annotated[
+    PlanAttempted | PlanFailed | RunStarted | StepStarted | ModelWaited | ModelCalled
+    | StepFinished | StepFailed | RunFinished,
+    Field(discriminator="event"),
+]  # fmt: skip
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+class Trace:
+    """An append-only list of events.
+
+    Attributes:
+        id: Which run this is, where a file holds several: the id of a task.
+    """
+
+    def __init__(self, id: str = "", listener: Callable[[Event], None] | None = None) -> None:
+        self.id = id
+        self._events: list[Event] = []
+        self._listener = listener
+        self._began = time.monotonic()
+
+    def append(self, event: Event) -> None:
+        """Add an event, stamped with its time, and tell the listener."""
+        stamped = event.model_copy(update={"t_s": round(time.monotonic() - self._began, 6)})
+        self._events.append(stamped)
+        if self._listener is not None:
+            self._listener(stamped)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def to_jsonl(self) -> str:
+        """One JSON object a line, each with the schema version and the id of the run."""
+        head = {"v": SCHEMA_VERSION, "id": self.id}
+        return "".join(
+            json.dumps({**head, **event.model_dump(mode="json")}, ensure_ascii=False) + "\n"
+            for event in self._events
+        )
+
+
+def read_trace(path: str | Path) -> list[Trace]:
+    """The traces of a file, one for every id, in order of first appearance.
+
+    Raises:
+        DataError: A line is no event of this version.
+    """
+    traces: dict[str, Trace] = {}
+    with Path(path).open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                version, id = row.pop("v"), row.pop("id")
+                event = _ADAPTER.validate_python(row)
+            except (ValueError, KeyError, AttributeError, ValidationError) as error:
+                reason = str(error).splitlines()[0]
+                raise DataError(
+                    f"not an event of a trace: {reason}", path=path, line=number
+                ) from error
+            if version != SCHEMA_VERSION:
+                raise DataError(
+                    f"trace version {version}, this is {SCHEMA_VERSION}", path=path, line=number
+                )
+            traces.setdefault(id, Trace(id))._events.append(event)
+    return list(traces.values())

@@ -1,0 +1,136 @@
+"""Action files: read, written, and everything that is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from pearl.actions.library import (
+    format_library,
+    library_names,
+    load_library,
+    read_actions,
+    read_library,
+)
+from pearl.dsl.printer import print_action
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.errors import DataError, LibraryError
+from tests.strategies import libraries
+
+
+@given(libraries())
+def test_what_is_printed_is_read_again(library: ActionLibrary) -> None:
+    text = "".join(f"{print_action(action)}\n" for action in library.values())
+    actions, found = read_actions(text)
+    assert found == []
+    assert [a.definition for a in actions] == [a.definition for a in library.values()]
+    assert [a.signature for a in actions if not a.is_native] == [
+        a.signature for a in library.values() if a.name != "CONCAT"
+    ]
+    assert format_library(text) == text
+
+
+def test_an_action_file() -> None:
+    library = read_library(
+        "# Mine\n\nFIND(CTX, X) : Find X\r\n  FIND_ALL(CTX,X)#Find every X\nCOUNT(ITEMS): Count\n",
+        "mine",
+    )
+    assert [action.signature for action in library.values()] == [
+        "FIND(CTX, X)", "FIND_ALL(CTX, X)", "COUNT(ITEMS)",
+    ]  # fmt: skip
+    assert library["FIND_ALL"].definition == "Find every X"
+    assert library["FIND"].reads_context
+    assert library["COUNT"].is_native
+    assert library["COUNT"].parameters[0].type is ValueType.LIST
+    assert library["COUNT"].definition == "Count"
+    assert library.name == "mine"
+    assert repr(library) == "ActionLibrary('mine', 3 actions)"
+
+
+def test_an_action_of_another_shape_is_not_native() -> None:
+    library = read_library("COUNT(CTX, X) : Count X\nSORT(A, B) : Sort\ncount(ITEMS) : x\n", "mine")
+    assert not any(action.is_native for action in library.values())
+
+
+def test_doubles_and_drafts_are_returned_with_what_is_wrong_with_them() -> None:
+    text = "FIND(CTX) :\nFIND(CTX) # x\nJOIN(S, S, ...)"
+    actions, found = read_actions(text)
+    assert [(a.name, a.definition) for a in actions] == [("FIND", ""), ("FIND", "x"), ("JOIN", "")]
+    assert [(d.code, d.span.position(text)) for d in found] == [
+        ("empty-definition", (1, 1)),
+        ("duplicate-name", (2, 1)),
+        ("empty-definition", (3, 1)),
+        ("duplicate-name", (3, 1)),
+    ]
+
+
+def test_a_definition_may_end_in_a_colon() -> None:
+    (action,), found = read_actions("FIND(CTX) : Return one of these (a):")
+    assert (action.definition, found) == ("Return one of these (a):", [])
+
+
+def test_everything_wrong_with_a_line_is_said() -> None:
+    text = "FIND (CTX , X)  : x"
+    actions, found = read_actions(text)
+    assert actions == []
+    assert [d.span.position(text) for d in found] == [(1, 5), (1, 10), (1, 16)]
+
+
+def test_a_broken_file_is_a_library_error_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.actions"
+    path.write_text("# Mine\nFIND CTX) : x\nFIND(CTX : x y\n", encoding="utf-8")
+    with pytest.raises(LibraryError, match=r"mine.actions:2: '\(' is missing") as caught:
+        load_library(path)
+    assert len(caught.value.diagnostics) == 2
+
+
+def test_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "mine.actions"
+    path.write_bytes("\ufeffFIND(CTX) : x\r\n".encode())
+    assert list(load_library(path)) == ["FIND"]
+    assert load_library(str(path)).name == "mine"
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "mine.actions"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="cannot be read as an action library"):
+        load_library(path)
+    with pytest.raises(DataError, match="did you mean 'quality'"):
+        load_library("qualitie")
+    with pytest.raises(DataError, match=r"libraries: medical, quality, seed"):
+        load_library(tmp_path / "none")
+
+
+def test_shipped_libraries() -> None:
+    assert library_names() == ("medical", "quality", "seed")
+    for name in library_names():
+        assert load_library(name).name == name
+
+
+def test_formatting_keeps_comments_and_evens_out_blanks() -> None:
+    text = "\n# Mine  \n\n  FIND(CTX,X)#Find X\nCOUNT(ITEMS):\nJOIN(A, ...) : y  \n\n\n"
+    formatted = "# Mine\n\nFIND(CTX, X) : Find X\nCOUNT(ITEMS)\nJOIN(A, ...) : y\n"
+    assert format_library(text) == formatted
+    assert format_library(formatted) == formatted
+
+
+def test_formatting_refuses_what_it_cannot_read() -> None:
+    with pytest.raises(LibraryError, match="'\\(' is missing") as caught:
+        format_library("FIND(CTX) : x\nFIND CTX")
+    assert caught.value.line == 2
+
+
+def test_arity_of_variadic_actions() -> None:
+    def arity(*names: str) -> tuple[int, int | None]:
+        action = Action("F", tuple(Parameter(name) for name in names), is_variadic=True)
+        return action.min_arity, action.max_arity
+
+    assert arity("S1", "S2") == (1, None)
+    assert arity("A", "B") == (2, None)
+    assert arity("CTX", "S1", "S2") == (2, None)
+    assert arity("S") == (1, None)
+    action = Action("F", (Parameter("S1"), Parameter("S2")), is_variadic=True)
+    assert [action.parameter(i).name for i in range(4)] == ["S1", "S2", "S3", "S4"]

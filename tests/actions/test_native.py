@@ -1,0 +1,136 @@
+"""What the native actions compute, and how texts of models are read as values."""
+
+from __future__ import annotations
+
+import pytest
+
+from pearl.actions import native
+from pearl.actions.native import Value, coerce, compute, show
+from pearl.dsl.signatures import ValueType
+
+
+def run(name: str, *values: Value) -> Value:
+    return compute(native.known()[name], list(values))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "result"),
+    [
+        ("CONCAT", ["a", "  ", "b\n"], "a\n\nb"),
+        ("CONCAT", [["a", "b"], 3, 2.50, True], "- a\n- b\n\n3\n\n2.5\n\nyes"),
+        ("COUNT", ["- a\n- b\n- c"], 3),
+        ("COUNT", [""], 0),
+        ("COUNT", [[]], 0),
+        ("COUNT", ["one line is one entry"], 1),
+        ("COUNT", ["salt; iron"], 2),
+        ("FIRST", ["1. salt\n2. iron"], "salt"),
+        ("LAST", ["1. salt\n2. iron"], "iron"),
+        ("SORT", [["10", "9", "-1", "1,000", "2.5"]], ["-1", "2.5", "9", "10", "1,000"]),
+        ("SORT", [["10 mg", "9 mg"]], ["9 mg", "10 mg"]),
+        ("SORT", [["2024-05-01", "2024-01-30", "2023-12-24"]], ["2023-12-24", "2024-01-30", "2024-05-01"]),
+        ("SORT", [["b", "A", "10", "9"]], ["10", "9", "A", "b"]),
+        ("SORT", [["éclair", "Zebra", "apple"]], ["apple", "Zebra", "éclair"]),
+        ("SORT", [[]], []),
+        ("UNIQUE", [["Oslo", "New  York", "oslo", "new york", "Rome"]], ["Oslo", "New  York", "Rome"]),
+        ("UNION", [["a", "b"], ["B", "c"]], ["a", "b", "c"]),
+        ("UNION", [["a"], ["b"], "- c\n- A"], ["a", "b", "c"]),
+        ("INTERSECT", [["a", "b", "A"], ["A", "c"]], ["a"]),
+        ("INTERSECT", [["a"], []], []),
+        ("DIFFERENCE", [["a", "b", "c", "b"], ["C", "A"]], ["b", "b"]),
+        ("SUM", [["1", "2 kg", "-3"]], 0),
+        ("SUM", [["0.1", "0.2"]], 0.3),
+        ("SUM", [["1,250,000.50", "$1"]], 1250001.5),
+        ("SUM", [[]], 0),
+        ("SUM", [["99999999999999999999", "1"]], 100000000000000000000),
+        ("MAX", [["3", "about 12", "−5 °C"]], 12),
+        ("MIN", [["3", "about 12", "−5 °C"]], -5),
+        ("MAX", [["1e3", "999.5"]], 1000.0),
+    ],
+)  # fmt: skip
+def test_results(name: str, values: list[Value], result: Value) -> None:
+    assert run(name, *values) == result
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("FIRST", [""], "the list is empty"),
+        ("LAST", [[]], "the list is empty"),
+        ("MAX", [[]], "the list is empty"),
+        ("MIN", ["  \n "], "the list is empty"),
+        ("SUM", [["1", "two"]], "no number in 'two'"),
+        ("SUM", [["12 of 40"]], "more than one number in '12 of 40'"),
+        ("SUM", [["1,2"]], "more than one number in '1,2'"),
+        ("SUM", [["3.5.1"]], "more than one number in '3.5.1'"),
+        ("MAX", [["B12"]], "no number in 'B12'"),
+        ("MAX", [["9" * 41]], "the number is too long in '9999"),
+        ("MAX", [["1e999"]], "the number is too large in '1e999'"),
+        ("SUM", [["1e308", "1e308"]], "the total is too large"),
+        ("MIN", [["x" * 100]], "no number in 'x+…'"),
+    ],
+)
+def test_reasons(name: str, values: list[Value], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        run(name, *values)
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("- a\n* b\n• c\n– d", ["a", "b", "c", "d"]),
+        ("1. a\n2) b\n(3) c\nd) d\n(e) e", ["a", "b", "c", "d", "e"]),
+        ("> a\n>b\n> - c\n>> 1. d", ["a", "b", "c", "d"]),
+        ("a\n\n  \nb", ["a", "b"]),
+        ("a; b;c;", ["a", "b", "c"]),
+        ("a; b\nc", ["a; b", "c"]),
+        ("A. Lincoln\nJ. R. Ewing", ["A. Lincoln", "J. R. Ewing"]),
+        ("3.5 kg\n-5\n1990", ["3.5 kg", "-5", "1990"]),
+        ("-\n- a", ["a"]),
+        ("no list at all", ["no list at all"]),
+        ("  ", []),
+    ],
+)
+def test_texts_as_lists(text: str, items: list[str]) -> None:
+    assert coerce(text, ValueType.LIST) == items
+
+
+def test_what_is_shown_reads_back_as_the_same_list() -> None:
+    items = ["a", "B. Traven", "3.5", "c; d"]
+    assert coerce(show(items), ValueType.LIST) == items
+
+
+@pytest.mark.parametrize(
+    ("text", "truth"), [("yes", True), ("No.", False), (" TRUE ", True), ("false!", False)]
+)
+def test_texts_as_truth_values(text: str, truth: bool) -> None:
+    assert coerce(text, ValueType.BOOL) is truth
+
+
+def test_what_is_no_truth_value_and_no_number() -> None:
+    with pytest.raises(ValueError, match="neither yes nor no: 'maybe'"):
+        coerce("maybe", ValueType.BOOL)
+    with pytest.raises(ValueError, match="no number in 'yes'"):
+        coerce(True, ValueType.NUMBER)
+    assert coerce(True, ValueType.BOOL) is True
+    assert coerce(4.5, ValueType.NUMBER) == 4.5
+    assert coerce(4.5, ValueType.TEXT) == "4.5"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (True, "yes"),
+        (False, "no"),
+        (3, "3"),
+        (2.0, "2"),
+        (1 / 3, "0.333333333333333"),
+        (1234567890.5, "1234567890.5"),
+        (1e21, "1000000000000000000000"),
+        (1e-7, "0.0000001"),
+        ([], ""),
+        (["a", "b"], "- a\n- b"),
+        ("a", "a"),
+    ],
+)
+def test_values_as_text(value: Value, shown: str) -> None:
+    assert show(value) == shown

@@ -1,0 +1,67 @@
+"""Every test: nothing of the user's own, no host but this one."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server import Server, serving
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "")
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+
+@pytest.fixture
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The user's folder, empty."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_settings(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """State and settings of whoever runs the tests play no part in them, and stay as they are."""
+    for name in os.environ:
+        if name.startswith(("PEARL_", "OPENAI_", "HF_", "XDG_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    for name, folder in (
+        ("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data"), ("XDG_STATE_HOME", "state"),
+        ("XDG_CACHE_HOME", "cache"), ("HF_HOME", "cache"), ("TIKTOKEN_CACHE_DIR", "cache"),
+    ):  # fmt: skip
+        monkeypatch.setenv(name, str(home / folder))
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To tests and to the processes they start, this machine is alone in the world."""
+    for name in PROXIES:  # a child process looks for the world behind a closed door
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, ",".join(filter(None, LOOPBACK)))
+    connect, lookup = socket.socket.connect, socket.getaddrinfo
+
+    def only_here(self: socket.socket, address: Any) -> None:
+        if isinstance(address, tuple) and address[0] not in LOOPBACK:
+            raise OSError(f"tests reach no host but this one: {address[0]}")
+        connect(self, address)
+
+    def look_up_here(host: Any, *arguments: Any, **options: Any) -> Any:
+        if host not in (*LOOPBACK, None):
+            raise socket.gaierror(socket.EAI_NONAME, f"tests know no host but this one: {host}")
+        return lookup(host, *arguments, **options)
+
+    monkeypatch.setattr(socket.socket, "connect", only_here)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_here)
+
+
+@pytest.fixture
+def openai_server() -> Iterator[Server]:
+    """An OpenAI-compatible server on loopback."""
+    with serving() as server:
+        yield server

@@ -1,0 +1,124 @@
+"""What every backend of `pearl.llm` has to be, tomorrow's included."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pearl import plugins
+from pearl.errors import PearlError, UsageError
+from pearl.llm import AnswerTask, Completion, Message, Model, ModelSettings, Request, create_model
+from tests.server import Server
+
+BACKENDS = plugins.names("pearl.llm")
+
+REQUEST = Request(
+    (Message("user", "Ada sold the boat because it leaked.\n\nWhy did Ada sell the boat?"),),
+    AnswerTask("Why did Ada sell the boat?", "Ada sold the boat because it leaked."),
+)
+
+
+@pytest.fixture
+def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
+    """A model of a backend, with what it needs."""
+    rules = tmp_path / "rules.json"
+    rules.write_text('[{"match": "", "reply": "it leaked"}]')
+    names = {"openai": "test-model", "scripted": str(rules)}
+
+    def make(backend: str) -> Model:
+        name = names.get(backend, "")
+        return create_model(
+            f"{backend}:{name}" if name else backend, ModelSettings(openai_server.url, 10.0, 9_000)
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_backend_describes_itself(backend: str) -> None:
+    module = plugins.load("pearl.llm", backend)
+    assert module.DESCRIPTION.strip()
+    assert len(module.DESCRIPTION) <= 80
+    assert "\n" not in module.DESCRIPTION
+    assert list(inspect.signature(module.create).parameters) == ["name", "settings"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_model_has_a_name_a_window_and_a_notice(
+    backend: str, make: Callable[[str], Model]
+) -> None:
+    model = make(backend)
+    assert model.name.partition(":")[0] == backend
+    assert model.window is None or model.window == 9_000
+    assert "\n" not in model.notice
+    asyncio.run(model.aclose())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_model_replies(backend: str, make: Callable[[str], Model]) -> None:
+    model = make(backend)
+
+    async def twice() -> list[Completion]:
+        try:
+            return await asyncio.gather(*(model.complete(REQUEST) for _ in range(2)))
+        finally:
+            await model.aclose()
+
+    for completion in asyncio.run(twice()):
+        assert completion.text.strip()
+        assert completion.text.encode()  # no lone surrogates
+        assert completion.finish_reason == "stop"
+        assert completion.usage.n_input_tokens >= completion.usage.n_cached_tokens >= 0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_closing_twice_does_no_harm(backend: str, make: Callable[[str], Model]) -> None:
+    model = make(backend)
+
+    async def close() -> None:
+        await model.aclose()
+        await model.aclose()
+
+    asyncio.run(close())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
+    said = []
+    for name in ("", "/no/such/file", "a b", "ü"):
+        try:
+            create_model(f"{backend}:{name}")
+        except PearlError as error:
+            said.append(str(error))
+    assert all(len(message.splitlines()) <= 3 for message in said)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_listing_and_loading_import_no_client(backend: str) -> None:
+    code = (
+        f"import sys; from pearl import plugins; plugins.load('pearl.llm', {backend!r})\n"
+        "sys.exit(', '.join({'openai', 'httpx2', 'tiktoken', 'datasets'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("opneai:gpt-4o", "did you mean 'openai:gpt-4o'"),
+        ("gpt-4o", "did you mean 'openai:gpt-4o'"),
+        ("nothing:like:this", "backends: "),
+        ("", "backends: "),
+    ],
+)
+def test_an_unknown_backend_is_a_usage_error(spec: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        create_model(spec)
+    assert said.casefold() in str(caught.value).casefold()

@@ -1,0 +1,107 @@
+"""Every file of `pearl/actions/native/` is an action computed in Python, tomorrow's file included."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pearl import plugins
+from pearl.actions import native
+from pearl.actions.native import Value
+from pearl.dsl.signatures import Action, ValueType
+
+NAMES = plugins.names("pearl.actions.native")
+
+PYTHON_TYPES: dict[ValueType, type | tuple[type, ...]] = {
+    ValueType.TEXT: str,
+    ValueType.NUMBER: (int, float),
+    ValueType.BOOL: bool,
+    ValueType.LIST: list,
+}
+
+entries = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(["", " ", "12", "-3.5 mg", "1,000", "two", "1 or 2", "9" * 50, "1e999", "٣", "Oslo", "oslo "]),
+    st.integers().map(str),
+)  # fmt: skip
+
+values: st.SearchStrategy[Value] = st.one_of(
+    st.lists(entries, max_size=6),
+    st.lists(entries, max_size=6).map("\n".join),
+    st.lists(st.sampled_from(["> ", "- ", "1. ", "b) ", ""]), max_size=4).map("a\n".join),
+    entries,
+    st.integers(-(10**15), 10**15),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.booleans(),
+)
+
+
+def action_of(name: str) -> Action:
+    action: Action = plugins.load("pearl.actions.native", name).ACTION
+    return action
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_action_is_native_and_named_by_its_file(name: str) -> None:
+    action = action_of(name)
+    assert action.name == name.upper()
+    assert action.is_native
+    assert action.definition
+    assert not action.definition.endswith(".")
+    assert native.known()[action.name] == action
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_action_is_typed(name: str) -> None:
+    action = action_of(name)
+    assert action.parameters
+    assert {p.type for p in action.parameters} <= set(PYTHON_TYPES)
+    assert action.returns in PYTHON_TYPES
+    assert action.repeated_parameter is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_begins_with_its_signature_and_runs_an_example(name: str) -> None:
+    module = plugins.load("pearl.actions.native", name)
+    assert str(module.__doc__).startswith(f"{action_of(name).signature}: ")
+    assert ">>> run(" in module.run.__doc__
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, derandomize=True)
+@given(data=st.data())
+def test_any_value_gives_the_declared_type_or_a_reason(name: str, data: st.DataObject) -> None:
+    action = action_of(name)
+    n = data.draw(st.integers(action.min_arity, action.max_arity or action.min_arity + 2))
+    given_ = [data.draw(values) for _ in range(n)]
+    kept = [list(value) if isinstance(value, list) else value for value in given_]
+    try:
+        result = native.compute(action, given_)
+    except ValueError as error:
+        assert re.search(r"\w", str(error))  # noqa: PT017, the reason is what is tested
+    else:
+        assert isinstance(result, PYTHON_TYPES[action.returns])
+        assert isinstance(result, bool) == (action.returns is ValueType.BOOL)
+        assert isinstance(native.show(result), str)
+        assert native.compute(action, given_) == result
+    assert given_ == kept  # values belong to other steps, too
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_action_of_a_library_is_bound_by_name_and_shape(name: str) -> None:
+    action = action_of(name)
+    plain = Action(
+        action.name,
+        tuple(type(p)(f"Q{i}") for i, p in enumerate(action.parameters)),
+        "In other words",
+        action.is_variadic,
+    )
+    bound = native.bind(plain)
+    assert bound.is_native
+    assert (bound.parameters, bound.definition) == (action.parameters, "In other words")
+    longer = Action(action.name, (*plain.parameters, type(plain.parameters[0])("Z")), "x")
+    assert not native.bind(longer).is_native
+    assert not native.bind(Action(name, plain.parameters, "x", action.is_variadic)).is_native

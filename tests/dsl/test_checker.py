@@ -1,0 +1,248 @@
+"""Checking: nothing undefined passes, everything wrong is said at once, mends never guess."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.actions.library import load_library, read_library
+from pearl.dsl.checker import MAX_STEPS, CheckedPlan, check, compile_plan, diagnose, mend_plan
+from pearl.dsl.nodes import CTX, Plan, Reference, Step
+from pearl.dsl.parser import parse, read
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.errors import PlanCheckError, PlanError, PlanSyntaxError
+from tests.strategies import broken_texts, libraries, valid_plans, wild_plans
+
+LIBRARY = read_library(
+    "FIND(CTX, X) : a\nFIND_EVENT(CTX, X) : a\nSUMMARIZE(CTX) : a\nCONCAT(S1, S2, ...) : a\n"
+    "COUNT(ITEMS) : a\nUNIQUE(ITEMS) : a\nSUM(NUMBERS) : a\nFIRST(ITEMS) : a\n",
+    "test",
+)
+
+
+def codes(text: str, library: ActionLibrary = LIBRARY, **settings: int) -> list[str]:
+    return [d.code for d in diagnose(read(text), library, **settings)]
+
+
+@given(st.data(), libraries())
+def test_a_valid_plan_passes_and_defines_every_name_it_uses(
+    data: st.DataObject, library: ActionLibrary
+) -> None:
+    plan = data.draw(valid_plans(library))
+    checked = check(plan, library)
+    defined = {CTX}
+    for step in checked.plan.steps:
+        assert {reference.name for reference in step.references()} <= defined
+        assert step.output not in defined
+        assert checked.action(step).accepts(len(step.arguments))
+        defined.add(step.output)
+    used = {r.name for step in plan.steps for r in step.references()}
+    assert set(checked.outputs) == {step.output for step in plan.steps} - used
+    assert checked.outputs  # there is always an answer
+
+
+def outcome(plan: Plan, library: ActionLibrary) -> CheckedPlan | PlanError:
+    try:
+        return check(plan, library)
+    except PlanError as error:
+        return error
+
+
+@given(wild_plans())
+def test_what_passes_has_no_undefined_name(plan: Plan) -> None:
+    checked = outcome(plan, LIBRARY)
+    if isinstance(checked, PlanError):
+        assert any(found.severity == "error" for found in checked.diagnostics)
+        assert all(found.span.end <= len(checked.text) for found in checked.diagnostics)
+        return
+    known = {CTX}
+    for step in checked.plan.steps:
+        assert {r.name for r in step.references()} <= known
+        assert step.action in checked.actions
+        known.add(step.output)
+
+
+@given(broken_texts(), st.booleans())
+def test_mending_ends_and_its_result_reads_the_same_again(text: str, tolerant: bool) -> None:
+    mended, applied = mend_plan(text, LIBRARY, tolerant=tolerant)
+    assert mend_plan(mended, LIBRARY, tolerant=tolerant)[0] == mended
+    if mended != read(text).text:
+        assert applied
+    else:
+        assert applied == []
+
+
+def test_errors_point_into_the_text_that_comes_with_them() -> None:
+    plan = parse("5. a = FIND(CTX,b): x")
+    with pytest.raises(PlanCheckError) as caught:
+        check(plan, LIBRARY)
+    (error,) = caught.value.diagnostics
+    assert caught.value.text == str(plan)
+    assert caught.value.text[error.span.start : error.span.end] == "b"
+    by_hand = Plan((Step("a", "FIND", (Reference("CTX"), Reference("b")), "x"),))
+    with pytest.raises(PlanCheckError) as caught:
+        check(by_hand, LIBRARY)
+    (error,) = caught.value.diagnostics
+    assert caught.value.text[error.span.start : error.span.end] == "b"
+
+
+def test_a_plan_by_hand_that_cannot_be_written_down() -> None:
+    with pytest.raises(PlanSyntaxError):
+        check(Plan((Step("not a name", "NOPE", (), "x"),)), LIBRARY)
+
+
+def test_compile_reports_broken_lines_and_broken_meaning_together() -> None:
+    with pytest.raises(PlanSyntaxError) as caught:
+        compile_plan(
+            '1. a = FIND(CTX, "x : y\n2. b = FIND(CTX) : z\n3. c = FIND(CTX, a) : z', LIBRARY
+        )
+    assert [d.code for d in caught.value.diagnostics] == ["syntax", "wrong-arity"]
+    with pytest.raises(PlanCheckError):
+        compile_plan("1. b = FIND(CTX) : z", LIBRARY)
+    assert compile_plan("b = SUMMARIZE(CTX)", LIBRARY, tolerant=True).outputs == ("b",)
+
+
+def test_outputs_are_what_no_step_consumes() -> None:
+    text = '1. a = FIND(CTX, "x") : x\n2. b = FIND(CTX, [a, "y"]) : x\n3. c = FIND(CTX, "z") : x'
+    assert compile_plan(text, LIBRARY).outputs == ("b", "c")
+
+
+def test_new_actions_live_with_their_plan_only() -> None:
+    text = "New actions:\n- MINE(CTX) : x\n\n1. a = MINE(CTX) : x"
+    checked = compile_plan(text, LIBRARY)
+    assert "MINE" in checked.actions
+    assert "MINE" not in LIBRARY
+    assert codes("1. a = MINE(CTX) : x") == ["unknown-action"]
+
+
+def test_the_declaration_of_the_plan_is_used_where_the_library_has_the_name_too() -> None:
+    text = "New actions:\n- FIND(CTX) : mine\n\n1. a = FIND(CTX) : x"
+    checked = compile_plan(text, LIBRARY)
+    assert checked.actions["FIND"].definition == "mine"
+    (note,) = checked.notes
+    assert (note.code, note.severity) == ("shadowed-action", "note")
+    assert note.help == "the plan's own declaration is used, not FIND(CTX, X)"
+
+
+def test_an_action_that_is_declared_and_never_called_is_noted() -> None:
+    text = "New actions:\n- MINE(CTX) : x\n\n1. a = SUMMARIZE(CTX) : x"
+    assert [note.code for note in compile_plan(text, LIBRARY).notes] == ["unused-action"]
+
+
+@pytest.mark.parametrize(
+    ("call", "is_valid"),
+    [
+        ("SUMMARIZE(CTX)", True),
+        ("SUMMARIZE(text)", True),  # an output may stand for the document
+        ("SUMMARIZE(items)", True),
+        ("SUMMARIZE(number)", False),
+        ('SUMMARIZE("text")', False),
+        ("SUMMARIZE([text])", False),
+        ("COUNT(text)", True),  # it is read as a list when it is there
+        ("COUNT(items)", True),
+        ("COUNT(number)", False),
+        ("COUNT(CTX)", False),
+        ('COUNT("a; b")', False),
+        ("COUNT(3)", False),
+        ('COUNT(["a", text, 3])', True),
+        ("CONCAT(number)", True),  # everything can be shown as text
+        ("CONCAT(items, 3, CTX)", True),
+        ('FIND(CTX, ["a", items])', True),
+    ],
+)
+def test_types(call: str, is_valid: bool) -> None:
+    text = (
+        '1. text = FIND(CTX, "x") : x\n2. items = UNIQUE(text) : x\n3. number = COUNT(items) : x\n'
+        f"4. a = {call} : x"
+    )
+    assert codes(text) == ([] if is_valid else ["wrong-type"])
+
+
+@pytest.mark.parametrize(
+    ("type_", "call", "is_valid"),
+    [
+        (ValueType.NUMBER, "T(3)", True),
+        (ValueType.NUMBER, "T(text)", True),
+        (ValueType.NUMBER, 'T("3")', False),
+        (ValueType.NUMBER, "T(CTX)", False),
+        (ValueType.BOOL, "T(text)", True),
+        (ValueType.BOOL, "T(1)", False),
+        (ValueType.TABLE, "T(text)", True),
+        (ValueType.TABLE, "T(CTX)", False),
+        (ValueType.PASSAGES, "T(text)", True),
+    ],
+)
+def test_types_that_no_action_file_has_yet(type_: ValueType, call: str, is_valid: bool) -> None:
+    library = LIBRARY.extended([Action("T", (Parameter("X", type_),), "x", is_native=True)])
+    text = f'1. text = FIND(CTX, "x") : x\n2. a = {call} : x'
+    assert codes(text, library) == ([] if is_valid else ["wrong-type"])
+
+
+def test_too_many_steps_is_one_error_and_ends_the_checking() -> None:
+    steps = [f"{i}. a{i} = NOPE(b) : x" for i in range(1, 50)]
+    found = codes("\n".join(steps))
+    assert found.count("too-many-steps") == 1
+    assert found.count("unknown-action") == MAX_STEPS
+    assert (
+        codes("\n".join(f"{i}. a{i} = SUMMARIZE(CTX) : x" for i in range(1, 4)), max_steps=3) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "mended"),
+    [
+        ("1. a = find_event(CTX, 'x')", '1. a = FIND_EVENT(CTX, "x") : Find event'),
+        ('1. a = FINDEVENT(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
+        ('1. a = FIND_EVNT(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
+        ('1. a = FIND_EVENTS(CTX, "x") : x', '1. a = FIND_EVENT(CTX, "x") : x'),
+        ("1. a = SUMMARIZE(ctx) : x", "1. a = SUMMARIZE(CTX) : x"),
+        (
+            "1. the_key = SUMMARIZE(CTX) : x\n2. b = SUMMARIZE(theKey) : x",
+            "1. the_key = SUMMARIZE(CTX) : x\n2. b = SUMMARIZE(the_key) : x",
+        ),
+    ],
+)
+def test_obvious_slips_are_mended(text: str, mended: str) -> None:
+    assert mend_plan(text, LIBRARY)[0] == mended
+    assert codes(mended) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '1. a = FIND_EVIDENCE(CTX, "x") : x',
+        "1. a = FIND_EVNT(CTX) : x",
+        '1. a1 = FIND(CTX, "x") : x\n2. b = CONCAT(a1, a2) : x',
+        '1. cause = FIND(CTX, "x") : x\n2. b = CONCAT(cause, causes) : x',
+        "1. b = SUMMARIZE(Key) : x\n2. key = SUMMARIZE(CTX) : x",
+        '1. man_a = FIND(CTX, "x") : x\n2. b = CONCAT(man_b) : x',
+    ],
+)
+def test_what_may_be_meant_otherwise_is_not(text: str) -> None:
+    assert mend_plan(text, LIBRARY) == (text, [])
+    assert any(d.help for d in diagnose(read(text), LIBRARY) if d.severity == "error")
+
+
+def test_mending_tells_what_the_tolerant_reader_forgave() -> None:
+    mended, applied = mend_plan("a = find(CTX, 'x')", LIBRARY, tolerant=True)
+    assert mended == '1. a = FIND(CTX, "x") : Find'
+    assert [d.code for d in applied] == ["leniency"] * 3 + ["unknown-action"]
+
+
+@pytest.mark.parametrize("name", ["generic", "quality", "medical"])
+def test_shipped_libraries_know_their_own_actions(name: str) -> None:
+    library = load_library("seed" if name == "generic" else name)
+    for action in library.values():
+        arguments = [
+            Reference(CTX) if p.type is ValueType.CONTEXT else Reference("t")
+            for p in action.parameters
+        ]
+        first = Step("t", "SUMMARIZE", (Reference(CTX),), "x")
+        check(Plan((first, Step("a", action.name, tuple(arguments), "x"))), library)
+
+
+def test_a_checked_plan_shows_itself() -> None:
+    checked = compile_plan('1. a = FIND(CTX, "<x>") : x', LIBRARY)
+    assert str(checked) == str(checked.plan)
+    assert "&lt;x&gt;" in checked._repr_html_()

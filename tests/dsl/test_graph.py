@@ -1,0 +1,46 @@
+"""The graph of a plan: what waits for what."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.dsl.checker import check, compile_plan
+from pearl.dsl.graph import build_graph
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from tests.strategies import libraries, valid_plans
+
+LIBRARY = ActionLibrary(
+    "test",
+    [
+        Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")), "x"),
+        Action("CONCAT", (Parameter("S1"), Parameter("S2")), "x", is_variadic=True),
+    ],
+)
+TEXT = (
+    '1. a = FIND(CTX, "x") : x\n2. b = FIND(CTX, "y") : x\n3. c = FIND(CTX, ["z", a]) : x\n'
+    "4. d = CONCAT(b, c, a, a) : x"
+)
+
+
+def test_dependencies_levels_ancestors() -> None:
+    graph = build_graph(compile_plan(TEXT, LIBRARY))
+    assert [sorted(needs) for needs in graph.dependencies] == [[], [], [0], [0, 1, 2]]
+    assert graph.levels() == ((0, 1), (2,), (3,))
+    assert graph.ancestors(3) == {0, 1, 2}
+    assert graph.ancestors(0) == frozenset()
+    assert [step.output for step in graph.steps] == ["a", "b", "c", "d"]
+
+
+@given(st.data(), libraries())
+def test_step_order_is_an_order_of_execution(data: st.DataObject, library: ActionLibrary) -> None:
+    graph = build_graph(check(data.draw(valid_plans(library)), library))
+    for index, needs in enumerate(graph.dependencies):
+        assert all(i < index for i in needs)
+        assert needs <= graph.ancestors(index)
+        assert index not in graph.ancestors(index)
+    levels = graph.levels()
+    assert sorted(i for level in levels for i in level) == list(range(len(graph.steps)))
+    level_of = {i: n for n, level in enumerate(levels) for i in level}
+    for index, needs in enumerate(graph.dependencies):
+        assert level_of[index] == 1 + max((level_of[i] for i in needs), default=-1)

@@ -1,0 +1,77 @@
+"""What docs/language.md shows is what the readers do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pearl.actions import native
+from pearl.actions.library import load_library, read_actions
+from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
+from pearl.dsl.parser import parse, read
+
+PAGE = (Path(__file__).parent.parent.parent / "docs/language.md").read_text(encoding="utf-8")
+LIBRARY = load_library("seed")
+
+SECTIONS = re.findall(
+    r"^### `([a-z-]+)`\n.*?^```broken\n(.*?)^```\n\n```mended\n(.*?)^```", PAGE, re.M | re.S
+)
+LENIENCIES = re.findall(r"^\| `([^\n]*)` \| `(1\. [^\n]*)` \|$", PAGE, re.M)
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE, re.M | re.S)
+
+
+@pytest.mark.parametrize("text", blocks("plan"))
+def test_plans_are_valid(text: str) -> None:
+    assert compile_plan(text, LIBRARY).notes == ()
+
+
+def test_the_answer_of_the_first_plan() -> None:
+    assert compile_plan(blocks("plan")[0], LIBRARY).outputs == ("how_often", "complaint")
+
+
+@pytest.mark.parametrize(
+    ("code", "broken", "mended"), SECTIONS, ids=[section[0] for section in SECTIONS]
+)
+def test_codes(code: str, broken: str, mended: str) -> None:
+    found = diagnose(read(broken), LIBRARY)
+    assert {d.code for d in found if d.severity == "error"} == {code}
+    compile_plan(mended, LIBRARY)
+
+
+def test_every_code_has_a_section() -> None:
+    with_an_example = {section[0] for section in SECTIONS}
+    assert len(with_an_example) == len(blocks("broken")) == len(blocks("mended")) == 7
+    assert set(re.findall(r"^### `([a-z-]+)`", PAGE, re.M)) - with_an_example == {
+        "too-many-steps", "empty-definition",
+    }  # fmt: skip
+    assert f"at most {MAX_STEPS} steps" in PAGE
+
+
+@pytest.mark.parametrize(("written", "meant"), LENIENCIES)
+def test_leniencies(written: str, meant: str) -> None:
+    reading = read(written, tolerant=True)
+    assert reading.notes
+    assert reading.plan == parse(meant)
+    assert read(written).errors
+
+
+def test_the_table_of_leniencies_is_found() -> None:
+    assert len(LENIENCIES) >= 20
+
+
+def test_native_actions() -> None:
+    rows = re.findall(r"^\| `([A-Z]+\(.*?\))` \| (\w+) \|", PAGE, re.M)
+    assert sorted(rows) == sorted(
+        (action.signature, str(action.returns)) for action in native.known().values()
+    )
+
+
+def test_action_files() -> None:
+    (text,) = blocks("actions")
+    actions, found = read_actions(text)
+    assert (len(actions), found) == (3, [])

@@ -1,0 +1,95 @@
+"""Printing: it can be read back, it is a fixed point, and it is what it was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from pearl.dsl.literals import quote, unescape
+from pearl.dsl.nodes import Number, Plan, Reference, Step, String
+from pearl.dsl.parser import parse
+from pearl.dsl.printer import print_action, print_argument, print_plan
+from pearl.dsl.signatures import Action, Parameter
+from tests.strategies import plan_texts, string_values, texts, wild_plans
+
+
+@given(wild_plans())
+def test_what_is_printed_reads_back_as_the_same_plan(plan: Plan) -> None:
+    assert parse(print_plan(plan)) == plan
+
+
+@given(plan_texts)
+def test_printing_is_a_fixed_point(text: str) -> None:
+    assert print_plan(parse(text)) == text
+
+
+@given(string_values)
+def test_every_string_can_be_quoted(value: str) -> None:
+    assert unescape(quote(value)) == value
+    assert parse(f"1. a = F({quote(value)}) : x").steps[0].arguments == (String(value),)
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [
+        ("", '""'),
+        ("a = b : c, (d) 'e' “f”", "\"a = b : c, (d) 'e' “f”\""),
+        ('"\\', '"\\"\\\\"'),
+        ("\n\t\0\x85\ufeff\ufffe", '"\\n\\t\\u0000\\u0085\ufeff\\ufffe"'),
+        ("鍵 🔑 מפתח", '"鍵 🔑 מפתח"'),
+        ("\\n is not a line break", '"\\\\n is not a line break"'),
+        ("half \ud83d", '"half \\ufffd"'),
+    ],
+)
+def test_quotes(value: str, literal: str) -> None:
+    assert quote(value) == literal
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("7", "7"),
+        ("007", "7"),
+        ("-0", "0"),
+        ("-0.0", "0"),
+        ("2.0", "2"),
+        ("2.50", "2.5"),
+        ("123456.1", "123456.1"),
+        ("0.000000000000001", "0.000000000000001"),
+        ("99999999999999.999999999999999", "100000000000000"),
+        ("-999999999999999", "-999999999999999"),
+    ],
+)
+def test_numbers(written: str, printed: str) -> None:
+    (number,) = parse(f"1. a = F({written}) : x").steps[0].arguments
+    assert isinstance(number, Number)
+    assert print_argument(number) == printed
+    assert parse(f"1. a = F({printed}) : x").steps[0].arguments == (number,)
+
+
+@given(texts())
+def test_free_text_keeps_every_character(text: str) -> None:
+    assert parse(f"1. a = F() : {text}").steps[0].explanation == text
+
+
+def test_the_canonical_form() -> None:
+    text = 'Question: Who?  \n\n3. a = F(CTX,"x",["y",a,-1.50]): Find it  \n3. b = G() : z\n'
+    assert print_plan(parse(text)) == (
+        "Question: Who?\n\nNew actions:\n- None\n\n"
+        '1. a = F(CTX, "x", ["y", a, -1.5]) : Find it\n2. b = G() : z'
+    )
+
+
+def test_a_plan_made_by_hand_is_put_into_lines() -> None:
+    plan = Plan(
+        (Step("a", "F", (Reference("CTX"),), "two\nlines\tand a tab "),), question=" Who?\n"
+    )
+    assert print_plan(plan) == (
+        "Question: Who?\n\nNew actions:\n- None\n\n1. a = F(CTX) : two lines and a tab"
+    )
+
+
+def test_an_action_without_a_definition_is_its_signature() -> None:
+    parameters = (Parameter("S1"), Parameter("S2"))
+    assert print_action(Action("JOIN", parameters, is_variadic=True)) == "JOIN(S1, S2, ...)"
+    assert print_action(Action("JOIN", parameters, "Join them")) == "JOIN(S1, S2) : Join them"

@@ -1,0 +1,105 @@
+"""The scanner finds nothing exactly where the grammar accepts, and its mends make lines acceptable."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.dsl.cursor import Scan
+from pearl.dsl.scanner import scan_action, scan_step
+from pearl.errors import Span, apply_fixes
+from tests.grammar import accepts
+from tests.strategies import AWKWARD
+
+LINES = {
+    "step": (
+        '1. a = FIND(CTX, "the \\"key\\" \\u00e9") : Find it',
+        '12. é = 検索(CTX, [b, "c", -1.5], 3): x',
+        "2. n = F() : x",
+    ),
+    "action": ("- COUNT_X(CTX, X) : Count X", "- JOIN(S1, S2, ...): Join", "- TODAY() : x"),
+    "library_action": ("FIND(CTX,X)#Find X", "JOIN(S1, S2, ...) : Join", "F(X) #", "F()"),
+}
+
+PIECES = (
+    *AWKWARD, " : ", ": ", ", ", " = ", '\\"', "\\u00e9", "\\ud83d\\ude00", "\\d", "CTX", "FIND(",
+    "...", "…", "1. ", "1) ", "Step 1: ", "- ", "**", "  ", '"x"', "1.5", "123456789012345.6",
+    " for x in y", " # ", " // ", " - ", "(text)", "X=", "\x00", "\x07", "\ud800", "\ufffe",
+)  # fmt: skip
+
+
+def scan(line: str, start: str) -> Scan:
+    span = Span(0, len(line))
+    if start == "step":
+        return scan_step(line, span, 1)
+    return scan_action(line, span, in_library=start == "library_action")
+
+
+def is_accepted(line: str, start: str) -> bool:
+    if start == "action":
+        return line.startswith("- ") and accepts(line[2:], start)
+    return accepts(line, start)
+
+
+def broken(line: str, chance: random.Random) -> str:
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        begin = chance.randrange(len(line) + 1)
+        end = min(len(line), begin + chance.choice((0, 0, 1, 1, 2, 5)))
+        piece = chance.choice(
+            (chance.choice(PIECES), chance.choice(PIECES), "", line[begin:end] * 2)
+        )
+        line = line[:begin] + piece + line[end:]
+    return line
+
+
+@pytest.mark.parametrize("start", LINES)
+def test_finds_nothing_exactly_where_the_grammar_accepts(start: str) -> None:
+    chance = random.Random(0)
+    n_accepted = 0
+    for _ in range(4_000):
+        line = broken(chance.choice(LINES[start]), chance)
+        found = scan(line, start).found
+        assert (not found) == is_accepted(line, start), line
+        n_accepted += not found
+        assert [d.span for d in found] == sorted(d.span for d in found)
+        if found and all(d.fix for d in found):
+            mended = apply_fixes(line, [d.fix for d in found if d.fix])
+            assert is_accepted(mended, start), (line, mended)
+    assert 400 < n_accepted < 3_600  # both sides are tried
+
+
+@given(st.text(st.sampled_from(AWKWARD)), st.sampled_from(sorted(LINES)))
+def test_makes_sense_of_anything(line: str, start: str) -> None:
+    assert (not scan(line, start).found) == is_accepted(line, start)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("1. a = F(", ["a"]),
+        ("1. a F(", ["a"]),
+        ("1. F(CTX) : x", []),
+        ("1.", []),
+        ('1. "a" = F(CTX)', []),
+    ],
+)
+def test_remembers_what_a_broken_step_defines(line: str, names: list[str]) -> None:
+    assert scan(line, "step").names == names
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "mended"),
+    [
+        ("a = F() : x", 3, "3. a = F() : x"),
+        ("a = F() : x", 1_000_000, "999999. a = F() : x"),
+        ("7) a = F() : x", 3, "7. a = F() : x"),
+        ("0. a = F() : x", 3, "3. a = F() : x"),
+        (f"{'9' * 5000}. a = F() : x", 3, "3. a = F() : x"),
+    ],
+)
+def test_numbers_steps(line: str, number: int, mended: str) -> None:
+    found = scan_step(line, Span(0, len(line)), number).found
+    assert apply_fixes(line, [d.fix for d in found if d.fix]) == mended

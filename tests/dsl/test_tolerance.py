@@ -1,0 +1,242 @@
+"""The tolerant reader: what it forgives, what it never does, and that it never does so silently."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+
+from pearl.dsl.literals import quote
+from pearl.dsl.nodes import Plan, String
+from pearl.dsl.parser import parse, read
+from pearl.dsl.roles import rows
+from pearl.dsl.tolerance import lines, mend
+from pearl.errors import PlanSyntaxError, apply_fixes
+from tests.strategies import broken_texts, plan_texts, string_values
+
+STEP = '1. ans = FIND(CTX, "x") : Find x'
+
+
+def is_plan(text: str) -> bool:
+    try:
+        parse(text)
+    except PlanSyntaxError:
+        return False
+    return True
+
+
+def plan_of(reply: str) -> Plan:
+    reading = read(reply, tolerant=True)
+    assert reading.plan is not None
+    assert reading.errors == ()
+    return reading.plan
+
+
+@given(plan_texts)
+def test_a_strictly_valid_plan_is_left_as_it_is(text: str) -> None:
+    assert mend(text) == (text, [])
+    reading = read(text, tolerant=True)
+    assert reading.text == text
+    assert reading.notes == ()
+    assert reading.plan == parse(text)
+
+
+@given(broken_texts())
+@example("New actions:")
+@example("New actions:\nprose\n\n1. a = F() : x")
+@example("Question: Who?\n- G(X)\n1. a = G(CTX)")
+@example("```\n1. a = F() : x")
+def test_every_change_is_in_the_notes(text: str) -> None:
+    mended, notes = mend(text)
+    assert all(note.fix and note.severity == "note" and note.message for note in notes)
+    assert apply_fixes(text, [note.fix for note in notes if note.fix]) == mended
+    fixes = sorted(note.fix.span for note in notes if note.fix)
+    for before, after in pairwise(fixes):
+        assert before.end <= after.start  # overlapping fixes would be left out
+
+
+@given(broken_texts())
+@example("New actions: None\n- c = F(CTX, [a, b]) # x\n1. a")
+def test_what_can_be_mended_is_a_plan_afterwards_and_needs_no_more_mending(text: str) -> None:
+    found = lines(text)
+    if any(line.role == "step" for line in found) and all(d.fix for x in found for d in x.found):
+        mended, _ = mend(text)
+        assert is_plan(mended)
+        assert mend(mended) == (mended, [])
+
+
+@given(broken_texts())
+def test_the_strict_reader_offers_as_fixes_what_the_tolerant_one_forgives(text: str) -> None:
+    strict, tolerant = read(text), read(text, tolerant=True)
+    if tolerant.errors == () and tolerant.notes:
+        assert [(e.message, e.span, e.fix) for e in strict.errors] == sorted(
+            ((n.message, n.span, n.fix) for n in tolerant.notes), key=lambda note: note[1]
+        )
+
+
+@given(string_values)
+def test_quotes_of_another_kind_keep_what_is_quoted(value: str) -> None:
+    inside = quote(value)[1:-1].replace('\\"', '"')
+    if "”" not in inside and '"' not in inside:
+        (step,) = plan_of(f"1. a = F(CTX, “{inside}”) : x").steps
+        assert step.arguments[1] == String(value)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"```\n{STEP}\n```",
+        f"~~~plan\n{STEP}\n~~~",
+        f"Here is the plan:\n\n{STEP}\n\nI hope this helps.",
+        f"1. First, I read the question.\n2. Then I plan.\n\n{STEP}",
+        f"1. First, I read the question.\n{STEP}",
+        f"1. FIND(CTX, X) could help.\n\nNew actions:\n- None\n\n{STEP}",
+        f"New actions:\n- None\n\nSteps:\n\n{STEP}",
+        f"New actions: none\n{STEP}",
+        f"## New Actions\nNone needed.\n## Plan\n{STEP}",
+        f"New actions:\n\n\n{STEP}",
+        f"{STEP}\n\nNew actions: None",
+        'ans = FIND(CTX, "x") : Find x',
+        'ans=FIND( CTX,"x" ):Find x',
+        '1) ans = FIND(CTX, "x") : Find x',
+        '(1) ans = FIND(CTX, "x") : Find x',
+        '1: ans = FIND(CTX, "x") : Find x',
+        '1.ans = FIND(CTX, "x") : Find x',
+        '1 ans = FIND(CTX, "x") : Find x',
+        'Step 1: ans = FIND(CTX, "x") : Find x',
+        '**Step 1.** ans = FIND(CTX, "x") : Find x',
+        '**1. ans = FIND(CTX, "x") : Find x**',
+        '- ans = FIND(CTX, "x") : Find x',
+        '* `ans = FIND(CTX, "x")`: Find x',
+        '> 1. ans = FIND(CTX, "x") : Find x',
+        "1. ans = FIND(CTX, 'x') : Find x",
+        "1. ans = FIND(CTX, “x”) : Find x",
+        "1. ans = FIND(CTX, «x») : Find x",
+        '1. ans = FIND(CTX, "x",) : Find x',
+        '1. ans = FIND(CTX "x") : Find x',
+        '1. ans = FIND(CTX, "x" : Find x',
+        '1. ans = FIND(CTX, "x")) : Find x',
+        '1. ans = FIND(CTX, "x") # Find x',
+        '1. ans = FIND(CTX, "x") // Find x',
+        '1. ans = FIND(CTX, "x") - Find x',
+        '1. ans = FIND(CTX, "x") — Find x',
+        '1. ans = FIND(CTX, "x") -> Find x',
+        '1. ans = FIND(CTX, "x") (Find x)',
+        '1. ans = FIND(CTX, "x") :\tFind x',
+    ],
+)
+def test_it_is_forgiven(reply: str) -> None:
+    assert plan_of(reply) == parse(STEP)
+    assert read(reply, tolerant=True).notes
+    errors = read(reply).errors
+    assert errors
+    assert all(error.fix for error in errors)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{STEP}\n2. Then I sum it up.",
+        f"New actions:\n- None\n\n1. First, I read.\n{STEP}",
+        "New actions:\n- COUNT X : Count\n\n" + STEP,
+        f"{STEP}\n\nNew actions:\n- COUNT_X(CTX, X) : Count",
+        '1. ans = FIND(CTX, X="x") : Find x',
+        '1. ans = FIND(SUMMARIZE(CTX), "x") : Find x',
+        "1. ans = FIND(CTX, the key) : Find x",
+        '1. ans = FIND(CTX, "x : Find x',
+        '1. ans = FIND(CTX, "x"',
+        '1. ans = FIND(CTX, "x" : Find x (again)',
+        '1. ans = FIND(CTX, "a" "b") : Find x',
+        '1. ans = FIND(CTX, ["a", "b") : Find x',
+        '1. ans = FIND(CTX,, "x") : Find x',
+        '1. ans = FIND(CTX, "\\d") : Find x',
+        '1. ans = FIND(CTX, "5" nail") : Find x',
+        "1. ans = FIND(CTX, 1e5) : Find x",
+        '1. FIND(CTX, "x") : Find x',
+        '1. ans := FIND(CTX, "x") : Find x',
+        '1. ans = FIND(CTX, "x") Find x',
+    ],
+)
+def test_it_is_not_guessed(reply: str) -> None:
+    reading = read(reply, tolerant=True)
+    assert reading.errors
+    assert any(error.fix is None for error in reading.errors)
+
+
+def test_a_broken_step_is_an_error_and_its_output_is_remembered() -> None:
+    reading = read('1. a = FIND(CTX, "x : y\n2. b = G(a) : z', tolerant=True)
+    assert [error.message for error in reading.errors] == ["the string is not closed"]
+    assert reading.lost == {"a"}
+
+
+# Which of several plans is the one
+
+
+def outputs(reply: str) -> list[str]:
+    return [step.output for step in plan_of(reply).steps]
+
+
+def test_the_last_closed_fence_with_steps_is_the_plan() -> None:
+    draft, final = "1. draft = F(CTX) : x", "1. final = F(CTX) : x"
+    assert outputs(f"```\n{draft}\n```\nBetter:\n```\n{final}\n```\nDone.") == ["final"]
+    assert outputs(f"```\n{final}\n```\n```\nno steps here\n```") == ["final"]
+    assert outputs(f"```\n{final}\n```\n```\n1. cut off = F(") == ["final"]
+    assert outputs(f"```\n{final}\n```\n\n1. Step 1 finds it.\n2. That is all.") == ["final"]
+
+
+def test_a_plan_may_go_on_in_the_next_fence() -> None:
+    reply = "```\n1. a = F(CTX) : x\n```\nand\n```\n2. b = G(a) : y\n```"
+    assert outputs(reply) == ["a", "b"]
+
+
+def test_the_heading_may_stand_in_a_fence_of_its_own() -> None:
+    reply = "**New actions:**\n```\n- G(X) : y\n```\nSteps:\n```\n1. a = G(CTX) : x\n```"
+    for text in (reply, f"{reply}\n\nNew actions: None"):
+        assert [action.name for action in plan_of(text).new_actions] == ["G"]
+
+
+def test_a_draft_has_no_part_in_the_plan_below_its_own_heading() -> None:
+    draft = "New actions:\n- G(X) : draft\n\n1. a = G(CTX) : x\n"
+    final = "New actions:\n- None\n\n1. b = F(CTX) : x"
+    plan = plan_of(f"{draft}\nNo, wait.\n\n{final}")
+    assert ([step.output for step in plan.steps], plan.new_actions) == (["b"], ())
+    assert outputs(f"```\n{draft}\n```\nNo, wait.\n\n{final}") == ["b"]
+
+
+def test_without_a_fence_or_a_heading_nothing_is_left_out() -> None:
+    assert outputs("1. a = F(CTX) : x\n\nand then\n\n1. b = G(a) : y") == ["a", "b"]
+
+
+def test_declarations_right_above_the_steps_need_no_heading() -> None:
+    plan = plan_of("- G(X) : y\n- H(CTX) # z\n\n1. a = G(CTX) : x")
+    assert [action.name for action in plan.new_actions] == ["G", "H"]
+
+
+def test_actions_that_are_talked_about_are_not_declared() -> None:
+    plan = plan_of("I can use:\n- G(X) : y\n\nThe plan:\n\n1. a = G(CTX) : x")
+    assert plan.new_actions == ()
+
+
+def test_declarations_may_be_numbered() -> None:
+    plan = plan_of("New actions:\n1. G(X): y\n2. H(CTX): z\n\n1. a = G(CTX) : x")
+    assert [action.name for action in plan.new_actions] == ["G", "H"]
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ("", []),
+        ("\n", ["surplus"]),
+        ("Sorry.", ["surplus"]),
+        ("Question: Who?\n\n1. a = F() : x", ["question", "surplus", "step"]),
+        ("New actions:\n- None\n\n1. a = F() : x", ["heading", "none", "surplus", "step"]),
+        ("1. hello\n1. a = F() : x", ["surplus", "step"]),
+        ("1. hello\n2. a = F() : x", ["step", "step"]),
+        ("FIND(CTX)\na = F() : x", ["step", "step"]),
+        ("1. a = F() : x\n\nNew actions:\n\n- G() : y\n2. b = G() : y",
+         ["step", "surplus", "heading", "surplus", "action", "step"]),
+    ],
+)  # fmt: skip
+def test_roles(text: str, roles: list[str]) -> None:
+    assert [row.role for row in rows(text)] == roles

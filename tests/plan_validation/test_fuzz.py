@@ -1,0 +1,18 @@
+"""Broken plans by the thousand: a plan or a `PlanError`, and the same one every time."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.fuzz_plans import run
+
+
+def test_some_broken_plans() -> None:
+    counts = run(600, seed=0)
+    assert sum(counts.values()) == 2 * 600
+    assert counts["tolerant: valid"] > counts["strict: valid"] > 0
+
+
+@pytest.mark.slow
+def test_twenty_thousand_broken_plans() -> None:
+    assert sum(run(20_000, seed=1).values()) == 2 * 20_000

@@ -1,0 +1,110 @@
+"""Broken plans, written by hand: every error, where it stands, and the text after the fixes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pearl.actions.library import read_actions, read_library
+from pearl.dsl.checker import diagnose, mend_plan
+from pearl.dsl.parser import read
+from pearl.errors import render_diagnostics
+
+CORPUS = Path(__file__).with_name("negative.txt")
+
+MAX_STEPS = 6
+
+LIBRARY = read_library(
+    "FIND(CTX, X) : Find X\nFIND_EVENT(CTX, X) : Find the event X\n"
+    "FIND_EMOTION(CTX, X, Y) : Find what X feels for Y\nCOMPARE(CTX, X, Y) : Compare X and Y\n"
+    "SUMMARIZE(CTX) : Sum up CTX\n検索(CTX, X) : Find X\nCONCAT(S1, S2, ...) : Join\n"
+    "COUNT(ITEMS) : Count\nSUM(NUMBERS) : Add up\nUNION(A, B, ...) : Unite\n",
+    "corpus",
+)
+
+_UNSEEN = {"TAB": "\t", "CR": "\r", "LF": "\n", "BOM": "\ufeff"}
+_PLACEHOLDER = re.compile(r"\{(TAB|CR|LF|BOM|U\+[0-9A-F]{4,6}|\d+\*.)\}")
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    text: str
+    errors: tuple[str, ...]
+    mended: str | None
+
+
+def _expanded(text: str) -> str:
+    def meant(match: re.Match[str]) -> str:
+        key = match[1]
+        if key in _UNSEEN:
+            return _UNSEEN[key]
+        if key.startswith("U+"):
+            return chr(int(key[2:], 16))
+        n, character = key.split("*")
+        return character * int(n)
+
+    return _PLACEHOLDER.sub(meant, text)
+
+
+def _cases() -> list[Case]:
+    cases = []
+    for part in re.split(r"^=== ", CORPUS.read_text(encoding="utf-8"), flags=re.M)[1:]:
+        body = re.sub(r"\n\n# \d+\. .*\n\Z", "\n", part.rstrip("\n") + "\n")
+        name, _, rest = body.removesuffix("\n").partition("\n")
+        text, *tail = re.split(r"^--- ", rest, flags=re.M)
+        errors, _, mended = "\n".join(row.rstrip("\n") for row in tail).partition("\n>>> mended\n")
+        cases.append(
+            Case(
+                name,
+                _expanded(text.removesuffix("\n")),
+                tuple(errors.split("\n")),
+                _expanded(mended) if mended else None,
+            )
+        )
+    return cases
+
+
+CASES = _cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_every_error_and_its_place(case: Case) -> None:
+    if case.name.startswith("[actions]"):
+        text, found = case.text, read_actions(case.text)[1]
+    else:
+        reading = read(case.text)
+        text, found = reading.text, diagnose(reading, LIBRARY, max_steps=MAX_STEPS)
+    errors = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
+    places = [(*d.span.position(text), d.code) for d in errors]
+    shown = [f"{line}:{column} {code}" for line, column, code in sorted(places)]
+    assert shown == list(case.errors), render_diagnostics(found, text)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.mended], ids=lambda case: case.name
+)
+def test_the_text_after_all_fixes(case: Case) -> None:
+    assert mend_plan(case.text, LIBRARY, max_steps=MAX_STEPS)[0] == case.mended
+
+
+def test_the_corpus_covers_every_code() -> None:
+    codes = {error.split(" ")[1] for case in CASES for error in case.errors}
+    assert codes == {
+        "syntax", "unknown-action", "undefined-name", "duplicate-name", "self-reference",
+        "wrong-arity", "wrong-type", "too-many-steps", "empty-definition",
+    }  # fmt: skip
+    assert len(CASES) >= 280
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_messages_say_what_and_what_to_do(case: Case) -> None:
+    for found in diagnose(read(case.text), LIBRARY, max_steps=MAX_STEPS):
+        assert not found.message.endswith(".")
+        assert found.message.isprintable()
+        assert len(found.message) < 160
+        assert found.render(read(case.text).text).count("\n") <= 4

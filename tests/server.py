@@ -1,0 +1,319 @@
+"""An OpenAI-compatible server on loopback for tests: scripted replies, real sockets, real faults.
+
+In a test, take the fixture `openai_server`. As a process of its own, it prints its address first:
+
+    python tests/server.py --script rules.json --fault 500 --fault reset
+
+Faults come first, one a call, then the replies of the rules `[{"match": ..., "reply": ...}]`, the
+first that matches the prompt, or `ok`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+HANG_S = 3600.0
+DRIP_S = 0.05
+
+
+@dataclass(frozen=True)
+class Canned:
+    """What goes back over the wire.
+
+    Attributes:
+        manner: `whole`; `short`: half of the body, then the connection ends; `drip`: a few bytes
+            every `DRIP_S`; `reset` before any byte; `hang` before any byte.
+    """
+
+    body: bytes | str | Mapping[str, Any] | Sequence[Any] = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+    manner: Literal["whole", "short", "drip", "reset", "hang"] = "whole"
+
+    @property
+    def data(self) -> bytes:
+        """The body in bytes."""
+        if isinstance(self.body, bytes):
+            return self.body
+        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request that the server got."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+    @property
+    def prompt(self) -> str:
+        """All messages as one text."""
+        return "\n\n".join(message["content"] for message in self.body.get("messages", ()))
+
+
+def completion(
+    text: str | None = "ok", *, finish_reason: str | None = "stop", **message: Any
+) -> dict[str, Any]:
+    """A reply as OpenAI sends it."""
+    n_output_tokens = len((text or "").split())
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "test-model-2026",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": finish_reason,
+                "message": {"role": "assistant", "content": text, **message},
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 100,
+            "completion_tokens": n_output_tokens,
+            "total_tokens": 100 + n_output_tokens,
+            "prompt_tokens_details": {"cached_tokens": 64},
+        },
+    }
+
+
+def error(message: str, **details: Any) -> dict[str, Any]:
+    """An error as OpenAI sends it."""
+    return {"error": {"message": message, **details}}
+
+
+PAGE = "<html><body>\n<h1>502 Bad Gateway</h1>\n</body></html>"
+WHOLE = json.dumps(completion("a reply of some length " * 20)).encode()
+
+FAULTS: Mapping[str, Canned] = {
+    "400": Canned(error("no"), 400),
+    "401": Canned(error("Incorrect API key provided: sk-abc***xyz", code="invalid_api_key"), 401),
+    "402": Canned(error("Insufficient Balance"), 402),
+    "403": Canned(error("country not supported"), 403),
+    "404": Canned({"detail": "Not Found"}, 404),
+    "408": Canned(b"", 408),
+    "409": Canned(error("locked"), 409),
+    "413": Canned(PAGE, 413, content_type="text/html"),
+    "418": Canned(b"\xff\xfe teapot", 418, content_type="text/plain"),
+    "422": Canned({"detail": [{"loc": ["body"], "msg": "field required"}]}, 422),
+    "429": Canned(error("slow down"), 429),
+    "quota": Canned(error("You exceeded your current quota", code="insufficient_quota"), 429),
+    "500": Canned(error("internal"), 500),
+    "502": Canned(PAGE, 502, content_type="text/html"),
+    "503": Canned({"error": "overloaded"}, 503),
+    "529": Canned([], 529),
+    "304": Canned(b"", 304),
+    "loop": Canned(b"", 307, {"location": "/v1/chat/completions"}),
+    "nowhere": Canned(b"", 307, {"location": "http://[broken"}),
+    "filtered prompt": Canned(error("filtered", code="content_filter"), 400),
+    "reset": Canned(manner="reset"),
+    "short body": Canned(WHOLE, manner="short"),
+    "hang": Canned(manner="hang"),
+    "drip": Canned(WHOLE, manner="drip"),
+    "not gzip": Canned(WHOLE, headers={"content-encoding": "gzip"}),
+    "half JSON": Canned(WHOLE[: len(WHOLE) // 2]),
+    "no body": Canned(b""),
+    "page": Canned(PAGE, content_type="text/html"),
+    "page as JSON": Canned(PAGE),
+    "JSON as page": Canned(completion(), content_type="text/html"),
+    "not UTF-8": Canned(b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
+    "deep": Canned("[" * 100_000),
+    "long number": Canned('{"choices": ' + "9" * 5_000 + "}"),
+    "number": Canned("1"),
+    "null": Canned("null"),
+    "list": Canned([completion()]),
+    "error": Canned(error("upstream failed")),
+    "error 429": Canned(error("slow down", code=429)),
+    "error text": Canned({"error": "upstream failed"}),
+    "no choices": Canned({**completion(), "choices": []}),
+    "null choices": Canned({**completion(), "choices": None}),
+    "missing choices": Canned({"id": "x"}),
+    "wrong choices": Canned({**completion(), "choices": [{"message": "hello"}]}),
+    "null content": Canned(completion(None)),
+    "empty content": Canned(completion("")),
+    "blank content": Canned(completion(" \n\t")),
+    "number content": Canned({"choices": [{"message": {"content": 5}}]}),
+    "cut": Canned(completion("half a sen", finish_reason="length")),
+    "cut while thinking": Canned(completion(None, finish_reason="length")),
+    "content filter": Canned(completion("", finish_reason="content_filter")),
+    "refusal": Canned(completion(None, refusal="I'm sorry, I can't help with that.")),
+    "surrogate": Canned(completion("a\ud800b \U0001f600")),
+    "no usage": Canned({k: v for k, v in completion().items() if k != "usage"}),
+    "null usage": Canned({**completion(), "usage": None}),
+    "no finish reason": Canned(completion(finish_reason=None)),
+    "bare": Canned({"choices": [{"message": {"content": "ok"}}]}),
+}
+"""Everything a server can do to a client, by name."""
+
+
+class Server:
+    """Answers `chat/completions` and `models`; keeps what it was asked.
+
+    Attributes:
+        url: Base URL, `/v1` included.
+        requests: Every request for a completion so far.
+        models: Names that `/models` lists; None to answer 404 there.
+        n_at_once: The most requests that were open together.
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.requests: list[Seen] = []
+        self.models: list[str] | None = ["test-model"]
+        self.n_at_once = 0
+        self.delay_s = 0.0
+        self._n_open = 0
+        self._rules: list[tuple[re.Pattern[str], str | Callable[[Seen], str]]] = []
+        self._queue: deque[Canned] = deque()
+        self._stop: Callable[[], object] = lambda: None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    def on(self, match: str, reply: str | Callable[[Seen], str]) -> None:
+        """Answer with `reply` where the regular expression `match` is found in the prompt."""
+        self._rules.append((re.compile(match, re.DOTALL), reply))
+
+    def next(self, *answers: str | Canned) -> None:
+        """Give these answers first: names of faults, or what to send."""
+        self._queue += [FAULTS[a] if isinstance(a, str) else a for a in answers]
+
+    def start(self) -> None:
+        """Serve in a thread of its own, until `stop`."""
+        ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)))
+        self._thread.start()
+        ready.wait()
+
+    def stop(self) -> None:
+        """End every connection and the thread."""
+        self._stop()
+        self._thread.join()
+
+    async def _serve(self, ready: threading.Event) -> None:
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=2**26)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        ready.set()
+        await stopped.wait()
+        server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._connections.add(task)
+        try:
+            while seen := await _read(reader):
+                await self._answer(seen, writer)
+        except (OSError, EOFError, ValueError, asyncio.CancelledError):
+            pass  # the client left, spoke no HTTP, or the test is over
+        finally:
+            self._connections.discard(task)
+            writer.transport.abort()
+
+    async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
+        if seen.path.endswith("/models"):
+            names = self.models
+            listing = {"object": "list", "data": [{"id": name} for name in names or ()]}
+            await _send(FAULTS["404"] if names is None else Canned(listing), writer)
+            return
+        self.requests.append(seen)
+        self._n_open += 1
+        self.n_at_once = max(self.n_at_once, self._n_open)
+        try:
+            await asyncio.sleep(self.delay_s)
+            if self._queue:
+                answer = self._queue.popleft()
+            elif not seen.path.endswith("/chat/completions"):
+                answer = FAULTS["404"]
+            else:
+                answer = Canned(completion(self._reply(seen)))
+        finally:
+            self._n_open -= 1
+        await _send(answer, writer)
+
+    def _reply(self, seen: Seen) -> str:
+        for pattern, reply in self._rules:
+            if pattern.search(seen.prompt):
+                return reply if isinstance(reply, str) else reply(seen)
+        return "ok"
+
+
+async def _read(reader: asyncio.StreamReader) -> Seen | None:
+    first = await reader.readexactly(1)
+    if not first.isalpha():
+        raise ValueError("no HTTP")  # a client that speaks TLS
+    head = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    method, path, _ = head[0].split(" ", 2)
+    headers = {
+        name.lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in head[1:] if line)
+    }
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Seen(method, path, headers, json.loads(body) if body else {})
+
+
+async def _send(answer: Canned, writer: asyncio.StreamWriter) -> None:
+    if answer.manner == "reset":
+        raise ConnectionResetError
+    if answer.manner == "hang":
+        await asyncio.sleep(HANG_S)
+    data = answer.data
+    headers = {"content-type": answer.content_type, "content-length": len(data), **answer.headers}
+    lines = [f"HTTP/1.1 {answer.status} X", *(f"{name}: {headers[name]}" for name in headers)]
+    writer.write("\r\n".join([*lines, "", ""]).encode())
+    if answer.manner == "short":
+        writer.write(data[: len(data) // 2])
+        await writer.drain()
+        raise ConnectionResetError
+    step = 8 if answer.manner == "drip" else max(1, len(data))
+    for start in range(0, len(data), step):
+        writer.write(data[start : start + step])
+        await writer.drain()
+        if answer.manner == "drip":
+            await asyncio.sleep(DRIP_S)
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    """A server for the length of a block."""
+    server = Server()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def main() -> None:
+    """Serve until the process is ended."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--script", type=Path, help="rules, as a JSON array")
+    parser.add_argument("--fault", action="append", default=[], choices=FAULTS)
+    arguments = parser.parse_args()
+    server = Server()
+    server.next(*arguments.fault)
+    for rule in json.loads(arguments.script.read_bytes()) if arguments.script else ():
+        server.on(rule["match"], rule["reply"])
+    server.start()
+    print(server.url, flush=True)  # noqa: T201  the caller waits for it
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,370 @@
+"""The command line as people meet it: what is printed where, exit codes, files, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pearl.cli import run
+
+STORY = (
+    "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. Nobody asked."
+)
+PLAN = """\
+Question: Why did Nils sell the boat?
+
+New actions:
+- None
+
+1. ans = FIND_REASON(CTX, "Nils selling the boat") : Find why he sold it
+"""
+
+
+class Terminal:
+    """Runs commands in this process, in a folder of their own, and keeps what they print."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *args: str, code: int = 0) -> str:
+        """Run, expect an exit code, return stdout; what stderr said is in `.talk`."""
+        self._capsys.readouterr()
+        got = run(args)
+        captured = self._capsys.readouterr()
+        self.talk = captured.err
+        assert got == code, f"exit {got}: {captured.err}{captured.out}"
+        assert "Traceback" not in captured.err
+        return captured.out
+
+
+@pytest.fixture
+def pearl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
+    (tmp_path / "why.plan").write_text(PLAN, encoding="utf-8")
+    return Terminal(tmp_path, capsys)
+
+
+def child(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "pearl", *args], input=stdin, capture_output=True, timeout=60,
+        env={**os.environ, **env}, check=False,
+    )  # fmt: skip
+
+
+# --- asking and running -----------------------------------------------------------------------
+
+
+def test_ask_prints_the_answer_with_its_evidence(pearl: Terminal) -> None:
+    out = pearl("ask", "Why did Nils sell the boat?", "story.txt")
+    assert "because the hull was rotten" in out
+    start = STORY.index("He sold")
+    assert f"story.txt, characters {start}-" in out
+    assert "no language model" in pearl.talk
+
+
+def test_ask_reads_stdin(tmp_path: Path) -> None:
+    done = child("ask", "Why did Nils sell the boat?", "-", stdin=STORY.encode())
+    assert done.returncode == 0
+    assert b"the hull was rotten" in done.stdout
+    assert b"\x1b[" not in done.stdout
+
+
+def test_ask_over_several_documents(pearl: Terminal) -> None:
+    (pearl.folder / "other.txt").write_text(
+        "Nils sold the boat because he was tired.", encoding="utf-8"
+    )
+    out = pearl("ask", "Why did Nils sell the boat?", "story.txt", "other.txt")
+    assert out.index("== story.txt") < out.index("rotten") < out.index("== other.txt")
+    together = pearl(
+        "ask", "When did Nils leave the harbour?", "other.txt", "story.txt", "--together", "--json"
+    )
+    best = json.loads(together)["evidence"][0]
+    assert best["source"] == "story.txt"
+    assert STORY[best["start"] : best["end"]] == best["text"] == "Nils left the harbour at dawn."
+
+
+def test_one_failing_document_does_not_stop_the_others(pearl: Terminal) -> None:
+    out = pearl("ask", "Why did Nils sell?", "story.txt", "absent.txt", "--json", code=1)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "failed"]
+    assert "absent.txt" in rows[1]["error"]["message"]
+    assert "1 of 2 failed" in pearl.talk
+
+
+def test_plan_then_execute(pearl: Terminal) -> None:
+    pearl("plan", "Why did Nils sell the boat?", "-o", "mine.plan")
+    text = (pearl.folder / "mine.plan").read_text(encoding="utf-8")
+    assert text.startswith("Question: Why did Nils sell the boat?\n\nNew actions:\n")
+    assert "the hull was rotten" in pearl("execute", "mine.plan", "story.txt")
+    pearl("check", "mine.plan")
+    assert pearl("fmt", "--check", "mine.plan") == ""
+
+
+def test_plans_of_a_questions_file_are_tasks(pearl: Terminal) -> None:
+    rows = [
+        {"id": "a", "question": "Why did Nils sell the boat?", "document_path": "story.txt"},
+        {
+            "id": "b",
+            "question": "When did Nils leave?",
+            "document": "Nils left on 3 May. It rained.",
+        },
+        {"question": "Who asked?"},
+    ]
+    Path("q.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\nnot json\n", encoding="utf-8")
+    pearl("plan", "--data", "q.jsonl", "--out", "plans.jsonl", code=1)
+    planned = [json.loads(line) for line in Path("plans.jsonl").read_text("utf-8").splitlines()]
+    assert [row["status"] for row in planned] == ["planned"] * 3 + ["failed"]
+    assert "q.jsonl:4" in planned[3]["error"]["message"]
+    pearl("execute", "--tasks", "plans.jsonl", "story.txt", "--out", "results.jsonl", code=1)
+    results = [json.loads(line) for line in Path("results.jsonl").read_text("utf-8").splitlines()]
+    assert [row["id"] for row in results[:3]] == ["a", "b", "3"]
+    assert [row["status"] for row in results] == ["answered"] * 3 + ["failed"]
+    assert "rotten" in results[0]["answer"]
+    assert "3 May" in results[1]["answer"]
+
+
+def test_tasks_take_plans_paths_and_questions(pearl: Terminal) -> None:
+    rows = [
+        {"id": 1, "plan": PLAN, "document": STORY},
+        {"id": 2, "plan_path": "why.plan", "document_path": "story.txt"},
+        {"id": 3, "question": "Why did Nils sell the boat?", "document": STORY},
+        {"id": 4, "plan": PLAN},
+        {"id": 5, "plan": "1. a = NOPE(CTX) : x", "document": STORY},
+    ]
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
+    got = [json.loads(line) for line in out.splitlines()]
+    assert [row["status"] for row in got] == ["answered"] * 3 + ["failed"] * 2
+    assert [row["id"] for row in got] == ["1", "2", "3", "4", "5"]
+    assert "t.jsonl:4" in got[3]["error"]["message"]
+    assert "unknown-action" in got[4]["error"]["message"]
+
+
+def test_the_trace_file_tells_what_happened(pearl: Terminal) -> None:
+    pearl("ask", "Why did Nils sell the boat?", "story.txt", "--trace", "trace.jsonl")
+    events = [json.loads(line) for line in Path("trace.jsonl").read_text("utf-8").splitlines()]
+    names = [event["event"] for event in events]
+    assert names[0] == "plan_attempted"
+    assert names[-1] == "run_finished"
+    (started,) = [event for event in events if event["event"] == "run_started"]
+    assert "estimate" in started["token_count"]
+
+
+@pytest.mark.parametrize("document", ["story", "consultation"])
+def test_the_demo_shows_question_plan_steps_and_evidence(pearl: Terminal, document: str) -> None:
+    out = pearl("demo", document)
+    for part in ("Question:", "Plan", "1. ", "Answer", "Evidence", "[1] "):
+        assert part in out
+    row = json.loads(pearl("demo", document, "--json"))
+    assert row["evidence"]
+    assert not row["unverified_quotes"]
+
+
+# --- check and fmt ----------------------------------------------------------------------------
+
+
+def test_check_lists_every_problem(pearl: Terminal) -> None:
+    Path("bad.plan").write_text(
+        '1. a = FIND_RESON(CTX, "x") : f\n2. b = FIND(c, "y : f\n', encoding="utf-8"
+    )
+    out = pearl("check", "bad.plan", "why.plan", code=1)
+    assert (
+        "bad.plan:1:8: error: action 'FIND_RESON' is not in library 'seed' [unknown-action]" in out
+    )
+    assert "bad.plan:2:16: error: the string is not closed [syntax]" in out
+    report = json.loads(pearl("check", "bad.plan", "--json", code=1))
+    codes = [(d["line"], d["column"], d["code"]) for d in report[0]["diagnostics"]]
+    assert codes == [(1, 8, "unknown-action"), (2, 16, "syntax")]
+
+
+def test_check_fix_mends_what_is_obvious(pearl: Terminal) -> None:
+    Path("bad.plan").write_text("a = FIND_RESON(CTX, “x”)\n", encoding="utf-8")
+    pearl("check", "--fix", "bad.plan")
+    assert '1. a = FIND_REASON(CTX, "x") : ' in Path("bad.plan").read_text("utf-8")
+
+
+def test_check_reads_action_files_and_stdin() -> None:
+    done = child("check", "-", "--json", stdin=b"FIND(CTX, X) : f\nFIND(CTX) : g\nBAD(CTX : h\n")
+    assert done.returncode == 1
+    (report,) = json.loads(done.stdout)
+    assert report["path"] == "<stdin>"
+    assert [(d["line"], d["code"]) for d in report["diagnostics"]] == [
+        (2, "duplicate-name"),
+        (3, "syntax"),
+    ]
+
+
+def test_check_under_another_library(pearl: Terminal) -> None:
+    Path("mine.txt").write_text("DIG(CTX, X) # Dig for X\n", encoding="utf-8")
+    Path("dig.plan").write_text('1. a = DIG(CTX, "x") : d\n', encoding="utf-8")
+    pearl("check", "dig.plan", code=1)
+    pearl("check", "dig.plan", "--library", "mine.txt")
+    pearl("check", "mine.txt")
+
+
+def test_fmt_writes_the_canonical_form(pearl: Terminal) -> None:
+    Path("loose.plan").write_text('7. a = FIND(CTX,"x"): f\n', encoding="utf-8")
+    Path("loose.actions").write_text("# mine\nDIG(CTX,X) # Dig for X\n\n", encoding="utf-8")
+    assert "would reformat loose.plan" in pearl("fmt", "--check", "loose.plan", code=1)
+    pearl("fmt", "loose.plan", "loose.actions")
+    assert (
+        Path("loose.plan").read_text("utf-8")
+        == 'New actions:\n- None\n\n1. a = FIND(CTX, "x") : f\n'
+    )
+    assert Path("loose.actions").read_text("utf-8") == "# mine\nDIG(CTX, X) : Dig for X\n"
+    pearl("fmt", "--check", "loose.plan", "loose.actions")
+    done = child("fmt", "-", "--fix", stdin="a = FIND(CTX, ‘x’)".encode())
+    assert done.stdout.decode().startswith('New actions:\n- None\n\n1. a = FIND(CTX, "x") : ')
+
+
+def test_fmt_leaves_what_it_cannot_read(pearl: Terminal) -> None:
+    Path("bad.plan").write_text("1. a = FIND(CTX\n", encoding="utf-8")
+    pearl("fmt", "bad.plan", code=1)
+    assert "bad.plan:1:16" in pearl.talk
+    assert Path("bad.plan").read_text("utf-8") == "1. a = FIND(CTX\n"
+
+
+# --- settings ---------------------------------------------------------------------------------
+
+
+def test_flags_come_before_variables_before_the_file(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan_steps(*flags: str) -> int:
+        Path("two.plan").write_text('1. a = FIND(CTX, "x") : f\n2. b = FIND(a, "y") : g\n', "utf-8")
+        return run(["execute", "two.plan", "story.txt", *flags])
+
+    assert plan_steps() == 0
+    Path("pearl.toml").write_text("max-steps = 1\n", encoding="utf-8")
+    assert plan_steps() == 4
+    monkeypatch.setenv("PEARL_MAX_STEPS", "2")
+    assert plan_steps() == 0
+    assert plan_steps("--max-steps", "1") == 4
+
+
+def test_unknown_settings_are_named(pearl: Terminal) -> None:
+    Path("pearl.toml").write_text('modle = "x"\n', encoding="utf-8")
+    pearl("demo", code=3)
+    assert "did you mean 'model'?" in pearl.talk
+    pearl("--config", "absent.toml", "demo", code=3)
+
+
+def test_completion_scripts(pearl: Terminal) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_PEARL_COMPLETE" in pearl("completion", shell)
+
+
+# --- bad input: at most three lines, cause and mend, no traceback, nothing half-written ----------
+
+
+BAD = {
+    "missing file": (["ask", "Who?", "absent.txt"], 3, "absent.txt"),
+    "folder": (["ask", "Who?", "."], 3, "folder|directory"),
+    "binary file": (["ask", "Who?", "photo.png"], 3, "photo.png"),
+    "empty document": (["ask", "Who?", "empty.txt"], 3, "empty"),
+    "too large a document": (["ask", "Who?", "huge.txt"], 3, "MB"),
+    "empty question": (["ask", "  ", "story.txt"], 2, "question is empty"),
+    "no document": (["ask", "Who?"], 2, "no document"),
+    "unknown model": (["ask", "Who?", "story.txt", "--model", "opnai:gpt-4o"], 2, "openai:gpt-4o"),
+    "no key": (["ask", "Who?", "story.txt", "--model", "openai:gpt-4o"], 5, "OPENAI_API_KEY"),
+    "no server": (
+        ["ask", "Who?", "story.txt", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"],
+        5, "127.0.0.1:9",
+    ),
+    "unknown library": (["ask", "Who?", "story.txt", "--library", "qualty"], 3, "did you mean 'quality'"),
+    "unknown domain": (["ask", "Who?", "story.txt", "--domain", "medicl"], 2, "did you mean 'medical'"),
+    "unknown command": (["aks", "Who?"], 2, "did you mean 'ask'"),
+    "unknown option": (["ask", "--modle", "x", "Who?", "story.txt"], 2, "--mod"),
+    "broken plan": (["execute", "broken.plan", "story.txt"], 4, "2 more|1 more|unknown-action"),
+    "plan that cannot be repaired": (
+        ["ask", "Who?", "story.txt", "--model", "scripted:rules.json"], 4, "no valid plan",
+    ),
+    "missing plan": (["execute", "absent.plan", "story.txt"], 3, "absent.plan"),
+    "missing tasks": (["execute", "--tasks", "absent.jsonl"], 3, "absent.jsonl"),
+    "lone surrogate": (["ask", "Who\udcff?", "story.txt"], 2, "half a character"),
+    "surrogate in a document": (["ask", "Who?", "surrogate.txt"], 3, "surrogate.txt"),
+    "out in no folder": (["ask", "Who?", "story.txt", "--trace", "no/where.jsonl"], 3, "no/where.jsonl"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import re
+
+    args, code, words = BAD[case]
+    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "1")
+    Path("photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
+    Path("empty.txt").write_text(" \n", encoding="utf-8")
+    Path("huge.txt").write_bytes(b"word " * 300_000)
+    Path("surrogate.txt").write_bytes(b"half \xed\xa0\x80 a character")
+    Path("broken.plan").write_text("1. a = NOPE(CTX) : x\n2. b = FIND(zz) : y\n", encoding="utf-8")
+    Path("rules.json").write_text(
+        '[{"match": ".", "reply": "I would rather not."}]', encoding="utf-8"
+    )
+    before = sorted(Path().iterdir())
+    out = pearl(*args, code=code)
+    said = [
+        line
+        for line in pearl.talk.splitlines()
+        if not line.startswith(("extractive:", "scripted:"))
+    ]
+    assert 1 <= len(said) <= 3, pearl.talk
+    assert said[0].startswith("pearl: ")
+    assert re.search(words, pearl.talk), pearl.talk
+    assert out == ""
+    assert sorted(Path().iterdir()) == before
+
+
+def test_an_interrupt_is_no_traceback(tmp_path: Path) -> None:
+    import signal
+    import time
+
+    (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pearl", "ask", "Who?", "-"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert b"Traceback" not in err
+    assert process.returncode == 130
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m pearl demo | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+    assert done.stderr.count(b"\n") <= 1
+
+
+def test_the_version_is_fast_to_say() -> None:
+    done = child("--version")
+    assert done.stdout.startswith(b"pearl ")
+
+
+def test_importing_pearl_is_light() -> None:
+    heavy = "{'openai', 'datasets', 'numpy', 'pydantic', 'lark', 'rich', 'tiktoken', 'bm25s'}"
+    for action in ("import pearl", "from pearl.cli import run; run(['--version'])"):
+        code = f"import sys; {action}; print(sorted({heavy} & set(sys.modules)))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=True, timeout=60
+        )
+        assert done.stdout.decode().splitlines()[-1] == "[]"
+
+
+def test_every_public_name_exists() -> None:
+    import pearl
+
+    for name in pearl.__all__:
+        assert getattr(pearl, name) is not None
+    with pytest.raises(AttributeError):
+        _ = pearl.nonsense

@@ -1,0 +1,155 @@
+"""From a question to an answer with evidence, through the public class."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from pearl import Document, Pearl, Trace, load, read_trace, resources
+from pearl.errors import DataError, PlanningError, UsageError
+from pearl.llm import ActionTask, PlanTask, Request
+from pearl.llm.scripted import Scripted
+from pearl.trace import PlanFailed, RunFinished, RunStarted
+
+TEXT = "The ferry left at noon.\n\nMara stayed because she had lost the ticket. The rain went on."
+DOCUMENT = Document(TEXT, "ferry.txt")
+PLAN = """\
+New actions:
+- None
+
+1. event = FIND_EVENT(CTX, "Mara staying") : Find it
+2. reason = FIND_REASON(CTX, "Mara staying") : Find why
+3. ans = CONCAT(event, reason) : Join
+"""
+
+
+def reply(request: Request) -> str:
+    if isinstance(request.task, PlanTask):
+        return PLAN
+    assert isinstance(request.task, ActionTask)
+    if request.task.output == "event":
+        return "> Mara stayed because she had lost the ticket.\n> The ferry sank at midnight."
+    return 'She had lost it: "stayed  because she had\nlost the ticket".'
+
+
+def test_the_answer_says_where_it_comes_from() -> None:
+    answer = asyncio.run(Pearl(Scripted(reply)).ask("Why did Mara stay?", DOCUMENT))
+    assert answer.method == "plan"
+    assert [step.output for step in answer.steps] == ["event", "reason", "ans"]
+    quoted = {e.text: e.steps for e in answer.evidence}
+    assert "Mara stayed because she had lost the ticket." in quoted
+    for e in answer.evidence:
+        assert TEXT[e.span.start : e.span.end] == e.text
+    assert [step for step, _ in answer.unverified] == ["event"]
+    assert "sank at midnight" in answer.unverified[0][1]
+
+
+def test_answers_are_json_and_html() -> None:
+    answer = asyncio.run(Pearl(Scripted(reply)).ask("Why <b>?", DOCUMENT))
+    row = json.loads(json.dumps(answer.to_json()))
+    assert row["status"] == "answered"
+    assert row["evidence"][0]["start"] == TEXT.index("Mara")
+    html = answer._repr_html_()
+    assert "Why &lt;b&gt;?" in html
+    assert "not in the document" in html
+
+
+def test_outputs_no_step_uses_are_the_answer_in_step_order() -> None:
+    plan = '1. b = FIND(CTX, "b") : f\n2. a = FIND(CTX, "a") : f\n3. c = SUMMARIZE_X(CTX, b) : s'
+    model = Scripted(lambda request: getattr(request.task, "output", ""))
+    answer = asyncio.run(Pearl(model).execute(plan, DOCUMENT))
+    assert answer.text == "a\n\nc"
+
+
+def test_a_plan_with_its_question_can_be_executed_again_and_again() -> None:
+    async def main() -> tuple[str, str]:
+        async with Pearl() as pearl:
+            plan = await pearl.plan("Why did Mara stay?")
+            again = pearl.compile(str(plan))
+            assert again.plan == plan.plan
+            one = await pearl.execute(plan, DOCUMENT)
+            other = await pearl.execute(
+                plan, Document("It rained. Mara stayed because of her dog.")
+            )
+            return one.text, other.text
+
+    one, other = asyncio.run(main())
+    assert "ticket" in one
+    assert "dog" in other
+
+
+def test_a_fallback_is_asked_for_and_recorded() -> None:
+    def stubborn(request: Request) -> str:
+        return "no plan" if isinstance(request.task, PlanTask) else "> The ferry left at noon."
+
+    with pytest.raises(PlanningError):
+        asyncio.run(Pearl(Scripted(stubborn), max_repairs=1).ask("When?", DOCUMENT))
+    trace = Trace()
+    pearl = Pearl(Scripted(stubborn), max_repairs=1, fallback="direct")
+    answer = asyncio.run(pearl.ask("When did the ferry leave?", DOCUMENT, trace=trace))
+    assert answer.method == "direct"
+    assert answer.evidence[0].text == "The ferry left at noon."
+    failed = [event for event in trace if isinstance(event, PlanFailed)]
+    assert (failed[0].n_attempts, failed[0].fallback) == (2, "direct")
+
+
+def test_traces_are_written_and_read_back(tmp_path: Path) -> None:
+    trace = Trace("q1")
+    asyncio.run(
+        Pearl(Scripted(reply), window=4_000).ask("Why did Mara stay?", DOCUMENT, trace=trace)
+    )
+    path = tmp_path / "trace.jsonl"
+    path.write_text(trace.to_jsonl(), encoding="utf-8")
+    (again,) = read_trace(path)
+    assert list(again) == list(trace)
+    started = next(event for event in again if isinstance(event, RunStarted))
+    assert started.window == 4_000
+    assert started.token_count
+    finished = list(again)[-1]
+    assert isinstance(finished, RunFinished)
+    assert finished.status == "answered"
+    path.write_text('{"v": 1, "id": "", "event": "nonsense"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"trace\.jsonl:1: not an event"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": "extractiv"}, "did you mean 'extractive'"),
+        ({"model": "gpt-4o"}, "did you mean 'openai:gpt-4o'"),
+        ({"domain": "medicl"}, "did you mean 'medical'"),
+        ({"context": "ful"}, "did you mean 'full'"),
+    ],
+)
+def test_unknown_names_say_what_was_meant(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Pearl(**settings)  # type: ignore[arg-type]
+
+
+def test_an_unknown_library_says_what_was_meant() -> None:
+    with pytest.raises(DataError, match="did you mean 'quality'"):
+        Pearl(library="qualty")
+
+
+def test_changing_a_fact_of_the_shipped_story_changes_the_answer(tmp_path: Path) -> None:
+    from pearl.cli.commands.demo import QUESTIONS
+
+    domain, question = QUESTIONS["story"]
+    path = resources.find("documents", "story.txt")
+    assert path is not None
+    story = load(path)
+
+    async def ask(document: Document) -> list[str]:
+        async with Pearl(domain=domain) as pearl:
+            return [e.text for e in (await pearl.ask(question, document)).evidence]
+
+    before = asyncio.run(ask(story))
+    best = before[0]
+    changed = best.replace(best.split()[-1], "nobody-knows-what.")
+    after = asyncio.run(ask(Document(story.text.replace(best, changed), "story")))
+    assert before != after
+    assert changed in after
