@@ -214,6 +214,11 @@ class Pearl:
         method: Literal["plan", "direct"],
         trace: Trace,
     ) -> Answer:
+        if not isinstance(document, Document):
+            raise UsageError(
+                f"a document is a Document, not a {type(document).__name__}",
+                help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
+            )
         began = time.monotonic()
         graph = build_graph(checked)
         trace.append(

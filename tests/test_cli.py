@@ -169,6 +169,53 @@ def test_the_demo_shows_question_plan_steps_and_evidence(pearl: Terminal, docume
     assert not row["unverified_quotes"]
 
 
+def test_inputs_are_never_written_over(pearl: Terminal) -> None:
+    pearl("execute", "why.plan", "story.txt", "--out", "why.plan", code=2)
+    pearl("ask", "Why?", "story.txt", "--trace", "./story.txt", code=2)
+    assert "is an input" in pearl.talk
+    assert Path("story.txt").read_text("utf-8") == STORY
+
+
+def test_links_stay_links_and_pipes_are_written_to(pearl: Terminal) -> None:
+    Path("link.jsonl").symlink_to("target.jsonl")
+    pearl("execute", "why.plan", "story.txt", "--out", "link.jsonl")
+    assert Path("link.jsonl").is_symlink()
+    assert "rotten" in Path("target.jsonl").read_text("utf-8")
+    done = child("plan", "Why did Nils leave?", "-o", "/dev/stdout")
+    assert done.stdout.startswith(b"Question: Why did Nils leave?")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_no_traceback() -> None:
+    command = f"{sys.executable} -m pearl plan 'Why?' > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert b"cannot write the output: No space left" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_broken_plan_is_told_once_under_its_name(pearl: Terminal) -> None:
+    Path("bad.plan").write_text("1. a = NOPE(CTX) : x\n", encoding="utf-8")
+    pearl("execute", "bad.plan", "story.txt", "story.txt", "--out", "o.jsonl", code=4)
+    assert "bad.plan:1:8: action 'NOPE'" in pearl.talk
+    assert not Path("o.jsonl").exists()
+
+
+def test_the_only_failure_has_its_own_exit_code_with_out_too(pearl: Terminal) -> None:
+    pearl("execute", "why.plan", "absent.txt", "--out", "o.jsonl", code=3)
+    assert "absent.txt" in pearl.talk
+
+
+def test_a_document_that_was_not_read_in_full_says_so(pearl: Terminal) -> None:
+    Path("long.txt").write_text(
+        "Nils sold it. Goats graze on the hill.\n\n" * 500, encoding="utf-8"
+    )
+    out = pearl(
+        "ask", "What did Nils sell?", "long.txt", "--context", "retrieve", "--window", "2000"
+    )
+    assert "% of the document" in out
+
+
 # --- check and fmt ----------------------------------------------------------------------------
 
 

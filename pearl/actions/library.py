@@ -41,7 +41,7 @@ def load_library(name_or_path: str | Path) -> ActionLibrary:
         known = library_names()
         close = did_you_mean(name, known)
         hint = f"did you mean '{close}'?" if close else f"libraries: {', '.join(known)}"
-        raise DataError(f"no action library or file '{name}'", help=f"{hint} Or name a file")
+        raise DataError(f"no action library or file '{name}'", help=f"{hint} (or name a file)")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -6,6 +6,7 @@ Data goes to stdout, talk to stderr.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -121,9 +122,18 @@ def run(args: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", None, 130)
     except BrokenPipeError:
-        # The reader of our output is gone (`| head`); leave nothing for the exit to flush into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()  # the reader of our output is gone (`| head`)
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+            raise
+        _abandon_stdout()
+        return _fail(f"cannot write the output: {error.strerror}", "make room", 1)
+
+
+def _abandon_stdout() -> None:
+    """Leave nothing for the exit to flush into an output that takes no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, help: str | None, code: int) -> int:

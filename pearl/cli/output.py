@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-from pearl.errors import DataError
+from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pearl.answerer import Answer
     from pearl.trace import Event
 
-__all__ = ["Reporter", "new_file", "print_answer", "read_input"]
+__all__ = ["Reporter", "keep_inputs", "new_file", "print_answer", "read_input"]
 
 
 def read_input(path: str) -> str:
@@ -39,38 +39,75 @@ def read_input(path: str) -> str:
             help="save the file as UTF-8",
         ) from None
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+        raise DataError(
+            f"cannot be read: {error.strerror}", path=path, help="check the path"
+        ) from None
 
 
 @contextmanager
 def new_file(path: str | None) -> Iterator[IO[str]]:
     """A file to write, or stdout; the file appears under its name only when all is written.
 
+    Pipes and devices are written to as they are.
+
     Raises:
         DataError: It cannot be written.
     """
-    if path is None or path == "-":
+    if path in (None, "-", "/dev/stdout"):
         yield sys.stdout
         return
-    target = Path(path)
+    target = Path(path).resolve()  # a link stays one: what it points to is written
+    if target.exists() and not target.is_file():
+        with _told(path), target.open("w", encoding="utf-8") as device:
+            yield device
+        return
     try:
         handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, on both ways
             "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
         )
     except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}", path=path) from None
+        raise _unwritable(path, error) from None
     try:
-        with handle:
-            yield handle
-        # A temporary file is private; the new one gets the rights any new file gets.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(handle.name).chmod(0o666 & ~umask)
-        Path(handle.name).replace(target)
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}", path=path) from None
+        with _told(path):
+            with handle:
+                yield handle
+            # A temporary file is private; the new one gets the rights any new file gets.
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(handle.name).chmod(0o666 & ~umask)
+            Path(handle.name).replace(target)
     finally:
         Path(handle.name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: str, error: OSError) -> DataError:
+    return DataError(
+        f"cannot be written: {error.strerror}", path=path, help="name another file or folder"
+    )
+
+
+def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
+    """Make sure that no output is written over an input.
+
+    Raises:
+        UsageError: One would be.
+    """
+    read = [Path(name) for name in inputs if Path(name).is_file()]
+    for output in outputs:
+        if output is not None and Path(output).is_file():
+            for path in read:
+                if path.samefile(output):
+                    raise UsageError(f"'{output}' is an input", help="write to another file")
 
 
 def _console(*, err: bool = False) -> Console:
@@ -110,6 +147,9 @@ def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
         console.print(
             Text.assemble(f"[{number}] ", " ".join(evidence.text.split()), (f"  ({where})", "dim"))
         )
+    if answer.coverage is not None and answer.coverage < 1:
+        read = f"Read: {100 * answer.coverage:.3g} % of the document, the passages that match best"
+        console.print(Text(read, style="yellow"))
     for step_name, quote in answer.unverified:
         console.print(
             Text.assemble(("not in the document: ", "bold red"), quote, (f"  ({step_name})", "dim"))

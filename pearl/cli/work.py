@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,7 +14,7 @@ from pearl.cli.output import Reporter, new_file, print_answer
 from pearl.executors import Outcome, Task
 from pearl.executors.local import run
 
-__all__ = ["run_tasks"]
+__all__ = ["run_tasks", "tell_failures"]
 
 
 async def run_tasks(
@@ -40,7 +40,8 @@ async def run_tasks(
     """
     trace, as_json = options.pop("trace"), options.pop("as_json")
     verbose = options.pop("verbose", False)
-    n_done = n_failed = 0
+    n_done = 0
+    failures: list[str] = []
     async with open_pearl(options) as pearl:
         with ExitStack() as stack:
             rows = stack.enter_context(new_file(out)) if out or as_json else None
@@ -49,27 +50,34 @@ async def run_tasks(
             only: Outcome | None = None
             async for outcome in run(pearl, tasks, listener=reporter):
                 n_done += 1
-                n_failed += outcome.error is not None
                 if events is not None:
                     events.write(outcome.trace.to_jsonl())
-                if n_tasks == 1 and out is None:
-                    only = outcome
+                only = outcome if n_tasks == 1 else None
+                if only and out is None:
+                    pass  # shown below, once the progress is off the screen
                 elif rows is not None:
                     rows.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
                 else:
                     _print(outcome, verbose=verbose, first=n_done == 1)
+                if outcome.error is not None and n_tasks != 1:
+                    failures.append(f"{outcome.task.id}: {outcome.error.message}")
                 reporter.advance()
-        if only is not None:
-            if only.error is not None:
-                raise only.error
-            assert only.answer is not None
+        if only is not None and only.error is not None:
+            raise only.error
+        if only is not None and only.answer is not None and out is None:
             if as_json:
                 click.echo(json.dumps(only.answer.to_json(), ensure_ascii=False, indent=2))
             else:
                 print_answer(only.answer, with_steps=verbose)
-    if n_failed:
-        click.echo(f"pearl: {n_failed} of {n_done} failed", err=True)
-    return 1 if n_failed else 0
+    if failures:
+        tell_failures(failures, n_done)
+    return 1 if failures else 0
+
+
+def tell_failures(failures: Sequence[str], n_done: int) -> None:
+    """Say on stderr how many rows failed and why the first of them did; the rows have the rest."""
+    click.echo(f"pearl: {len(failures)} of {n_done} failed", err=True)
+    click.echo(f"  first: {failures[0]}", err=True)
 
 
 def _print(outcome: Outcome, *, verbose: bool, first: bool) -> None:
@@ -77,4 +85,4 @@ def _print(outcome: Outcome, *, verbose: bool, first: bool) -> None:
     if outcome.answer is not None:
         print_answer(outcome.answer, with_steps=verbose)
     else:
-        click.echo(f"pearl: {outcome.task.id}: {outcome.error}", err=True)
+        click.echo("(failed)")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pearl.cli.options import as_json, model_options, trace_option
+from pearl.cli.output import keep_inputs
 from pearl.errors import UsageError
 
 
@@ -30,6 +31,7 @@ def command(question: str, documents: tuple[str, ...], together: bool, **options
         raise UsageError(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
+    keep_inputs([options["trace"]], documents)
     if together and len(documents) > 1:
         tasks = [Task("", lambda: join([load(path) for path in documents]), question)]
     else:

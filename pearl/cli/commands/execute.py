@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from pearl.cli.files import library_for
 from pearl.cli.options import as_json, model_options, trace_option
-from pearl.cli.output import read_input
-from pearl.errors import UsageError
+from pearl.cli.output import keep_inputs, read_input
+from pearl.errors import PlanError, UsageError
 
 
 @click.command()
@@ -32,10 +33,12 @@ def command(
     With --tasks every argument is a document, for those rows that name none.
     """
     from pearl.cli.work import run_tasks
+    from pearl.dsl.checker import compile_plan
     from pearl.executors import Task
     from pearl.sources import load
     from pearl.tasks import read_tasks
 
+    keep_inputs([out, options["trace"]], [*plan_and_documents, *([tasks] if tasks else [])])
     if tasks is not None:
         return asyncio.run(run_tasks(read_tasks(tasks, plan_and_documents), None, options, out=out))
     if len(plan_and_documents) < 2:
@@ -44,6 +47,14 @@ def command(
         )
     plan, *documents = plan_and_documents
     text = read_input(plan)
+    try:
+        compile_plan(
+            text,
+            library_for(options["library"], options["domain"]),
+            max_steps=options["max_steps"],
+        )
+    except PlanError as error:  # once, under its own name, before any document is read
+        raise type(error)(error.text, error.diagnostics, plan) from None
     ids = documents if len(documents) > 1 or out else [""]
     work = [
         Task(id, partial(load, path), plan=text) for id, path in zip(ids, documents, strict=True)

@@ -9,7 +9,8 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import as_json, model_options, open_pearl, trace_option
-from pearl.cli.output import Reporter, new_file
+from pearl.cli.output import Reporter, keep_inputs, new_file
+from pearl.cli.work import tell_failures
 from pearl.errors import PearlError, PlanningError, UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def command(question: str | None, out: str | None, data: str | None, **options: 
     if (question is None) == (data is None):
         raise UsageError("one QUESTION or --data FILE", help='pearl plan "Why ...?" -o why.plan')
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
+    keep_inputs([out, trace], [data] if data else [])
     if data is not None:
         return asyncio.run(_many(data, out, trace, options))
     return asyncio.run(_one(question or "", out, trace, json_wanted, options))
@@ -80,7 +82,7 @@ async def _many(data: str, out: str | None, trace: str | None, options: dict[str
     from pearl.trace import Trace
 
     rows = list(read_questions(data))
-    n_failed = 0
+    failures: list[str] = []
     traces: list[Trace] = []
     async with open_pearl(options) as pearl:
         gate = asyncio.Semaphore(pearl.concurrency)
@@ -97,12 +99,13 @@ async def _many(data: str, out: str | None, trace: str | None, options: dict[str
                 return {**row.model_dump(), **result}
 
             for done in await asyncio.gather(*(one(row) for row in rows)):
-                n_failed += done["status"] == "failed"
+                if done["status"] == "failed":
+                    failures.append(str(done["error"]["message"]).partition("\n")[0])
                 _write(file, done)
     _write_trace(trace, *traces)
-    if n_failed:
-        click.echo(f"pearl: {n_failed} of {len(rows)} failed", err=True)
-    return 1 if n_failed else 0
+    if failures:
+        tell_failures(failures, len(rows))
+    return 1 if failures else 0
 
 
 async def _plan(pearl: Pearl, question: str, trace: Any) -> dict[str, Any]:
