@@ -184,7 +184,7 @@ def _evidence(
     for result in results:
         if result.is_native:
             continue  # its quotes, if any, are those of the steps it was made from
-        reads_document = result.coverage is not None and result.shown is None
+        reads_document = result.coverage is not None
         for quote in _quotes(result.text, verifier):
             if quote.match == "missing":
                 if reads_document:  # other steps may well quote what earlier ones wrote

@@ -86,7 +86,7 @@ def fit(
 def _retrieve(text: str, budget: int | None, count: Callable[[str], int], query: str) -> Context:
     """The best passages that fit, in document order; gaps are marked where they were left."""
     limit = DEFAULT_RETRIEVED_TOKENS if budget is None else min(budget, DEFAULT_RETRIEVED_TOKENS)
-    spans = chunks(text, max(1, min(PASSAGE_TOKENS, limit)), count)
+    spans = chunks(text, max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS)), count)
     passages = [text[span.start : span.end] for span in spans]
     scores = plugins.load("pearl.retrieval", RANKER).rank(query, passages)
     chosen: list[int] = []
@@ -96,6 +96,11 @@ def _retrieve(text: str, budget: int | None, count: Callable[[str], int], query:
         if used + cost <= limit:
             chosen.append(i)
             used += cost
+    if not chosen:
+        raise ExecutionError(
+            f"no passage fits the {limit:,} tokens that the window leaves for the document",
+            help="use a model with a larger window",
+        )
     chosen.sort()
     pieces: list[str] = []
     for before, i in zip([None, *chosen], chosen, strict=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pearl.actions import native
@@ -26,9 +26,6 @@ from pearl.tokens import Counter
 from pearl.trace import ModelCalled, StepFailed, StepFinished, StepStarted, Trace
 
 __all__ = ["Limits", "StepResult", "run"]
-
-THE_DOCUMENT = "the document"
-"""What a text parameter reads as where a plan passes CTX to it: the document is shown anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,8 @@ class StepResult:
     """What a step gave.
 
     Attributes:
-        coverage: Share of the document's characters that the model was shown; None without one.
+        coverage: Share of the document's characters that the model was shown; None where it was
+            shown none of it, only earlier outputs.
         shown: The text that stood for CTX, where that was an earlier output and not the document.
     """
 
@@ -160,6 +158,11 @@ class _Interpreter:
             )  # fmt: skip
         task, shown = self._task(step, action, values)
         if task.document is None:
+            if (room := self._room(task)) is not None and room < 0:
+                raise ExecutionError(
+                    "the step's inputs do not fit the model's window",
+                    help="use a model with a larger window, or shorten what earlier steps return",
+                )
             completion = await self._call(step, "step", action_messages(task), task)
             return StepResult(
                 step.output, action.name, completion.text, False, "none", None, 1,
@@ -177,14 +180,10 @@ class _Interpreter:
         inputs: set[str] = set()
         for i, argument in enumerate(step.arguments):
             parameter = action.parameter(i)
-            if isinstance(argument, Reference) and argument.is_context:
-                document = self._document.text
-                if parameter.type is not ValueType.CONTEXT:
-                    arguments.append((parameter.name, THE_DOCUMENT))
-                continue
-            value = native.show(_value(argument, values, THE_DOCUMENT))
+            value = native.show(_value(argument, values, self._document.text))
             if parameter.type is ValueType.CONTEXT:
-                document = shown = value
+                is_document = isinstance(argument, Reference) and argument.is_context
+                document, shown = value, None if is_document else value
                 continue
             arguments.append((parameter.name, value))
             if not isinstance(argument, String | Number):
@@ -198,15 +197,16 @@ class _Interpreter:
     async def _over_document(
         self, step: Step, task: ActionTask, document: str, shown: str | None, began: float
     ) -> StepResult:
-        context = fit(
+        context = await asyncio.to_thread(
+            fit,
             document,
             strategy=self._limits.strategy,
             budget=self._room(task),
             count=self._limits.counter.count,
             query=" ".join([*(value for _, value in task.arguments), task.explanation]),
-            n_tokens=self._count(document),
+            n_tokens=await asyncio.to_thread(self._count, document),
         )
-        pieces = [_over(task, text) for text in context.texts]
+        pieces = [replace(task, document=text) for text in context.texts]
         purpose: Literal["step", "part"] = "step" if len(pieces) == 1 else "part"
         parts = await _all(
             [self._call(step, purpose, action_messages(piece), piece) for piece in pieces]
@@ -221,7 +221,8 @@ class _Interpreter:
             usage = sum((completion.usage for completion in merged), usage)
             n_calls += sum(len(group) > 1 for group in groups)
         return StepResult(
-            step.output, task.action.name, texts[0], False, context.strategy, context.coverage,
+            step.output, task.action.name, texts[0], False, context.strategy,
+            None if shown is not None else context.coverage,
             n_calls, usage, time.monotonic() - began, shown,
         )  # fmt: skip
 
@@ -290,13 +291,6 @@ class _Interpreter:
         return completion
 
 
-def _over(task: ActionTask, document: str) -> ActionTask:
-    return ActionTask(
-        task.output, task.action, task.arguments, document, task.explanation, task.question,
-        task.inputs,
-    )  # fmt: skip
-
-
 def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Value:
     """What an argument stands for."""
     match argument:
@@ -320,7 +314,7 @@ async def _all(calls: Sequence[Coroutine[None, None, Completion]]) -> list[Compl
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The failure to report: an expected one if there is one, else a bug with its traceback."""
+    """The failure to report: a bug before an expected one, for it would be lost otherwise."""
     leaves: list[BaseException] = []
     todo: list[BaseException] = [group]
     while todo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +19,7 @@ from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import PearlError, PlanningError, UsageError, did_you_mean
+from pearl.errors import ModelError, PearlError, PlanningError, UsageError, did_you_mean
 from pearl.fewshot import Example, load_examples
 from pearl.interpreter import Limits, run
 from pearl.llm import Model, ModelSettings, Usage, create_model
@@ -121,6 +122,7 @@ class Pearl:
             max_output_tokens,
         )
         self.concurrency = concurrency
+        self._plans: dict[str, asyncio.Future[CheckedPlan]] = {}
         self._calls = Limited(self.model, concurrency)
 
     @cached_property
@@ -189,7 +191,7 @@ class Pearl:
         return await self._run(checked, document, "plan", Trace() if trace is None else trace)
 
     async def ask(self, question: str, document: Document, *, trace: Trace | None = None) -> Answer:
-        """Write a plan and run it; with `fallback="direct"`, answer without one if need be.
+        """Write a plan and run it; a question asked of several documents is planned once. With `fallback="direct"`, answer without one if need be.
 
         Raises:
             UsageError: The question is blank.
@@ -199,7 +201,7 @@ class Pearl:
         """
         trace = Trace() if trace is None else trace
         try:
-            checked = await self.plan(question, trace=trace)
+            checked = await self._shared_plan(question, trace)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
@@ -245,7 +247,8 @@ class Pearl:
                 )
             )
             raise
-        answer = compose(
+        answer = await asyncio.to_thread(
+            compose,
             graph,
             results,
             document,
@@ -264,6 +267,16 @@ class Pearl:
             )
         )
         return answer
+
+    async def _shared_plan(self, question: str, trace: Trace) -> CheckedPlan:
+        """The plan of a question: written once, however many documents it is asked of."""
+        if question not in self._plans:
+            self._plans[question] = asyncio.ensure_future(self.plan(question, trace=trace))
+        try:
+            return await asyncio.shield(self._plans[question])
+        except (ModelError, asyncio.CancelledError):
+            self._plans.pop(question, None)  # another try may fare better
+            raise
 
     def _patient(self, trace: Trace | None) -> Model:
         """The model with retries, each of which the trace is told of."""

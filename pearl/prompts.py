@@ -8,6 +8,7 @@ parts are put one after the other, so a document may say `CTX` or `{{CTX}}` as i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import ActionLibrary
@@ -92,8 +93,7 @@ def action_messages(task: ActionTask) -> tuple[Message, ...]:
 def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, ...]:
     """Ask for one result out of the results over several parts of a text."""
     bare = action_messages(
-        ActionTask(task.output, task.action, task.arguments, None, task.explanation, task.question,
-                   task.inputs)
+        replace(task, document=None)
     )  # fmt: skip
     results = "\n\n".join(
         f"<part {i}>\n{part}\n</part {i}>" for i, part in enumerate(parts, start=1)

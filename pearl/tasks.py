@@ -6,6 +6,7 @@ document_path`. Paths are relative to the file. What `pearl plan --data` writes 
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -43,19 +44,20 @@ class _TaskRow(BaseModel):
     error: Any = None
 
 
-def _rows(path: Path) -> Iterator[tuple[int, str]]:
+def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file that are not blank, numbered from 1."""
     try:
-        with path.open(encoding="utf-8-sig") as lines:
+        with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield number, line
+                row = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+                if row.strip():
+                    yield number, row
     except FileNotFoundError:
-        raise DataError("no such file", path=path) from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"not UTF-8 text: {error.reason}", path=path) from None
+        raise DataError("no such file", path=path, help="check the path") from None
     except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+        raise DataError(
+            f"cannot be read: {error.strerror}", path=path, help="check the path"
+        ) from None
 
 
 def read_questions(path: str | Path) -> Iterator[QuestionRow | DataError]:
@@ -87,7 +89,7 @@ def read_tasks(path: str | Path, documents: tuple[str, ...] = ()) -> Iterator[Ta
         yield from _tasks(Path(path), number, line, documents)
 
 
-def _tasks(path: Path, number: int, line: str, documents: tuple[str, ...]) -> Iterator[Task]:
+def _tasks(path: Path, number: int, line: bytes, documents: tuple[str, ...]) -> Iterator[Task]:
     def bad(message: str, id: str) -> Task:
         return Task(id, problem=DataError(message, path=path, line=number))
 
@@ -123,7 +125,7 @@ def _tasks(path: Path, number: int, line: str, documents: tuple[str, ...]) -> It
         yield bad("the row has none of document, document_path, and no document was named", id)
 
 
-def _id(line: str) -> str | None:
+def _id(line: bytes) -> str | None:
     """The id of a row that is wrong otherwise."""
     try:
         return str(json.loads(line)["id"])

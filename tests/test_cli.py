@@ -185,6 +185,31 @@ def test_links_stay_links_and_pipes_are_written_to(pearl: Terminal) -> None:
     assert done.stdout.startswith(b"Question: Why did Nils leave?")
 
 
+def test_a_file_that_is_replaced_keeps_its_rights(pearl: Terminal) -> None:
+    Path("o.jsonl").touch(mode=0o600)
+    pearl("execute", "why.plan", "story.txt", "--out", "o.jsonl")
+    assert Path("o.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_paths_of_planned_rows_stay_right_in_another_folder(pearl: Terminal) -> None:
+    Path("in").mkdir()
+    Path("out").mkdir()
+    Path("story.txt").rename("in/story.txt")
+    row = {"id": "a", "question": "Why did Nils sell the boat?", "document_path": "story.txt"}
+    Path("in/q.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    pearl("plan", "--data", "in/q.jsonl", "--out", "out/plans.jsonl")
+    assert "rotten" in pearl("execute", "--tasks", "out/plans.jsonl", "--json")
+
+
+def test_bytes_that_are_no_text_spoil_one_row_only(pearl: Terminal) -> None:
+    good = json.dumps({"plan": PLAN, "document": STORY}).encode()
+    Path("t.jsonl").write_bytes(good + b'\n{"id": "\xff"}\n' + good + b"\n")
+    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "failed", "answered"]
+    assert "t.jsonl:2" in pearl.talk
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_full_disk_is_no_traceback() -> None:
     command = f"{sys.executable} -m pearl plan 'Why?' > /dev/full"

@@ -256,3 +256,28 @@ def test_the_trace_holds_typed_events_in_order() -> None:
     asyncio.run(results(graph('a = FIND(CTX, "1")'), Scripted(echo), trace=trace))
     assert [event.event for event in trace] == ["step_started", "model_called", "step_finished"]
     assert not any(isinstance(event, RunStarted) for event in trace)
+
+
+def test_every_argument_reaches_the_model() -> None:
+    model = Scripted(echo)
+    plan = graph('a = FIND(CTX, "1")', "b = FIND(a, CTX)", "c = MERGE(CTX, a)")
+    done = asyncio.run(results(plan, model))
+    tasks = {r.task.output: r.task for r in model.requests if isinstance(r.task, ActionTask)}
+    b, c = tasks["b"], tasks["c"]
+    assert (b.document, b.arguments) == ("a(1)", (("X", DOCUMENT.text),))
+    assert c.arguments == (("A", DOCUMENT.text), ("B", "a(1)"))
+    assert done["b"].coverage is None  # it read an earlier output, and no share of the document
+
+
+def test_inputs_of_a_step_without_document_are_counted_too() -> None:
+    plan = graph("a = CONCAT(CTX, CTX)", "b = MERGE(a, a)")
+    with pytest.raises(ExecutionError, match=r"step 'b'.*do not fit the model's window"):
+        asyncio.run(results(plan, Scripted(echo), LONG, window=2_000))
+
+
+def test_retrieve_never_shows_nothing() -> None:
+    plan = graph('a = FIND(CTX, "x")')
+    word = Document("x" * 40_000)
+    done = asyncio.run(results(plan, Scripted(echo), word, window=500, strategy="retrieve"))
+    assert done["a"].coverage is not None
+    assert done["a"].coverage > 0

@@ -10,6 +10,8 @@ import pytest
 
 from pearl import Document, Pearl, Trace, load, read_trace, resources
 from pearl.errors import DataError, PlanningError, UsageError
+from pearl.executors import Outcome, Task
+from pearl.executors.local import run
 from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.scripted import Scripted
 from pearl.trace import PlanFailed, RunFinished, RunStarted
@@ -153,3 +155,40 @@ def test_changing_a_fact_of_the_shipped_story_changes_the_answer(tmp_path: Path)
     after = asyncio.run(ask(Document(story.text.replace(best, changed), "story")))
     assert before != after
     assert changed in after
+
+
+def test_a_question_asked_of_several_documents_is_planned_once() -> None:
+    async def main() -> Scripted:
+        model = Scripted(reply)
+        async with Pearl(model) as pearl:
+            await asyncio.gather(*(pearl.ask("Why did Mara stay?", DOCUMENT) for _ in range(5)))
+            await pearl.ask("Why did Mara stay?", DOCUMENT)
+        return model
+
+    requests = asyncio.run(main()).requests
+    assert sum(isinstance(request.task, PlanTask) for request in requests) == 1
+
+
+def test_a_bug_in_one_task_is_recorded_and_the_others_go_on() -> None:
+    def faulty(request: Request) -> str:
+        if isinstance(request.task, ActionTask) and "bug" in (request.task.document or ""):
+            raise ZeroDivisionError("a bug")
+        return reply(request)
+
+    async def main() -> list[Outcome]:
+        documents = [Document(text) for text in ("one", "a bug", "three")]
+        tasks = [Task(d.text, lambda d=d: d, "Why?") for d in documents]  # type: ignore[misc]
+        return [outcome async for outcome in run(Pearl(Scripted(faulty)), tasks)]
+
+    outcomes = asyncio.run(main())
+    assert [outcome.to_json()["status"] for outcome in outcomes] == [
+        "answered",
+        "failed",
+        "answered",
+    ]
+    assert outcomes[1].to_json()["error"]["type"] == "ZeroDivisionError"
+
+
+def test_a_string_is_no_document() -> None:
+    with pytest.raises(UsageError, match="Document, not a str"):
+        asyncio.run(Pearl().ask("Why?", "some text"))  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -63,7 +64,12 @@ def new_file(path: str | None) -> Iterator[IO[str]]:
         return
     try:
         handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, on both ways
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
+            "w",
+            encoding="utf-8",
+            errors="backslashreplace",
+            dir=target.parent,
+            prefix=f".{target.name}.",
+            delete=False,
         )
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -71,13 +77,19 @@ def new_file(path: str | None) -> Iterator[IO[str]]:
         with _told(path):
             with handle:
                 yield handle
-            # A temporary file is private; the new one gets the rights any new file gets.
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(handle.name).chmod(0o666 & ~umask)
+            Path(handle.name).chmod(_rights(target))
             Path(handle.name).replace(target)
     finally:
         Path(handle.name).unlink(missing_ok=True)
+
+
+def _rights(target: Path) -> int:
+    """Those of the file that is replaced, or of any new file; a temporary one is private."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 @contextmanager

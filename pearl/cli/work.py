@@ -36,7 +36,7 @@ async def run_tasks(
         The exit code: 0, or 1 where some of several tasks failed.
 
     Raises:
-        PearlError: The only task failed.
+        Exception: The only task failed.
     """
     trace, as_json = options.pop("trace"), options.pop("as_json")
     verbose = options.pop("verbose", False)
@@ -60,7 +60,9 @@ async def run_tasks(
                 else:
                     _print(outcome, verbose=verbose, first=n_done == 1)
                 if outcome.error is not None and n_tasks != 1:
-                    failures.append(f"{outcome.task.id}: {outcome.error.message}")
+                    failures.append(
+                        f"{outcome.task.id}: {str(outcome.error).partition(chr(10))[0]}"
+                    )
                 reporter.advance()
         if only is not None and only.error is not None:
             raise only.error

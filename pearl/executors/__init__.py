@@ -47,7 +47,7 @@ class Outcome:
 
     task: Task
     answer: Answer | None
-    error: PearlError | None
+    error: Exception | None
     trace: Trace = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:

@@ -49,6 +49,6 @@ async def _run(pearl: Pearl, task: Task, listener: Listener | None) -> Outcome:
             answer = await pearl.execute(plan, document, trace=trace)
         else:
             answer = await pearl.ask(task.question or "", document, trace=trace)
-    except PearlError as error:
+    except Exception as error:  # noqa: BLE001 - one task's failure is recorded, the rest goes on
         return Outcome(task, None, error, trace)
     return Outcome(task, answer, None, trace)

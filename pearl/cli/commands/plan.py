@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -44,20 +48,23 @@ async def _one(
     from pearl.trace import Trace
 
     events = Trace()
-    async with open_pearl(options) as pearl:
+    failure: PearlError | None = None
+    with new_file(trace) if trace else nullcontext() as events_file:
         try:
-            with Reporter(1) as reporter:
-                events = Trace("", lambda event: reporter("", event))
-                checked = await pearl.plan(question, trace=events)
-        finally:
-            _write_trace(trace, events)
-    with new_file(out) as file:
-        if as_json:
-            file.write(
-                json.dumps(_row(question, checked, events), ensure_ascii=False, indent=2) + "\n"
-            )
-        else:
-            file.write(f"{checked}\n")
+            # Opened before the model is asked: a plan that cannot be kept is not paid for.
+            with new_file(out) as file:
+                async with open_pearl(options) as pearl:
+                    with Reporter(1) as reporter:
+                        events = Trace("", partial(reporter, ""))
+                        checked = await pearl.plan(question, trace=events)
+                row = json.dumps(_row(question, checked, events), ensure_ascii=False, indent=2)
+                file.write(f"{row if as_json else checked}\n")
+        except PearlError as error:
+            failure = error
+        if events_file is not None:
+            events_file.write(events.to_jsonl())
+    if failure is not None:
+        raise failure
     return 0
 
 
@@ -73,7 +80,7 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
         "status": "planned",
         "plan": str(checked),
         "outputs": list(checked.outputs),
-        "attempts": len(trace),
+        "attempts": sum(event.event == "plan_attempted" for event in trace),
     }
 
 
@@ -96,7 +103,7 @@ async def _many(data: str, out: str | None, trace: str | None, options: dict[str
                 async with gate:
                     result = await _plan(pearl, row.question, events)
                 reporter.advance()
-                return {**row.model_dump(), **result}
+                return {**_moved(row.model_dump(), data, out), **result}
 
             for done in await asyncio.gather(*(one(row) for row in rows)):
                 if done["status"] == "failed":
@@ -106,6 +113,15 @@ async def _many(data: str, out: str | None, trace: str | None, options: dict[str
     if failures:
         tell_failures(failures, len(rows))
     return 1 if failures else 0
+
+
+def _moved(row: dict[str, Any], data: str, out: str | None) -> dict[str, Any]:
+    """The row with its document's path, relative to the file it was in, relative to the new one."""
+    path = row.get("document_path")
+    if isinstance(path, str) and out is not None:
+        found = Path(data).parent / path
+        row["document_path"] = os.path.relpath(found, Path(out).parent)
+    return row
 
 
 async def _plan(pearl: Pearl, question: str, trace: Any) -> dict[str, Any]:
