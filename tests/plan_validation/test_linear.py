@@ -15,5 +15,5 @@ from experiments.bench.plan_scaling import STEP, TEXTS, seconds, text_of
 def test_four_times_the_text_takes_about_four_times_as_long(kind: str) -> None:
     seconds(STEP)
     short = min(seconds(text_of(kind, 20_000)) for _ in range(3))
-    long = seconds(text_of(kind, 80_000))
+    long = min(seconds(text_of(kind, 80_000)) for _ in range(3))
     assert long < 0.1 or long < 10 * short  # quadratic would be sixteen times
