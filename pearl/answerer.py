@@ -162,7 +162,7 @@ def compose(
     return Answer(
         question=graph.checked.plan.question or "",
         text="\n\n".join(text for text in shown if text.strip()),
-        plan=str(graph.checked.plan),
+        plan=str(graph.checked),
         method=method,
         document=document.name,
         steps=tuple(results),

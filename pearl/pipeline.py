@@ -226,7 +226,7 @@ class Pearl:
         trace.append(
             RunStarted(
                 question=checked.plan.question or "",
-                plan=str(checked.plan),
+                plan=str(checked),
                 method=method,
                 document=document.name,
                 document_sha256=document.digest,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.parser import Reading, parse, read
-from pearl.dsl.printer import print_argument
+from pearl.dsl.printer import print_argument, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import (
     MAX_SUGGESTED_LENGTH,
@@ -51,7 +51,7 @@ class CheckedPlan:
         return self.actions[step.action]
 
     def __str__(self) -> str:
-        return str(self.plan)
+        return print_plan(self.plan)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -68,7 +68,7 @@ def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> 
         max_steps: More steps than this are an error.
 
     Raises:
-        PlanCheckError: With every error, in positions of `str(plan)`.
+        PlanCheckError: With every error, in positions of `print_plan(plan)`.
         PlanSyntaxError: There are errors, and the plan was not made by a reader but by hand, of
             names or texts that cannot be written down.
 
@@ -79,7 +79,7 @@ def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> 
         ('key',)
     """
     if any(found.severity == "error" for found in _diagnose(plan, library, max_steps)):
-        text = str(plan)
+        text = print_plan(plan)
         return _checked(parse(text), text, library, max_steps)  # for positions to point at
     return _checked(plan, "", library, max_steps)
 

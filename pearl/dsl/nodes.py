@@ -87,8 +87,3 @@ class Plan:
     steps: tuple[Step, ...]
     new_actions: tuple[Action, ...] = ()
     question: str | None = None
-
-    def __str__(self) -> str:
-        from pearl.dsl.printer import print_plan
-
-        return print_plan(self)

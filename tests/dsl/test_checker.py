@@ -10,6 +10,7 @@ from pearl.actions.library import load_library, read_library
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, check, compile_plan, diagnose, mend_plan
 from pearl.dsl.nodes import CTX, Plan, Reference, Step
 from pearl.dsl.parser import parse, read
+from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanCheckError, PlanError, PlanSyntaxError
 from tests.strategies import broken_texts, libraries, valid_plans, wild_plans
@@ -78,7 +79,7 @@ def test_errors_point_into_the_text_that_comes_with_them() -> None:
     with pytest.raises(PlanCheckError) as caught:
         check(plan, LIBRARY)
     (error,) = caught.value.diagnostics
-    assert caught.value.text == str(plan)
+    assert caught.value.text == print_plan(plan)
     assert caught.value.text[error.span.start : error.span.end] == "b"
     by_hand = Plan((Step("a", "FIND", (Reference("CTX"), Reference("b")), "x"),))
     with pytest.raises(PlanCheckError) as caught:
@@ -244,5 +245,5 @@ def test_shipped_libraries_know_their_own_actions(name: str) -> None:
 
 def test_a_checked_plan_shows_itself() -> None:
     checked = compile_plan('1. a = FIND(CTX, "<x>") : x', LIBRARY)
-    assert str(checked) == str(checked.plan)
+    assert str(checked) == print_plan(checked.plan)
     assert "&lt;x&gt;" in checked._repr_html_()
