@@ -40,6 +40,7 @@ async def run_tasks(
     """
     trace, as_json = options.pop("trace"), options.pop("as_json")
     verbose = options.pop("verbose", False)
+    is_shown_last = n_tasks == 1 and out is None  # once the progress is off the screen
     n_done = 0
     failures: list[str] = []
     async with open_pearl(options) as pearl:
@@ -47,30 +48,26 @@ async def run_tasks(
             rows = stack.enter_context(new_file(out)) if out or as_json else None
             events = stack.enter_context(new_file(trace)) if trace else None
             reporter = stack.enter_context(Reporter(n_tasks))
-            only: Outcome | None = None
+            last: Outcome | None = None
             async for outcome in run(pearl, tasks, listener=reporter):
-                n_done += 1
+                n_done, last = n_done + 1, outcome
                 if events is not None:
                     events.write(outcome.trace.to_jsonl())
-                only = outcome if n_tasks == 1 else None
-                if only and out is None:
-                    pass  # shown below, once the progress is off the screen
-                elif rows is not None:
+                if rows is not None and not is_shown_last:
                     rows.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
-                else:
+                elif rows is None and not is_shown_last:
                     _print(outcome, verbose=verbose, first=n_done == 1)
                 if outcome.error is not None and n_tasks != 1:
-                    failures.append(
-                        f"{outcome.task.id}: {str(outcome.error).partition(chr(10))[0]}"
-                    )
+                    reason = str(outcome.error).partition("\n")[0]
+                    failures.append(f"{outcome.task.id}: {reason}")
                 reporter.advance()
-        if only is not None and only.error is not None:
-            raise only.error
-        if only is not None and only.answer is not None and out is None:
+        if n_tasks == 1 and last is not None and last.error is not None:
+            raise last.error
+        if is_shown_last and last is not None and last.answer is not None:
             if as_json:
-                click.echo(json.dumps(only.answer.to_json(), ensure_ascii=False, indent=2))
+                click.echo(json.dumps(last.answer.to_json(), ensure_ascii=False, indent=2))
             else:
-                print_answer(only.answer, with_steps=verbose)
+                print_answer(last.answer, with_steps=verbose)
     if failures:
         tell_failures(failures, n_done)
     return 1 if failures else 0
