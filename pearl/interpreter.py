@@ -20,7 +20,7 @@ from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, Stri
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError, PearlError
 from pearl.llm import ActionTask, CombineTask, Completion, Message, Model, Request, Task, Usage
-from pearl.prompts import action_messages, combine_messages
+from pearl.prompts.reading import action_messages, combine_messages
 from pearl.sources import Document
 from pearl.tokens import Counter
 from pearl.trace import ModelCalled, StepFailed, StepFinished, StepStarted, Trace

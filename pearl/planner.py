@@ -15,7 +15,7 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Diagnostic, PlanError, PlanningError, UsageError, render_diagnostics
 from pearl.fewshot import Example
 from pearl.llm import Model, PlanTask, Request, Usage
-from pearl.prompts import plan_messages, repair_messages
+from pearl.prompts.planning import plan_messages, repair_messages
 from pearl.trace import PlanAttempted, Trace
 
 __all__ = ["MAX_REPAIRS", "Attempt", "write_plan"]

@@ -1,16 +1,20 @@
-"""Domains: which library and examples go with a kind of document. One module is one domain.
+"""Domains: how to read a kind of data, and which library and examples go with it. One module is one domain.
 
-A domain module has `DOMAIN`.
+A domain module has `DOMAIN` and `read(source: Source) -> Iterator[Sample | DataError]`, which
+yields a sample a question in the order of the data, and an error that names file and line for every
+row that is none; the rest goes on. It raises `DataError` only where the data cannot be read at all.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from pearl import plugins
-from pearl.errors import UsageError, did_you_mean
+from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.samples import Sample
 
-__all__ = ["Domain", "load_domain"]
+__all__ = ["Domain", "Source", "load_domain", "read_samples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +32,47 @@ class Domain:
     examples: str
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where data comes from.
+
+    Attributes:
+        name: A file, a folder of a saved dataset, or the name of a dataset on a Hugging Face hub.
+        split: Part of a dataset.
+        columns: Which column holds a field of a sample, where it is not called as the field is.
+    """
+
+    name: str
+    split: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+def _check(name: str) -> None:
+    known = plugins.names(__name__)
+    if name not in known:
+        close = did_you_mean(name, known)
+        hint = f"did you mean '{close}'?" if close else f"domains: {', '.join(known)}"
+        raise UsageError(f"unknown domain '{name}'", help=hint)
+
+
 def load_domain(name: str) -> Domain:
     """The domain of that name.
 
     Raises:
         UsageError: There is none.
     """
-    known = plugins.names(__name__)
-    if name not in known:
-        close = did_you_mean(name, known)
-        hint = f"did you mean '{close}'?" if close else f"domains: {', '.join(known)}"
-        raise UsageError(f"unknown domain '{name}'", help=hint)
+    _check(name)
     domain: Domain = plugins.load(__name__, name).DOMAIN
     return domain
+
+
+def read_samples(domain: str, source: Source) -> Iterator[Sample | DataError]:
+    """The samples of some data, an error for every row that is none.
+
+    Raises:
+        UsageError: There is no such domain.
+        DataError: The data cannot be read at all.
+    """
+    _check(domain)
+    samples: Iterator[Sample | DataError] = plugins.load(__name__, domain).read(source)
+    return samples

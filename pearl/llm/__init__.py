@@ -20,12 +20,15 @@ from pearl.errors import UsageError, did_you_mean
 __all__ = [
     "ActionTask",
     "AnswerTask",
+    "ChooseTask",
     "CombineTask",
     "Completion",
     "Message",
+    "MineTask",
     "Model",
     "ModelSettings",
     "PlanTask",
+    "RefineTask",
     "Request",
     "Task",
     "Usage",
@@ -94,7 +97,47 @@ class AnswerTask:
     document: str
 
 
-Task = PlanTask | ActionTask | CombineTask | AnswerTask
+@dataclass(frozen=True, slots=True)
+class ChooseTask:
+    """Choose the option that answers a question, by a document or by an answer in words.
+
+    Attributes:
+        question: What is asked.
+        options: Two or more; the reply names one of them by its letter, A for the first.
+        document: What to choose by, where the question is asked of a document.
+        answer: What to choose by, where the question was answered in words before.
+        is_reasoned: Whether the reply reasons before it names the option.
+    """
+
+    question: str
+    options: tuple[str, ...]
+    document: str | None = None
+    answer: str | None = None
+    is_reasoned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MineTask:
+    """Name the new actions that answering a question would need, beside those of a library."""
+
+    question: str
+    library: ActionLibrary
+
+
+@dataclass(frozen=True, slots=True)
+class RefineTask:
+    """Merge drafts of actions that do the same into fewer, more general ones.
+
+    Attributes:
+        drafts: Numbered from 1 in the prompt; the reply says which of them each action stands for.
+        max_actions: So many are wanted at most.
+    """
+
+    drafts: tuple[Action, ...]
+    max_actions: int
+
+
+Task = PlanTask | ActionTask | CombineTask | AnswerTask | ChooseTask | MineTask | RefineTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +149,14 @@ class Request:
         task: The same as data.
         max_output_tokens: None for the backend's own limit.
         temperature: 0 for the most likely reply; None for the backend's own.
+        seed: For servers that draw their replies by one; None for the backend's own.
     """
 
     messages: tuple[Message, ...]
     task: Task
     max_output_tokens: int | None = None
     temperature: float | None = 0.0
+    seed: int | None = None
 
     @property
     def prompt(self) -> str:

@@ -14,11 +14,14 @@ from pearl.errors import UsageError
 from pearl.llm import (
     ActionTask,
     AnswerTask,
+    ChooseTask,
     CombineTask,
     Completion,
+    MineTask,
     Model,
     ModelSettings,
     PlanTask,
+    RefineTask,
     Request,
 )
 from pearl.llm.extractive.planning import write_plan
@@ -67,6 +70,8 @@ class ExtractiveModel:
                 text = combine(task, self._index)
             case AnswerTask() as task:
                 text = answer(task, self._index)
+            case ChooseTask() | MineTask() | RefineTask():
+                raise NotImplementedError
         # A question may hold half a character; what is quoted never does.
         return Completion(text.encode(errors="replace").decode(), self.name)
 

@@ -152,6 +152,8 @@ class OpenAIModel:
             parameters[limit] = request.max_output_tokens
         if request.temperature is not None and self._takes_temperature:
             parameters["temperature"] = request.temperature
+        if request.seed is not None:
+            parameters["seed"] = request.seed
         return parameters
 
     async def _refused(self, error: APIStatusError, client: AsyncOpenAI) -> ModelError:

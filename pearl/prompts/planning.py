@@ -1,28 +1,16 @@
-"""`Task` → the messages a language model reads.
-
-The document stands first and every message before the task is the same for all steps over one
-document, so that a server's prefix cache serves them. Nothing is ever replaced inside a text:
-parts are put one after the other, so a document may say `CTX` or `{{CTX}}` as it likes.
-"""
+"""Question + library + examples → messages that ask for a plan, and for a mended one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.fewshot import Example
-from pearl.llm import ActionTask, Message
+from pearl.llm import Message
 
-__all__ = ["action_messages", "combine_messages", "plan_messages", "repair_messages"]
-
-_READER = """\
-You carry out one instruction at a time over a text. Use only what the text and the inputs say; \
-where they say nothing about it, say so. Reply with the result alone, without preamble. \
-Support what you say by copying the decisive passages word for word, each on a line of its own \
-that begins with "> "."""
+__all__ = ["plan_messages", "repair_messages"]
 
 _PLANNER = """\
 You write plans that answer questions about a long document. You do not see the document: in a \
@@ -68,43 +56,5 @@ def repair_messages(
             "user",
             f"This plan cannot be used:\n\n{found}\n\n"
             "Write the whole plan again with every one of these mended. Reply with the plan alone.",
-        ),
-    )
-
-
-def action_messages(task: ActionTask) -> tuple[Message, ...]:
-    """Ask for the result of one step."""
-    parts: list[str] = []
-    if task.document is not None:
-        parts.append(f"<text>\n{task.document}\n</text>")
-    parts.append(f"Instruction {task.action.signature}: {task.action.definition}")
-    if task.arguments:
-        parts.append("where")
-        parts += [
-            f"{name} =\n<input>\n{value}\n</input>" if name in task.inputs or "\n" in value
-            else f'{name} = "{value}"'
-            for name, value in task.arguments
-        ]  # fmt: skip
-    if task.explanation:
-        parts.append(f"Purpose of this step: {task.explanation}")
-    return Message("system", _READER), Message("user", "\n\n".join(parts))
-
-
-def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, ...]:
-    """Ask for one result out of the results over several parts of a text."""
-    bare = action_messages(
-        replace(task, document=None)
-    )  # fmt: skip
-    results = "\n\n".join(
-        f"<part {i}>\n{part}\n</part {i}>" for i, part in enumerate(parts, start=1)
-    )
-    return (
-        bare[0],
-        Message(
-            "user",
-            f"{bare[1].content}\n\nThe text was read in {len(parts)} parts, in order, with these results:"
-            f"\n\n{results}\n\nMerge them into the one result for the whole text. Keep the copied "
-            'passages that matter as they are, on lines that begin with "> "; leave out parts that '
-            "found nothing, unless all of them did.",
         ),
     )

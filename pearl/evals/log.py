@@ -1,0 +1,219 @@
+"""`EvalLog`: a whole evaluation as one typed, versioned file of JSON lines.
+
+The first line is the header, every further line the record of one sample under one method and one
+seed. A log grows line by line while the evaluation runs, so what is there is never lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pearl.errors import DataError
+from pearl.llm import Usage
+
+__all__ = ["LOG_VERSION", "EvalLog", "Header", "Key", "PlanShape", "Price", "Record", "read_log"]
+
+LOG_VERSION: Literal[1] = 1
+
+Key = tuple[str, str, int]
+"""Sample, method and seed: what a record is about."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Price(_Frozen):
+    """US dollars per million tokens."""
+
+    input_usd: float
+    output_usd: float
+    cached_usd: float | None = None
+    """Of input tokens that the server's cache served; as any input where it is not known."""
+
+    def cost_usd(self, usage: Usage) -> float:
+        """What so many tokens cost.
+
+        Example:
+            >>> Price(input_usd=2.0, output_usd=8.0).cost_usd(Usage(500_000, 100_000))
+            1.8
+        """
+        cached = self.input_usd if self.cached_usd is None else self.cached_usd
+        fresh = usage.n_input_tokens - usage.n_cached_tokens
+        return (
+            fresh * self.input_usd
+            + usage.n_cached_tokens * cached
+            + usage.n_output_tokens * self.output_usd
+        ) / 1_000_000
+
+
+class Header(_Frozen):
+    """What was evaluated, and how."""
+
+    kind: Literal["pearl-eval-log"] = "pearl-eval-log"
+    v: Literal[1] = LOG_VERSION
+    pearl_version: str
+    created: str
+    """ISO 8601, UTC."""
+    domain: str
+    data: str
+    data_sha256: str
+    """Of the samples: ids, questions, documents, options and what is right."""
+    n_samples: int
+    n_bad_rows: int = 0
+    """Rows of the data that are no sample."""
+    model: str
+    library: str
+    n_actions: int
+    library_sha256: str
+    bank: str
+    n_examples: int
+    nearest: int | None = None
+    """Examples chosen by likeness for each question; None for the whole bank."""
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+    temperature: float | None
+    token_budget: int | None = None
+    """Input tokens a method could spend on a sample's document; None for no limit."""
+    price: Price | None = None
+
+
+class PlanShape(_Frozen):
+    """The size of a plan.
+
+    Attributes:
+        n_steps: Steps.
+        n_calls: Calls of the model while it ran.
+        depth: Steps on the longest chain.
+        width: Most steps that can run at once.
+    """
+
+    n_steps: int
+    n_calls: int
+    depth: int
+    width: int
+
+
+class Record(_Frozen):
+    """One sample under one method and one seed."""
+
+    sample: str
+    method: str
+    seed: int = 0
+    status: Literal["answered", "fell_back", "failed"]
+    """`fell_back`: answered without a valid plan, where that was allowed. Failures count as wrong."""
+    question: str
+    document: str = ""
+    subsets: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    gold: int | None = None
+    reference: str | None = None
+    answer: str = ""
+    """The answer in words; "" where the options were shown at once."""
+    reply: str = ""
+    """What the model said when asked for an option."""
+    choice: int | None = None
+    """The option read from the reply; None is unmapped, and wrong."""
+    score: float = 0.0
+    """0 to 1; for options 1 is right and 0 wrong."""
+    error: str | None = None
+    plan: str | None = None
+    shape: PlanShape | None = None
+    coverage: float | None = None
+    """Least share of the document that a reading call was shown."""
+    n_calls: int = 0
+    usage: Usage = Usage()
+    planning_usage: Usage = Usage()
+    """The part of `usage` that writing the plan took."""
+    cost_usd: float | None = None
+    duration_s: float = 0.0
+
+    @property
+    def key(self) -> Key:
+        """What the record is about."""
+        return self.sample, self.method, self.seed
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether it is wholly right."""
+        return self.score == 1.0
+
+
+@dataclass(frozen=True)
+class EvalLog:
+    """A header and its records, one for each sample, method and seed at most."""
+
+    header: Header
+    records: tuple[Record, ...]
+
+    def of(self, method: str, subset: str | None = None) -> tuple[Record, ...]:
+        """The records of a method, of a subset if one is named, in the order of the log."""
+        return tuple(
+            record
+            for record in self.records
+            if record.method == method and (subset is None or subset in record.subsets)
+        )
+
+    @property
+    def subsets(self) -> tuple[str, ...]:
+        """Every subset that a record belongs to, sorted."""
+        return tuple(sorted({name for record in self.records for name in record.subsets}))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that have records, in the order of the header."""
+        have = {record.method for record in self.records}
+        return tuple(method for method in self.header.methods if method in have)
+
+
+def read_log(path: str | Path) -> EvalLog:
+    """A log from its file; a last line that was cut off while it was written is left out.
+
+    Raises:
+        DataError: The file cannot be read, is no log of this version, or a line is no record.
+    """
+    path = Path(path)
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None:
+        raise DataError("the log is empty", path=path)
+    try:
+        header = Header.model_validate_json(first[1])
+    except ValidationError as error:
+        raise DataError(
+            f"no header of an evaluation log: {_reason(error)}",
+            path=path,
+            line=1,
+            help=f"`pearl eval` writes logs; this version reads version {LOG_VERSION}",
+        ) from None
+    records: dict[Key, Record] = {}
+    for number, line in lines:
+        try:
+            record = Record.model_validate_json(line)
+        except ValidationError as error:
+            if not line.endswith(b"\n"):
+                break
+            raise DataError(f"no record: {_reason(error)}", path=path, line=number) from None
+        records[record.key] = record
+    return EvalLog(header, tuple(records.values()))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as file:
+            yield from enumerate(file, start=1)
+    except OSError as error:
+        raise DataError(
+            f"cannot be read: {error.strerror}", path=path, help="check the path"
+        ) from None
+
+
+def _reason(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])
