@@ -53,6 +53,8 @@ class MinedRow(_Frozen):
     reply: str = ""
     actions: tuple[str, ...] = ()
     """The actions that could be read, `NAME(CTX, X) : definition` each."""
+    calls: tuple[str, ...] = ()
+    """Names of the actions that the sketched plan calls, each once."""
     diagnostics: tuple[str, ...] = ()
     """What could not be read and why, rendered."""
     error: str | None = None

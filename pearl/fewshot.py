@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +14,10 @@ from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
+from pearl.passages import terms
+from pearl.retrieval.bm25 import Index
 
-__all__ = ["Example", "load_examples"]
+__all__ = ["Example", "asked_again", "load_examples", "read_bank", "select"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +41,25 @@ def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ..
     Raises:
         DataError: There is no such bank, or a file of it is no plan with a question.
     """
+    examples: list[Example] = []
+    for example in read_bank(bank):
+        try:
+            check(example.plan, library)
+        except PlanCheckError:
+            continue
+        examples.append(example)
+    return tuple(examples)
+
+
+def read_bank(bank: str | Path) -> tuple[Example, ...]:
+    """Every example of a folder, sorted by file name, whatever actions it calls.
+
+    Raises:
+        DataError: There is no such bank, or a file of it is no plan with a question.
+    """
     folder = resources.find("fewshot", str(bank)) or Path(bank)
     if not folder.is_dir():
-        raise DataError(f"no folder of examples '{bank}'")
+        raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
         try:
@@ -47,9 +68,72 @@ def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ..
             raise DataError(f"not a plan: {error.message}", path=path) from error
         if not plan.question:
             raise DataError("an example begins with 'Question: ...'", path=path, line=1)
-        try:
-            check(plan, library)
-        except PlanCheckError:
-            continue
         examples.append(Example(plan.question, plan))
     return tuple(examples)
+
+
+def select(
+    examples: Sequence[Example], question: str, n_nearest: int, n_unlike: int = 2
+) -> tuple[Example, ...]:
+    """The examples most like a question, and a few that are deliberately unlike it.
+
+    Unlike ones keep the model from taking one shape of plan for the only one. They come first, the
+    nearest comes last, next to the question. Likeness is BM25 over the questions; among the
+    unlike, those are taken that are least like one another, too.
+
+    Args:
+        examples: The bank.
+        question: What a plan is wanted for.
+        n_nearest: Examples that are like it.
+        n_unlike: Examples that are not.
+
+    Example:
+        >>> from pearl.dsl.parser import parse
+        >>> plan = parse('1. ans = FIND(CTX, "x") : Find it')
+        >>> bank = [Example(q, plan) for q in ("Why did Ada leave?", "How many dogs?", "Why stay?")]
+        >>> [example.question for example in select(bank, "Why did Tom leave?", 1, 1)]
+        ['How many dogs?', 'Why did Ada leave?']
+
+    Source:
+        Adaptive prompting: relevant examples beside random, unrelated ones.
+    """
+    scores = _likeness(question, [example.question for example in examples])
+    order = sorted(range(len(examples)), key=lambda i: (-scores[i], i))
+    nearest, rest = order[:n_nearest], order[n_nearest:]
+    unlike: list[int] = []
+    seen = [question, *(examples[i].question for i in nearest)]
+    while rest and len(unlike) < n_unlike:
+        like = [
+            max(row)
+            for row in zip(
+                *(_likeness(text, [examples[i].question for i in rest]) for text in seen),
+                strict=True,
+            )
+        ]
+        # Of equally unlike ones the later is taken: the earlier was the likelier to be shown.
+        chosen = min(range(len(rest)), key=lambda k: (like[k], -k))
+        seen.append(examples[rest[chosen]].question)
+        unlike.append(rest.pop(chosen))
+    return tuple(examples[i] for i in [*unlike, *reversed(nearest)])
+
+
+def _likeness(question: str, others: Sequence[str]) -> list[float]:
+    """BM25 with question words, which say most about the plan; rankers of passages drop them."""
+    return Index([terms(other) for other in others]).scores(terms(question))
+
+
+def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[str]:
+    """The questions that a bank has, told by their words: case, blanks and marks do not count.
+
+    Example:
+        >>> from pearl.dsl.parser import parse
+        >>> bank = [Example("Why did Ada leave?", parse('1. a = FIND(CTX, "x") : Find'))]
+        >>> asked_again(bank, ["Who came?", "why did  Ada leave"])
+        ['why did  Ada leave']
+    """
+    known = {_words(example.question) for example in bank}
+    return [question for question in questions if _words(question) in known]
+
+
+def _words(question: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", unicodedata.normalize("NFKC", question).casefold()))

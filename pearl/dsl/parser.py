@@ -23,7 +23,9 @@ from pearl.errors import Diagnostic, PlanSyntaxError, Span
 if TYPE_CHECKING:
     from lark import Lark, Token
 
-__all__ = ["Reading", "parse", "parse_action", "read"]
+__all__ = ["NO_STEP", "Reading", "parse", "parse_action", "read"]
+
+NO_STEP = "there is no step in this text"
 
 Start = Literal["file", "step", "action", "library_action"]
 
@@ -200,6 +202,7 @@ class Reading:
         original: The text as given, line breaks of any system evened out.
         lost: Outputs and actions of broken lines, so that their uses are not reported as
             undefined.
+        actions: The new actions that could be read, also where no step could.
     """
 
     text: str
@@ -208,6 +211,7 @@ class Reading:
     notes: tuple[Diagnostic, ...] = ()
     original: str = ""
     lost: frozenset[str] = frozenset()
+    actions: tuple[Action, ...] = ()
 
 
 def read(text: str, *, tolerant: bool = False) -> Reading:
@@ -224,9 +228,9 @@ def read(text: str, *, tolerant: bool = False) -> Reading:
         text, notes = tolerance.mend(text)
         plan = _whole(text)
     if plan is not None:
-        return Reading(text, plan, notes=tuple(notes), original=original)
-    plan, errors, lost = _by_line(text)
-    return Reading(text, plan, tuple(errors), tuple(notes), original, lost)
+        return Reading(text, plan, notes=tuple(notes), original=original, actions=plan.new_actions)
+    plan, errors, lost, actions = _by_line(text)
+    return Reading(text, plan, tuple(errors), tuple(notes), original, lost, actions)
 
 
 def _whole(text: str) -> Plan | None:
@@ -234,7 +238,9 @@ def _whole(text: str) -> Plan | None:
     return node if isinstance(node, Plan) else None
 
 
-def _by_line(text: str) -> tuple[Plan | None, list[Diagnostic], frozenset[str]]:
+def _by_line(
+    text: str,
+) -> tuple[Plan | None, list[Diagnostic], frozenset[str], tuple[Action, ...]]:
     """Every line on its own: what can be read of it, and what is wrong with the rest."""
     lines = tolerance.lines(text)
     errors = [found for line in lines for found in line.found]
@@ -259,7 +265,7 @@ def _by_line(text: str) -> tuple[Plan | None, list[Diagnostic], frozenset[str]]:
         errors = [_node(text, "file", Span(0, len(text)))]
     errors.sort(key=lambda diagnostic: diagnostic.span)
     plan = Plan(tuple(steps), tuple(actions), question) if steps else None
-    return plan, errors, frozenset(lost)
+    return plan, errors, frozenset(lost), tuple(actions)
 
 
 def _without_steps(text: str, lines: Sequence[tolerance.Line]) -> list[Diagnostic]:
@@ -267,5 +273,4 @@ def _without_steps(text: str, lines: Sequence[tolerance.Line]) -> list[Diagnosti
     is_plan = any(line.role not in ("blank", "surplus") for line in lines)
     at = len(text.rstrip()) if is_plan else 0
     found = [found for line in lines for found in line.found if found.fix is None]
-    message = "there is no step in this text"
-    return [*found, Diagnostic("syntax", message, Span(at, at), help=STEP_HELP)]
+    return [*found, Diagnostic("syntax", NO_STEP, Span(at, at), help=STEP_HELP)]

@@ -26,7 +26,10 @@ _JUNK = UNTYPED.pattern[1:-1]
 QUESTION = re.compile(
     rf"(?:Question: (?=[^ \xa0{_JUNK}])|(?i:[\s`*#>]*+question[\s`*]*+:[\s`*{_JUNK}]*+(?=.)))"
 )
-HEADING = re.compile(r"[\s`*#>]*+new\s++actions?[\s`*]*+:?[\s`*]*+(none[\s`*.]*+)?\Z", re.I)
+HEADING = re.compile(
+    r"[\s`*#>]*+(?:(?:my|the)\s++)?new\s++actions?(?:\s++(?:are|needed|required))?[\s`*]*+:?[\s`*]*+(none[\s`*.]*+)?\Z",
+    re.I,
+)
 
 _FENCE = re.compile(r"\s*+(?:`{3,}+|~{3,}+)[\s\w+.-]*+\Z")
 _NONE = re.compile(r"[\s`*>•-]*+\(?none(?:\s+(?:needed|required|necessary))?\)?[\s`*.]*+\Z", re.I)

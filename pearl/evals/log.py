@@ -6,14 +6,13 @@ seed. A log grows line by line while the evaluation runs, so what is there is ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from pearl.errors import DataError
+from pearl.journal import read_journal
 from pearl.llm import Usage
 
 __all__ = ["LOG_VERSION", "EvalLog", "Header", "Key", "PlanShape", "Price", "Record", "read_log"]
@@ -177,43 +176,9 @@ def read_log(path: str | Path) -> EvalLog:
     Raises:
         DataError: The file cannot be read, is no log of this version, or a line is no record.
     """
-    path = Path(path)
-    lines = _lines(path)
-    first = next(lines, None)
-    if first is None:
-        raise DataError("the log is empty", path=path)
-    try:
-        header = Header.model_validate_json(first[1])
-    except ValidationError as error:
-        raise DataError(
-            f"no header of an evaluation log: {_reason(error)}",
-            path=path,
-            line=1,
-            help=f"`pearl eval` writes logs; this version reads version {LOG_VERSION}",
-        ) from None
+    header, rows, _ = read_journal(Path(path), Header, Record)
     records: dict[Key, Record] = {}
-    for number, line in lines:
-        try:
-            record = Record.model_validate_json(line)
-        except ValidationError as error:
-            if not line.endswith(b"\n"):
-                break
-            raise DataError(f"no record: {_reason(error)}", path=path, line=number) from None
+    for record in rows:
+        records.pop(record.key, None)  # a later try takes the place of a failed one
         records[record.key] = record
     return EvalLog(header, tuple(records.values()))
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    try:
-        with path.open("rb") as file:
-            yield from enumerate(file, start=1)
-    except OSError as error:
-        raise DataError(
-            f"cannot be read: {error.strerror}", path=path, help="check the path"
-        ) from None
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])

@@ -24,6 +24,8 @@ from pearl.llm import (
     RefineTask,
     Request,
 )
+from pearl.llm.extractive.choosing import choose_option
+from pearl.llm.extractive.mining import propose
 from pearl.llm.extractive.planning import write_plan
 from pearl.llm.extractive.ranking import SentenceIndex
 from pearl.llm.extractive.reading import answer, carry_out, combine
@@ -70,7 +72,11 @@ class ExtractiveModel:
                 text = combine(task, self._index)
             case AnswerTask() as task:
                 text = answer(task, self._index)
-            case ChooseTask() | MineTask() | RefineTask():
+            case ChooseTask() as task:
+                text = choose_option(task, self._index)
+            case MineTask() as task:
+                text = propose(task.question, task.library)
+            case RefineTask():
                 raise NotImplementedError
         # A question may hold half a character; what is quoted never does.
         return Completion(text.encode(errors="replace").decode(), self.name)

@@ -16,7 +16,7 @@ from pearl.llm.extractive.forms import Form
 from pearl.llm.extractive.questions import Part, options, parts
 from pearl.passages import terms
 
-__all__ = ["write_plan"]
+__all__ = ["build_plan", "missing_role", "write_plan"]
 
 _MAX_ARGUMENT = 2_000
 """Characters of an argument; a question may be longer than a step can make use of."""
@@ -134,10 +134,26 @@ def write_plan(question: str, library: ActionLibrary) -> str:
         <BLANKLINE>
         1. reason = FIND(CTX, "Why did Ada sell the mill?") : Find the reasons that are given
     """
+    return print_plan(build_plan(question, library))
+
+
+def build_plan(question: str, library: ActionLibrary) -> Plan:
+    """The same as a tree."""
     draft = _Draft(library, [], [])
     for part in parts(question):
         _plan(part, draft)
-    return print_plan(Plan(tuple(draft.steps), tuple(draft.new_actions)))
+    return Plan(tuple(draft.steps), tuple(draft.new_actions))
+
+
+def missing_role(part: Part, library: ActionLibrary) -> tuple[str, str] | None:
+    """The role that no action of a library plays for a part of a question: its word, what it is for.
+
+    Forms that every library can serve with a general action have no role.
+    """
+    words, _, explanation = _ROLES[part.form]
+    if not words or _Draft(library, [], []).playing(part.form, 1) is not None:
+        return None
+    return words.split()[0], explanation
 
 
 def _plan(part: Part, draft: _Draft) -> None:

@@ -1,0 +1,141 @@
+r"""An answer in words, or a document → the option that is meant; what names no option is unmapped.
+
+A reply is read strictly: `C`, `(C)`, `C. its text`, `Answer: C` or the option's own text. The first
+letter of whatever was said ("The ..." for T) is not an option.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pearl.errors import UsageError
+from pearl.llm import ChooseTask, Model, Request, Usage
+from pearl.prompts.choosing import choose_messages
+
+__all__ = ["Choice", "choose", "read_choice"]
+
+MAX_OPTIONS = 26
+
+_MARKS = re.compile(r"[*_`]+")
+_QUOTES = "\"'“”‘’«»"
+_SAYS = re.compile(
+    r"(?:^|(?<=[\s.,:;!?]))(?:(?:the |my )?(?:final |best |correct )?(?:answer|option|choice)(?: is| would be)?)\s*[:=]?\s*(?P<rest>\S.*)$",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(
+    r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|[.):]\s*(?P<text>\S.*)$|\s+[-–—]\s+(?P<dash>\S.*)$)",
+    re.IGNORECASE,
+)
+_IN_BRACKETS = re.compile(r"[(\[](?P<letter>[A-Z])[)\]]\s*(?P<text>\S.*)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen.
+
+    Attributes:
+        index: The option, counted from 0; None where the reply names none, or several.
+        reply: What the model said; the answer itself where no model was asked.
+    """
+
+    index: int | None
+    reply: str
+    usage: Usage = field(default_factory=Usage)
+
+
+def read_choice(reply: str, options: Sequence[str]) -> int | None:
+    """The option that a reply names, counted from 0; None if it names none, or several.
+
+    The whole reply is read first, then what it says last after "Answer:", then its first and its
+    last line, which have to agree.
+
+    Example:
+        >>> options = ["a boat", "a mill", "Two dogs"]
+        >>> [read_choice(r, options) for r in ("C", "(B)", "Answer: A", "two dogs.", "The mill")]
+        [2, 1, 0, 2, None]
+    """
+    text = unicodedata.normalize("NFKC", reply).strip()
+    whole = _read(text, options)
+    if whole is not None:
+        return whole
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(">")]  # quoted, not said
+    said = [found for line in lines if (found := _SAYS.search(_MARKS.sub("", line)))]
+    if said:
+        return _read(said[-1]["rest"], options)
+    ends = {_read(line, options) for line in (lines[:1] + lines[-1:])} - {None}
+    return ends.pop() if len(ends) == 1 else None
+
+
+def _read(text: str, options: Sequence[str]) -> int | None:
+    """The option that a text is, by its letter or its own words; None where the two disagree."""
+    named = set(_named(text, options))
+    return named.pop() if len(named) == 1 else None
+
+
+def _named(text: str, options: Sequence[str]) -> Iterator[int]:
+    folded = [_folded(option) for option in options]
+    yield from (i for i, option in enumerate(folded) if option and option == _folded(text))
+    bare = _MARKS.sub("", text).strip(_QUOTES + " \t")
+    found = _LETTER.fullmatch(bare) or _IN_BRACKETS.fullmatch(bare)
+    if found is None:
+        return
+    index = ord(found["letter"].upper()) - ord("A")
+    if index >= len(options):
+        return
+    groups = found.groupdict()
+    rest = groups.get("text") or groups.get("dash")
+    yield index
+    if rest:  # its text may go along, also cut short or explained, but not another option's
+        yield from (i for i, option in enumerate(folded) if i != index and option == _folded(rest))
+
+
+def _folded(text: str) -> str:
+    """A text without what does not tell options apart: case, blanks, quote marks, the last stop."""
+    words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return words.strip(_QUOTES + " ").rstrip(".").strip(_QUOTES + " ")
+
+
+async def choose(
+    question: str,
+    options: Sequence[str],
+    model: Model,
+    *,
+    answer: str | None = None,
+    document: str | None = None,
+    is_reasoned: bool = False,
+    max_output_tokens: int | None = None,
+) -> Choice:
+    """Have an option chosen, by an answer in words or by a document.
+
+    An answer that is an option already, word for word, is not asked about.
+
+    Args:
+        question: What was asked.
+        options: 2 to 26.
+        model: Who chooses.
+        answer: The answer in words.
+        document: The text of the document, as much of it as fits.
+        is_reasoned: Have the model reason before it chooses.
+        max_output_tokens: Tokens of the reply at most.
+
+    Raises:
+        UsageError: There are too few or too many options, or not one thing to choose by.
+        ModelError: The model gave no usable reply.
+    """
+    if not 2 <= len(options) <= MAX_OPTIONS:
+        raise UsageError(f"a choice has 2 to {MAX_OPTIONS} options, not {len(options)}")
+    if (answer is None) == (document is None):
+        raise UsageError("an option is chosen by an answer or by a document")
+    if answer is not None:
+        found = read_choice(answer, options)
+        if found is not None or not answer.strip():
+            return Choice(found, answer)
+    task = ChooseTask(question, tuple(options), document, answer, is_reasoned)
+    request = Request(choose_messages(task), task, max_output_tokens)
+    completion = await model.complete(request)
+    index = read_choice(completion.text, options)
+    return Choice(index, completion.text, completion.usage)
