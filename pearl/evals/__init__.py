@@ -1,0 +1,1 @@
+"""Samples × methods → log → statistics: what an evaluation measures, and how sure it may be."""
