@@ -19,6 +19,7 @@ from itertools import combinations
 
 from traces import AnswerRow, Record, typed
 
+from pearl.errors import DataError
 from pearl.evals.stats import Interval, accuracy, bootstrap_p, difference, mcnemar
 
 PEARL, SECOND_RUN = "pearl_out", "pearl_out_1"
@@ -121,7 +122,8 @@ def read(records: Iterable[Record]) -> Answers:
     """The answers of plans and baselines, in any order.
 
     Raises:
-        DataError: A row lacks a field, repeats an answer or contradicts another's right option.
+        DataError: A row lacks a field, repeats an answer or contradicts another's right option, or
+            there is none.
     """
     gold: dict[Question, str] = {}
     given: defaultdict[str, dict[Question, str | None]] = defaultdict(dict)
@@ -133,6 +135,8 @@ def read(records: Iterable[Record]) -> Answers:
         if question in given[row.method]:
             raise record.error(f"a second answer of {row.method} to question {row.qid}")
         given[row.method][question] = row.answer if row.answer in OPTIONS else None
+    if not gold:
+        raise DataError("the files hold no answers", help="name plan files, baseline files or both")
     return Answers(gold, given)
 
 

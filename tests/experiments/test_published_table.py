@@ -219,6 +219,12 @@ def test_a_bad_row_is_one_line(tmp_path: Path, line: str, message: str) -> None:
     assert help.startswith("  help: ")
 
 
+def test_no_answers_are_no_table(tmp_path: Path) -> None:
+    done = run("--table", "--traces", write(tmp_path / "empty.jsonl", []))
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert "the files hold no answers" in done.stderr
+
+
 def test_a_bad_plan_row_stops_the_replay(tmp_path: Path) -> None:
     actions = tmp_path / "actions.txt"
     actions.write_text("FIND(CTX, X) # Find X\n", encoding="utf-8")
