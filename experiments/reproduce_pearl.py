@@ -1,24 +1,33 @@
-"""Replay the published PEARL plans through this project's reader, checker and interpreter.
+"""Replay the published PEARL plans, and count the published answers again.
 
     python experiments/reproduce_pearl.py --traces FILE... --actions FILE [--json]
+    python experiments/reproduce_pearl.py --traces FILE... --table [--json]
 
-A trace file has one JSON object a line: `run, split, qid, plan, step_outputs, open_answer`. Every
-plan is parsed and checked against the actions. A valid plan that has recorded step outputs is run
-with a model that replies with them, and the answer is compared with the recorded one, blanks
-aside. The traces hold no articles, so CTX is a one-line placeholder.
+A trace file has one JSON object a line: a plan with `run, split, qid, plan, step_outputs,
+open_answer, map_answer, gold`, or a baseline's answer with `method, split, qid, answer, gold`.
+
+With --actions every plan is parsed and checked against them. A valid plan that has recorded step
+outputs is run through the interpreter with a model that replies with them, and the answer is
+compared with the recorded one, blanks aside. The traces hold no articles, so CTX is a one-line
+placeholder.
+
+With --table the accuracies of the paper are counted again, with intervals and paired tests.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
+from published_table import recount, render
+from traces import PlanRow, Record, records, typed
 
 from pearl import Document, Pearl, PearlError, load_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
@@ -43,14 +52,6 @@ class Report:
     disagreements: list[dict[str, Any]] = field(default_factory=list)
 
 
-def records(paths: Iterable[Path]) -> Iterator[tuple[Path, int, dict[str, Any]]]:
-    """Every record with its file and line."""
-    for path in paths:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                yield path, number, json.loads(line)
-
-
 def compiled(plan: str, library: ActionLibrary, report: Report) -> CheckedPlan | None:
     """Parse and check one plan, counting what is wrong with it."""
     try:
@@ -70,46 +71,33 @@ async def replay(checked: CheckedPlan, outputs: dict[str, str], library: ActionL
         return (await pearl.execute(checked, PLACEHOLDER)).text
 
 
-async def reproduce(paths: Iterable[Path], library: ActionLibrary) -> Report:
-    """Go through every record of every file."""
+async def reproduce(rows: Iterable[Record], library: ActionLibrary) -> Report:
+    """Go through every plan."""
     report = Report()
-    for path, number, record in records(paths):
-        if "plan" not in record:
+    for record in rows:
+        if "plan" not in record.data:
             continue  # a baseline, not a plan
+        row = typed(PlanRow, record)
         report.plans += 1
-        checked = compiled(record["plan"], library, report)
-        if checked is None or record.get("step_outputs") is None:
+        checked = compiled(row.plan, library, report)
+        if checked is None or row.step_outputs is None:
             continue
         report.replayed += 1
-        expected, reason = record.get("open_answer") or "", "the answer differs"
+        expected, reason = row.open_answer or "", "the answer differs"
         try:
-            answer = await replay(checked, record["step_outputs"], library)
+            answer = await replay(checked, row.step_outputs, library)
         except PearlError as error:
             answer, reason = "", error.message
         if "".join(answer.split()) == "".join(expected.split()) and reason == "the answer differs":
             report.answers_equal += 1
         else:
-            where = {"file": path.name, "line": number, "qid": record.get("qid"), "reason": reason}
-            report.disagreements.append({**where, "got": answer, "recorded": expected})
+            where = {"file": record.path.name, "line": record.line, "qid": row.qid}
+            found = {"reason": reason, "got": answer, "recorded": expected}
+            report.disagreements.append({**where, **found})
     return report
 
 
-@click.command()
-@click.option("--traces", multiple=True, type=click.Path(path_type=Path, exists=True))
-@click.option("--actions", required=True, help="Library the plans were written for.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.argument("more_traces", nargs=-1, type=click.Path(path_type=Path, exists=True))
-def main(
-    traces: tuple[Path, ...], actions: str, as_json: bool, more_traces: tuple[Path, ...]
-) -> None:
-    """Replay published plans and count what agrees."""
-    paths = [*traces, *more_traces]
-    if not paths:
-        raise click.UsageError("name at least one file: --traces FILE...")
-    report = asyncio.run(reproduce(paths, load_library(actions)))
-    if as_json:
-        click.echo(json.dumps(vars(report), ensure_ascii=False, indent=2))
-        return
+def print_report(report: Report) -> None:
     for name in ("plans", "parsed", "valid", "replayed", "answers_equal"):
         click.echo(f"{name:16}{getattr(report, name):>6,}")
     for code, n in report.invalid_by_code.most_common():
@@ -120,6 +108,47 @@ def main(
         )
     for row in report.disagreements:
         click.echo(f"  {row['file']}:{row['line']} (question {row['qid']}): {row['reason']}")
+
+
+FILES = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command()
+@click.option("--traces", multiple=True, type=FILES, help="Plans and baselines, in any order.")
+@click.option("--actions", help="Replay the plans with the library they were written for.")
+@click.option("--table", is_flag=True, help="Count the published answers again.")
+@click.option("--json", "as_json", is_flag=True, help="Print what is counted as JSON.")
+@click.argument("more_traces", nargs=-1, type=FILES)
+def main(
+    traces: tuple[Path, ...],
+    actions: str | None,
+    table: bool,
+    as_json: bool,
+    more_traces: tuple[Path, ...],
+) -> None:
+    """Replay published plans (--actions), count published answers again (--table)."""
+    paths = [*traces, *more_traces]
+    if not paths:
+        raise click.UsageError("name at least one file: --traces FILE...")
+    if not (actions or table):
+        raise click.UsageError("name what to do: --actions FILE replays plans, --table recounts")
+    try:
+        rows = list(records(paths))
+        report = asyncio.run(reproduce(rows, load_library(actions))) if actions else None
+        counted = recount(rows) if table else None
+    except PearlError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
+    if as_json:
+        parts = {**(vars(report) if report else {}), **(asdict(counted) if counted else {})}
+        click.echo(json.dumps(parts, ensure_ascii=False, indent=2))
+        return
+    if report:
+        print_report(report)
+    if report and counted:
+        click.echo()
+    if counted:
+        click.echo(render(counted))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,265 @@
+"""The paper's table, counted again from the published answers."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+ROOT = Path(__file__).parent.parent.parent
+TRACES = ROOT.parent / "shared/data/pearl_traces"
+
+PLAN = '1. a = FIND(CTX, "x") : f'
+
+
+@cache
+def command() -> click.Command:
+    """The experiment; it imports its neighbours as a script does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "experiments")
+        main: click.Command = importlib.import_module("reproduce_pearl").main
+    return main
+
+
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(command(), [str(arg) for arg in args])
+
+
+def counted(*files: Path) -> dict[str, Any]:
+    done = run("--table", "--json", "--traces", *files)
+    assert done.exit_code == 0, done.stderr
+    table: dict[str, Any] = json.loads(done.stdout)
+    return table
+
+
+def cells(table: dict[str, Any], *keys: str) -> dict[tuple[str, str], Any]:
+    """The named figures of each method and split; the bare figure where only one is named."""
+    return {
+        (cell["method"], cell["split"]): cell[keys[0]]
+        if len(keys) == 1
+        else tuple(cell[key] for key in keys)
+        for cell in table["accuracies"]
+    }
+
+
+def baseline(method: str, split: str, answers: str, gold: str) -> list[dict[str, Any]]:
+    """One row for each letter of `answers`; a dash is a failure and leaves no row."""
+    return [
+        {"method": method, "split": split, "qid": str(i), "answer": answer, "gold": right}
+        for i, (answer, right) in enumerate(zip(answers, gold, strict=True))
+        if answer != "-"
+    ]
+
+
+def plans(which: str, split: str, answers: str, gold: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "run": which, "split": split, "qid": row["qid"], "plan": PLAN, "step_outputs": None,
+            "open_answer": "", "map_answer": row["answer"], "gold": row["gold"],
+        }
+        for row in baseline("", split, answers, gold)
+    ]  # fmt: skip
+
+
+def write(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """Two splits of eight and four questions: failures, an answer that is none, two runs."""
+    long, short = "ABCDABCD", "ABCD"
+    return {
+        "plans_long": write(
+            tmp_path / "plans_long.jsonl",
+            [
+                *plans("pearl_out", "long", "ABCDTA--", long),
+                *plans("pearl_out_1", "long", "ABDATBC-", long),
+            ],
+        ),
+        "plans_short": write(
+            tmp_path / "plans_short.jsonl", plans("pearl_out", "short", "ABCA", short)
+        ),
+        "base_long": write(
+            tmp_path / "base_long.jsonl",
+            [*baseline("mcq", "long", "ABCDABCA", long), *baseline("gqa", "long", "A" * 8, long)],
+        ),
+        "base_short": write(tmp_path / "base_short.jsonl", baseline("mcq", "short", "ABCD", short)),
+    }
+
+
+def test_failures_and_answers_that_are_none(files: dict[str, Path]) -> None:
+    table = counted(*files.values())
+    assert cells(table, "accuracy_pct", "accuracy_with_failures_pct") == {
+        ("mcq", "long"): (87.5, 87.5),
+        ("mcq", "short"): (100, 100),
+        ("mcq", "all"): (91.7, 91.7),
+        ("gqa", "long"): (25, 25),
+        ("gqa", "all"): (25, 25),  # it was never asked the short ones
+        ("pearl_out", "long"): (66.7, 50),  # 4 of 6 answered, of 8 asked
+        ("pearl_out", "short"): (75, 75),
+        ("pearl_out", "all"): (70, 58.3),
+        ("pearl_out_1", "long"): (57.1, 50),
+        ("pearl_out_1", "all"): (57.1, 50),
+    }
+    counts = cells(table, "n", "n_questions", "n_failed", "n_unmapped")
+    assert counts["pearl_out", "long"] == (6, 8, 2, 1)
+    assert counts["pearl_out", "all"] == (10, 12, 2, 1)
+    assert counts["mcq", "short"] == (4, 4, 0, 0)
+    for cell in table["accuracies"]:
+        low, high = cell["interval_pct"]
+        assert low <= cell["accuracy_pct"] <= high
+        assert low < high
+
+
+def test_comparisons_are_paired(files: dict[str, Path]) -> None:
+    found = {
+        (c["first"], c["second"], c["split"]): c for c in counted(*files.values())["comparisons"]
+    }
+    assert found.keys() == {
+        ("pearl_out", "gqa", "long"),
+        ("pearl_out", "gqa", "all"),
+        ("pearl_out", "mcq", "long"),
+        ("pearl_out", "mcq", "short"),
+        ("pearl_out", "mcq", "all"),
+        ("gqa", "mcq", "long"),
+        ("gqa", "mcq", "all"),
+    }
+    one = found["pearl_out", "gqa", "long"]
+    assert (one["n"], one["n_first_only"], one["n_second_only"]) == (6, 3, 1)
+    assert one["difference_points"] == 33.3
+    assert one["p_mcnemar"] == pytest.approx(0.625)  # 2 (1 + 4) / 16
+    low, high = one["interval_points"]
+    assert low < 33.3 < high
+    assert 0 < one["p_bootstrap"] <= 1
+
+
+def test_two_runs_flip(files: dict[str, Path]) -> None:
+    """Of the six both answered, C-D, D-A and A-B differ; B against A is right in one only."""
+    assert counted(*files.values())["reruns"] == [
+        {"split": split, "n": 6, "n_decided_differently": 3, "n_answers_differ": 3}
+        for split in ("long", "all")
+    ]
+
+
+def test_two_wrong_answers_that_differ_decide_nothing(tmp_path: Path) -> None:
+    rows = [*plans("pearl_out", "s", "BA", "AA"), *plans("pearl_out_1", "s", "CA", "AA")]
+    rerun = counted(write(tmp_path / "plans.jsonl", rows))["reruns"][0]
+    assert (rerun["n_decided_differently"], rerun["n_answers_differ"]) == (0, 1)
+
+
+def test_the_order_of_files_is_nothing(files: dict[str, Path]) -> None:
+    assert counted(*files.values()) == counted(*reversed(files.values()))
+
+
+def test_an_absent_split_and_an_absent_method(files: dict[str, Path]) -> None:
+    assert set(cells(counted(files["base_short"], files["plans_short"]), "n")) == {
+        (method, split) for method in ("mcq", "pearl_out") for split in ("short", "all")
+    }
+    alone = counted(files["plans_long"])
+    assert cells(alone, "n_questions", "n_failed")["pearl_out", "long"] == (7, 1)
+    assert alone["comparisons"] == []
+    only = counted(files["base_long"])
+    assert [c["split"] for c in only["comparisons"]] == ["long", "all"]
+    assert only["reruns"] == []
+
+
+def test_the_text_has_the_same_figures(files: dict[str, Path]) -> None:
+    done = run("--table", "--traces", *files.values())
+    rows = [line.split() for line in done.stdout.splitlines()]
+    (row,) = (row for row in rows if row[:2] == ["pearl_out", "long"])
+    assert (row[2], row[5], row[-3:]) == ("66.7", "50.0", ["6", "2", "1"])
+    assert ["pearl_out,", "pearl_out_1", "long", "6", "3", "3"] in rows
+
+
+def test_replay_and_table_at_once(files: dict[str, Path], tmp_path: Path) -> None:
+    actions = tmp_path / "actions.txt"
+    actions.write_text("FIND(CTX, X) # Find X\n", encoding="utf-8")
+    options = ("--table", "--actions", actions, "--traces", *files.values())
+    both = json.loads(run(*options, "--json").stdout)
+    assert (both["plans"], both["valid"]) == (17, 17)
+    assert both["accuracies"] == counted(*files.values())["accuracies"]
+    text = run(*options).stdout
+    assert text.startswith("plans")
+    assert "accuracy, %" in text
+
+
+GOOD = {"method": "mcq", "split": "s", "qid": "1", "answer": "A", "gold": "A"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "no JSON"),
+        ("[1]", "no JSON object"),
+        ('"\\ud800', "no JSON"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "answer"}), "answer: field required"),
+        (json.dumps({k: v for k, v in GOOD.items() if k != "method"}), "method: field required"),
+        (json.dumps({**GOOD, "gold": "E"}), "gold: input should be 'A', 'B', 'C' or 'D'"),
+        (json.dumps(GOOD), "a second answer of mcq to question 1"),
+        (json.dumps({**GOOD, "method": "gqa", "gold": "B"}), "question 1 has another right option"),
+    ],
+)
+def test_a_bad_row_is_one_line(tmp_path: Path, line: str, message: str) -> None:
+    traces = tmp_path / "traces.jsonl"
+    traces.write_text(f"{json.dumps(GOOD)}\n\n{line}\n", encoding="utf-8")
+    done = run("--table", "--traces", traces)
+    assert (done.exit_code, done.stdout) == (3, "")
+    error, help = done.stderr.splitlines()
+    assert error.startswith(f"Error: {traces}:3: ")
+    assert message in error
+    assert help.startswith("  help: ")
+
+
+def test_no_answers_are_no_table(tmp_path: Path) -> None:
+    done = run("--table", "--traces", write(tmp_path / "empty.jsonl", []))
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert "the files hold no answers" in done.stderr
+
+
+def test_a_bad_plan_row_stops_the_replay(tmp_path: Path) -> None:
+    actions = tmp_path / "actions.txt"
+    actions.write_text("FIND(CTX, X) # Find X\n", encoding="utf-8")
+    traces = write(tmp_path / "traces.jsonl", [{"qid": "1", "plan": None}])
+    done = run("--actions", actions, "--traces", traces)
+    assert done.exit_code == 3
+    assert f"{traces}:1: plan: input should be a valid string" in done.stderr
+
+
+@pytest.mark.parametrize("args", [("--table",), ("--traces", __file__)])
+def test_wrong_usage(args: tuple[str, ...]) -> None:
+    done = run(*args)
+    assert done.exit_code == 2
+    assert isinstance(done.exception, SystemExit)
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the published traces are not here")
+def test_the_published_figures_to_the_digit() -> None:
+    table = counted(*TRACES.glob("*.jsonl"))
+    published = {
+        ("mcq", "long"): 81.2, ("mcq", "short"): 84.4,
+        ("gqa", "long"): 71.5, ("gqa", "short"): 79.1,
+        ("pearl_out", "long"): 77.4, ("pearl_out", "short"): 76.7,
+    }  # fmt: skip
+    ours = cells(table, "accuracy_pct")
+    assert {key: ours[key[0], f"dev.ctx_eval_{key[1]}"] for key in published} == published
+    counts = cells(
+        table, "n", "n_questions", "n_failed", "n_unmapped", "accuracy_with_failures_pct"
+    )
+    assert counts["pearl_out", "dev.ctx_eval_long"] == (327, 330, 3, 2, 76.7)
+    assert counts["pearl_out", "dev.ctx_eval_short"] == (300, 302, 2, 3, 76.2)
+    assert [
+        (r["n"], r["n_decided_differently"], r["n_answers_differ"]) for r in table["reruns"]
+    ] == [
+        (326, 48, 57),
+        (300, 29, 36),
+        (626, 77, 93),
+    ]
