@@ -11,11 +11,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from pearl.context import Context, fit
 from pearl.errors import UsageError
+from pearl.interpreter import Limits
 from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.prompts.choosing import choose_messages
 
-__all__ = ["Choice", "choose", "read_choice"]
+__all__ = ["Choice", "choose", "fit_choice", "read_choice"]
 
 MAX_OPTIONS = 26
 
@@ -39,11 +41,13 @@ class Choice:
     Attributes:
         index: The option, counted from 0; None where the reply names none, or several.
         reply: What the model said; the answer itself where no model was asked.
+        n_calls: 1, or 0 where no model was asked.
     """
 
     index: int | None
     reply: str
     usage: Usage = field(default_factory=Usage)
+    n_calls: int = 1
 
 
 def read_choice(reply: str, options: Sequence[str]) -> int | None:
@@ -133,9 +137,34 @@ async def choose(
     if answer is not None:
         found = read_choice(answer, options)
         if found is not None or not answer.strip():
-            return Choice(found, answer)
+            return Choice(found, answer, n_calls=0)
     task = ChooseTask(question, tuple(options), document, answer, is_reasoned)
     request = Request(choose_messages(task), task, max_output_tokens)
     completion = await model.complete(request)
     index = read_choice(completion.text, options)
     return Choice(index, completion.text, completion.usage)
+
+
+def fit_choice(
+    question: str, options: Sequence[str], text: str, limits: Limits, is_reasoned: bool = False
+) -> Context:
+    """What to show of a document to choose by: all of it, or the passages that match best.
+
+    Results over parts cannot be merged to one letter, so a long document is never read part by part.
+
+    Raises:
+        ExecutionError: Nothing of it fits.
+    """
+    frame = choose_messages(ChooseTask(question, tuple(options), "", None, is_reasoned))
+    count = limits.counter.count
+    around = sum(count(message.content) for message in frame)
+    room = None if limits.window is None else limits.window - limits.reply_tokens - around - 64
+    fits = room is None or count(text) <= room
+    return fit(
+        text,
+        strategy="full" if fits else "retrieve",
+        budget=room,
+        count=count,
+        query=" ".join([question, *options]),
+        max_retrieved=limits.max_retrieved,
+    )

@@ -25,6 +25,12 @@ PASSAGE_TOKENS = 256
 
 RANKER = "bm25"
 
+DEFAULT_RETRIEVED_TOKENS = 16_384
+"""What `retrieve` shows at most: it is asked for to spend less than the whole window."""
+
+GAP = "\n[...]\n"
+GAP_TOKENS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -49,6 +55,7 @@ def fit(
     count: Callable[[str], int],
     query: str,
     n_tokens: int | None = None,
+    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS,
 ) -> Context:
     """Choose what to show of a text.
 
@@ -59,6 +66,7 @@ def fit(
         count: Tokens of a text.
         query: What `retrieve` looks for.
         n_tokens: Tokens of the text, where they are known already.
+        max_retrieved: Tokens that `retrieve` shows at most.
 
     Raises:
         ExecutionError: It does not fit, and the strategy allows nothing else.
@@ -78,14 +86,15 @@ def fit(
             help="use --context map-reduce or retrieve, or a model with a larger window",
         )
     if strategy == "retrieve":
-        return _retrieve(text, budget, count, query)
+        return _retrieve(
+            text, max_retrieved if budget is None else min(budget, max_retrieved), count, query
+        )
     spans = chunks(text, budget or n_tokens, count)
     return Context("map-reduce", tuple(text[s.start : s.end] for s in spans), 1.0)
 
 
-def _retrieve(text: str, budget: int | None, count: Callable[[str], int], query: str) -> Context:
+def _retrieve(text: str, limit: int, count: Callable[[str], int], query: str) -> Context:
     """The best passages that fit, in document order; gaps are marked where they were left."""
-    limit = DEFAULT_RETRIEVED_TOKENS if budget is None else min(budget, DEFAULT_RETRIEVED_TOKENS)
     spans = chunks(text, max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS)), count)
     passages = [text[span.start : span.end] for span in spans]
     scores = plugins.load("pearl.retrieval", RANKER).rank(query, passages)
@@ -108,10 +117,3 @@ def _retrieve(text: str, budget: int | None, count: Callable[[str], int], query:
         pieces.append(passages[i])
     shown = sum(len(passages[i]) for i in chosen)
     return Context("retrieve", ("".join(pieces),), shown / max(1, len(text)))
-
-
-DEFAULT_RETRIEVED_TOKENS = 16_384
-"""What `retrieve` shows at most: it is asked for to spend less than the whole window."""
-
-GAP = "\n[...]\n"
-GAP_TOKENS = 4

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pearl.actions import native
 from pearl.actions.native import Value
-from pearl.context import Strategy, fit
+from pearl.context import DEFAULT_RETRIEVED_TOKENS, Strategy, fit
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
@@ -36,6 +36,7 @@ class Limits:
         strategy: What to do with a document that is longer than the window.
         window: Tokens of the model's window; None for no limit.
         max_output_tokens: Tokens kept free for the reply, and the most it may have.
+        max_retrieved: Tokens of a document that `retrieve` shows a step at most.
         counter: Counts tokens the way the model does, or estimates them.
     """
 
@@ -43,6 +44,7 @@ class Limits:
     strategy: Strategy = "auto"
     window: int | None = None
     max_output_tokens: int | None = None
+    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
 
     @property
     def reply_tokens(self) -> int:
@@ -205,6 +207,7 @@ class _Interpreter:
             count=self._limits.counter.count,
             query=" ".join([*(value for _, value in task.arguments), task.explanation]),
             n_tokens=await asyncio.to_thread(self._count, document),
+            max_retrieved=self._limits.max_retrieved,
         )
         pieces = [replace(task, document=text) for text in context.texts]
         purpose: Literal["step", "part"] = "step" if len(pieces) == 1 else "part"

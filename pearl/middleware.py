@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from tenacity import (
     AsyncRetrying,
@@ -21,7 +22,7 @@ from tenacity import (
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
 
-__all__ = ["Limited", "OnWait", "Retrying"]
+__all__ = ["Limited", "OnWait", "Retrying", "Sampling"]
 
 OnWait = Callable[[str, float, int], None]
 """Told before each wait: the reason, the seconds, and which attempt has failed, from 1."""
@@ -173,3 +174,29 @@ class Limited(_Wrapper):
                     until = loop.time() + (error.retry_after_s or 0)
                     self._paused_until = max(self._paused_until, until)
                 raise
+
+
+class Sampling(_Wrapper):
+    """Asks every request with a seed, and with a temperature of its own if one is given.
+
+    Args:
+        model: The model to ask.
+        seed: For servers that take one; others ignore it.
+        temperature: 0 for the most likely reply; None leaves the request's own.
+    """
+
+    def __init__(self, model: Model, seed: int, temperature: float | None = None) -> None:
+        super().__init__(model)
+        self._seed = seed
+        self._temperature = temperature
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        temperature = request.temperature if self._temperature is None else self._temperature
+        return await self._model.complete(
+            replace(request, seed=self._seed, temperature=temperature)
+        )

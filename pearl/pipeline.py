@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy as shallow_copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Literal, Self
 
 from pearl.actions.library import load_library
 from pearl.answerer import Answer, compose
+from pearl.chooser import Choice, choose, fit_choice
 from pearl.context import STRATEGIES, Strategy
 from pearl.domains import load_domain
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
@@ -20,16 +22,17 @@ from pearl.dsl.graph import build_graph
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PearlError, PlanningError, UsageError, did_you_mean
-from pearl.fewshot import Example, load_examples
+from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits, run
 from pearl.llm import Model, ModelSettings, Usage, create_model
-from pearl.middleware import Limited, Retrying
-from pearl.planner import MAX_REPAIRS, write_plan
+from pearl.middleware import Limited, Retrying, Sampling
+from pearl.planner import MAX_REPAIRS, one_line, write_plan
 from pearl.sources import Document
 from pearl.tokens import Counter
 from pearl.trace import (
     ModelCalled,
     ModelWaited,
+    OptionChosen,
     PlanAttempted,
     PlanFailed,
     RunFinished,
@@ -55,6 +58,9 @@ class Pearl:
         model: `extractive` (no network, quotes passages), `openai:NAME`, ... or a `Model`.
         domain: Kind of document; chooses the library and the examples.
         library: Name or file of another action library than the domain's.
+        examples: Name or folder of another bank of examples than the domain's.
+        nearest: Show so many examples, those most like the question, and two unlike ones; None
+            for the whole bank.
         base_url: Server of the model.
         context: What to do with documents longer than the window.
         window: Tokens of the model's window, where you know better than the shipped table.
@@ -85,6 +91,8 @@ class Pearl:
         *,
         domain: str = "generic",
         library: str | Path | ActionLibrary | None = None,
+        examples: str | Path | None = None,
+        nearest: int | None = None,
         base_url: str | None = None,
         context: Strategy = "auto",
         window: int | None = None,
@@ -107,6 +115,8 @@ class Pearl:
             if isinstance(library, ActionLibrary)
             else load_library(library or self.domain.library)
         )
+        self.bank = examples or self.domain.examples
+        self.nearest = nearest
         self.model = (
             create_model(model, ModelSettings(base_url, timeout_s, window))
             if isinstance(model, str)
@@ -123,12 +133,18 @@ class Pearl:
         )
         self.concurrency = concurrency
         self._plans: dict[str, asyncio.Future[CheckedPlan]] = {}
-        self._calls = Limited(self.model, concurrency)
+        self._calls: Model = Limited(self.model, concurrency)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """What the planner is shown; read when the first plan is asked for."""
-        return load_examples(self.domain.examples, self.library)
+        """The bank that the planner is shown, or part of it; read when it is first needed."""
+        return load_examples(self.bank, self.library)
+
+    def examples_for(self, question: str) -> tuple[Example, ...]:
+        """What the planner is shown for a question."""
+        if self.nearest is None or self.nearest >= len(self.examples):
+            return self.examples
+        return select(self.examples, question, self.nearest)
 
     async def __aenter__(self) -> Self:
         return self
@@ -145,8 +161,15 @@ class Pearl:
         """Let go of the model's connections."""
         await self.model.aclose()
 
-    async def plan(self, question: str, *, trace: Trace | None = None) -> CheckedPlan:
+    async def plan(
+        self, question: str, *, rejected: Sequence[str] = (), trace: Trace | None = None
+    ) -> CheckedPlan:
         """Have a plan written for a question.
+
+        Args:
+            question: Not blank.
+            rejected: Valid plans that were run and did not reach the right answer.
+            trace: Every attempt is added to it.
 
         Raises:
             UsageError: The question is blank.
@@ -156,10 +179,11 @@ class Pearl:
         return await write_plan(
             question,
             self.library,
-            self._patient(trace),
-            examples=self.examples,
+            self.calls(trace),
+            examples=self.examples_for(question),
             max_repairs=self.max_repairs,
             max_steps=self.max_steps,
+            rejected=rejected,
             trace=trace,
         )
 
@@ -179,19 +203,41 @@ class Pearl:
         plan: CheckedPlan | str,
         document: Document,
         *,
+        token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Answer:
         """Run a plan over a document.
+
+        Args:
+            plan: A checked plan, or the text of one.
+            document: What CTX stands for.
+            token_budget: Input tokens that all steps together may spend; each step is shown the
+                best passages that fit its share.
+            trace: Everything that happens is added to it.
 
         Raises:
             PlanError: The text is no valid plan.
             ExecutionError: A step failed.
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
-        return await self._run(checked, document, "plan", Trace() if trace is None else trace)
+        limits = self._within(token_budget, checked)
+        return await self._run(checked, document, "plan", limits, trace)
 
-    async def ask(self, question: str, document: Document, *, trace: Trace | None = None) -> Answer:
+    async def ask(
+        self,
+        question: str,
+        document: Document,
+        *,
+        token_budget: int | None = None,
+        trace: Trace | None = None,
+    ) -> Answer:
         """Write a plan and run it; a question asked of several documents is planned once. With `fallback="direct"`, answer without one if need be.
+
+        Args:
+            question: Not blank.
+            document: What is asked.
+            token_budget: As in `execute`; the planner, which sees no document, is not part of it.
+            trace: Everything that happens is added to it.
 
         Raises:
             UsageError: The question is blank.
@@ -206,15 +252,140 @@ class Pearl:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
                 raise
-            return await self._run(_direct(question), document, "direct", trace)
-        return await self._run(checked, document, "plan", trace)
+            return await self.answer(question, document, token_budget=token_budget, trace=trace)
+        limits = self._within(token_budget, checked)
+        return await self._run(checked, document, "plan", limits, trace)
+
+    async def answer(
+        self,
+        question: str,
+        document: Document,
+        *,
+        context: Strategy | None = None,
+        window: int | None = None,
+        token_budget: int | None = None,
+        trace: Trace | None = None,
+    ) -> Answer:
+        """Answer a question in one step, without a plan.
+
+        Args:
+            question: Not blank.
+            document: What is asked.
+            context: Another way to read a long document than this `Pearl`'s own.
+            window: Tokens of a call, where fewer than the model's window are wanted.
+            token_budget: As in `execute`.
+            trace: Everything that happens is added to it.
+
+        Raises:
+            UsageError: The question is blank.
+            ExecutionError: The step failed.
+        """
+        checked = _direct(one_line(question))
+        limits = self._within(token_budget, checked)
+        if context is not None:
+            limits = replace(limits, strategy=context)
+        if window is not None:
+            limits = replace(limits, window=min(window, limits.window or window))
+        return await self._run(checked, document, "direct", limits, trace)
+
+    async def choose(
+        self,
+        question: str,
+        options: Sequence[str],
+        *,
+        answer: str | None = None,
+        document: Document | None = None,
+        is_reasoned: bool = False,
+        token_budget: int | None = None,
+        trace: Trace | None = None,
+    ) -> Choice:
+        """Have one of several options chosen, by an answer in words or by a document.
+
+        Args:
+            question: What was asked.
+            options: 2 to 26.
+            answer: The answer in words.
+            document: The document; where it is longer than the window, its best passages.
+            is_reasoned: Have the model reason before it chooses.
+            token_budget: Input tokens that the call may spend.
+            trace: The choice is added to it.
+
+        Raises:
+            UsageError: There are too few or too many options, or not one thing to choose by.
+            ExecutionError: Nothing of the document fits.
+            ModelError: The model gave no usable reply.
+        """
+        began = time.monotonic()
+        limits = self._limits(token_budget, 1)
+        shown = None
+        if document is not None:
+            shown = await asyncio.to_thread(
+                fit_choice, question, options, document.text, limits, is_reasoned
+            )
+        choice = await choose(
+            question,
+            options,
+            self.calls(trace),
+            answer=answer,
+            document=shown.texts[0] if shown else None,
+            is_reasoned=is_reasoned,
+            max_output_tokens=limits.max_output_tokens,
+        )
+        if trace is not None:
+            trace.append(
+                OptionChosen(
+                    by="answer" if shown is None else "document",
+                    reply=choice.reply,
+                    choice=choice.index,
+                    coverage=shown.coverage if shown else None,
+                    n_calls=choice.n_calls,
+                    usage=choice.usage,
+                    duration_s=time.monotonic() - began,
+                )
+            )
+        return choice
+
+    def sampling(self, seed: int, temperature: float | None = None) -> Pearl:
+        """A copy whose calls are drawn by a seed; it writes plans of its own."""
+        copy = shallow_copy(self)
+        copy._calls = Sampling(self._calls, seed, temperature)
+        copy._plans = {}
+        return copy
+
+    def calls(self, trace: Trace | None = None) -> Model:
+        """The model with this `Pearl`'s limits, and with retries, each of which the trace is told of."""
+        on_wait: Callable[[str, float, int], None] | None = None
+        if trace is not None:
+
+            def on_wait(reason: str, wait_s: float, attempt: int) -> None:
+                trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
+
+        return Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5)
+
+    def _within(self, token_budget: int | None, checked: CheckedPlan) -> Limits:
+        """The limits of each step, where all of them share a budget."""
+        n_calls = sum(not checked.action(step).is_native for step in checked.plan.steps)
+        return self._limits(token_budget, n_calls)
+
+    def _limits(self, token_budget: int | None, n_calls: int) -> Limits:
+        if token_budget is None:
+            return self.limits
+        share = token_budget // max(1, n_calls)
+        # Of a share, the window of a call, a quarter at most is kept free for the reply.
+        return replace(
+            self.limits,
+            strategy="retrieve",
+            window=min(share, self.limits.window or share),
+            max_retrieved=share,
+        )
 
     async def _run(
         self,
         checked: CheckedPlan,
         document: Document,
         method: Literal["plan", "direct"],
-        trace: Trace,
+        limits: Limits,
+        trace: Trace | None,
     ) -> Answer:
         if not isinstance(document, Document):
             raise UsageError(
@@ -222,6 +393,7 @@ class Pearl:
                 help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
             )
         began = time.monotonic()
+        trace = Trace() if trace is None else trace
         graph = build_graph(checked)
         trace.append(
             RunStarted(
@@ -231,14 +403,14 @@ class Pearl:
                 document=document.name,
                 document_sha256=document.digest,
                 n_characters=len(document.text),
-                n_document_tokens=self.limits.counter.count(document.text),
-                token_count=self.limits.counter.method,
+                n_document_tokens=limits.counter.count(document.text),
+                token_count=limits.counter.method,
                 model=self.model.name,
-                window=self.limits.window,
+                window=limits.window,
             )
         )
         try:
-            results = await run(graph, document, self._patient(trace), self.limits, trace)
+            results = await run(graph, document, self.calls(trace), limits, trace)
         except PearlError:
             spent = _spent(trace)
             trace.append(
@@ -278,16 +450,6 @@ class Pearl:
             self._plans.pop(question, None)  # another try may fare better
             raise
 
-    def _patient(self, trace: Trace | None) -> Model:
-        """The model with retries, each of which the trace is told of."""
-        on_wait: Callable[[str, float, int], None] | None = None
-        if trace is not None:
-
-            def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-                trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
-
-        return Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5)
-
 
 def _direct(question: str) -> CheckedPlan:
     """Answering directly is a plan, too: of one step."""
@@ -302,5 +464,10 @@ def _asking(checked: CheckedPlan, question: str) -> CheckedPlan:
 
 def _spent(trace: Trace) -> Usage:
     return sum(
-        (event.usage for event in trace if isinstance(event, ModelCalled | PlanAttempted)), Usage()
+        (
+            event.usage
+            for event in trace
+            if isinstance(event, ModelCalled | OptionChosen | PlanAttempted)
+        ),
+        Usage(),
     )

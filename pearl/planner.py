@@ -15,10 +15,10 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Diagnostic, PlanError, PlanningError, UsageError, render_diagnostics
 from pearl.fewshot import Example
 from pearl.llm import Model, PlanTask, Request, Usage
-from pearl.prompts.planning import plan_messages, repair_messages
+from pearl.prompts.planning import plan_messages, rejection_messages, repair_messages
 from pearl.trace import PlanAttempted, Trace
 
-__all__ = ["MAX_REPAIRS", "Attempt", "write_plan"]
+__all__ = ["MAX_REPAIRS", "Attempt", "one_line", "write_plan"]
 
 MAX_REPAIRS = 4
 """Times a model is shown what is wrong with its plan, by default."""
@@ -50,6 +50,7 @@ async def write_plan(
     examples: Sequence[Example] = (),
     max_repairs: int = MAX_REPAIRS,
     max_steps: int = MAX_STEPS,
+    rejected: Sequence[str] = (),
     trace: Trace | None = None,
 ) -> CheckedPlan:
     """Have a plan written, mended and checked.
@@ -61,6 +62,7 @@ async def write_plan(
         examples: Shown to the model, in order.
         max_repairs: Rounds after the first one.
         max_steps: Longer plans are refused.
+        rejected: Valid plans that were run and did not reach the right answer.
         trace: Every attempt is added to it.
 
     Raises:
@@ -68,11 +70,15 @@ async def write_plan(
         PlanningError: No valid plan came out; `.attempts` has every one.
         ModelError: The model gave no usable reply.
     """
-    question = _one_line(question)
-    messages = first = plan_messages(question, library, examples)
+    question = one_line(question)
+    messages = first = (
+        *plan_messages(question, library, examples),
+        *rejection_messages(rejected),
+    )
     attempts: list[Attempt] = []
     for round in range(max_repairs + 1):
-        completion = await model.complete(Request(messages, PlanTask(question, library, round)))
+        task = PlanTask(question, library, round, len(rejected))
+        completion = await model.complete(Request(messages, task))
         reading = read(completion.text, tolerant=True)
         text, fixed = mend_plan(reading.text, library, max_steps=max_steps)
         checked: CheckedPlan | None = None
@@ -116,7 +122,12 @@ def _event(attempt: Attempt, round: int, model: str, original: str, mended: str)
     )
 
 
-def _one_line(question: str) -> str:
+def one_line(question: str) -> str:
+    """A question on one line, as plan files have it.
+
+    Raises:
+        UsageError: It is blank or no valid text.
+    """
     line = " ".join(question.split())
     if not line:
         raise UsageError("the question is empty", help='ask something: pearl ask "Who ...?" FILE')

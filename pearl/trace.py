@@ -21,6 +21,7 @@ __all__ = [
     "Event",
     "ModelCalled",
     "ModelWaited",
+    "OptionChosen",
     "PlanAttempted",
     "PlanFailed",
     "RunFinished",
@@ -138,6 +139,22 @@ class StepFailed(_Event):
     error: str
 
 
+class OptionChosen(_Event):
+    """An option was chosen: by the answer in words, or by the document itself."""
+
+    event: Literal["option_chosen"] = "option_chosen"
+    by: Literal["answer", "document"]
+    reply: str
+    choice: int | None
+    """The option, counted from 0; None where the reply names none."""
+    coverage: float | None = None
+    """Share of the document that was shown; None where the choice was by the answer."""
+    n_calls: int = 1
+    """0 where the answer was an option word for word, and no model was asked."""
+    usage: Usage
+    duration_s: float
+
+
 class RunFinished(_Event):
     """A run is over."""
 
@@ -150,7 +167,7 @@ class RunFinished(_Event):
 
 Event = Annotated[
     PlanAttempted | PlanFailed | RunStarted | StepStarted | ModelWaited | ModelCalled
-    | StepFinished | StepFailed | RunFinished,
+    | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
 

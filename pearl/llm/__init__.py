@@ -50,11 +50,13 @@ class PlanTask:
 
     Attributes:
         round: 0 for the first try, n for the n-th repair.
+        n_rejected: Valid plans that were run before and did not reach the right answer.
     """
 
     question: str
     library: ActionLibrary
     round: int = 0
+    n_rejected: int = 0
 
 
 @dataclass(frozen=True, slots=True)

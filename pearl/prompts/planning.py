@@ -10,7 +10,7 @@ from pearl.errors import Diagnostic, render_diagnostics
 from pearl.fewshot import Example
 from pearl.llm import Message
 
-__all__ = ["plan_messages", "repair_messages"]
+__all__ = ["plan_messages", "rejection_messages", "repair_messages"]
 
 _PLANNER = """\
 You write plans that answer questions about a long document. You do not see the document: in a \
@@ -50,11 +50,28 @@ def repair_messages(
     """Show a broken plan with everything that is wrong with it, and ask for it again."""
     found = render_diagnostics(diagnostics, plan, "plan")
     return (
-        *messages[:2],
+        *messages,
         Message("assistant", plan or "(no plan)"),
         Message(
             "user",
             f"This plan cannot be used:\n\n{found}\n\n"
             "Write the whole plan again with every one of these mended. Reply with the plan alone.",
         ),
+    )
+
+
+def rejection_messages(plans: Sequence[str]) -> tuple[Message, ...]:
+    """What follows the first prompt where valid plans were run and led to a wrong answer."""
+    return tuple(
+        message
+        for plan in plans
+        for message in (
+            Message("assistant", plan),
+            Message(
+                "user",
+                "This plan is valid. It was run over the document, and the answer it gave was wrong. "
+                "Write another plan for the same question that gets at the answer in a different way. "
+                "Reply with the plan alone.",
+            ),
+        )
     )

@@ -26,7 +26,7 @@ from pearl.llm import (
 )
 from pearl.llm.extractive.choosing import choose_option
 from pearl.llm.extractive.mining import propose
-from pearl.llm.extractive.planning import write_plan
+from pearl.llm.extractive.planning import write_other_plan, write_plan
 from pearl.llm.extractive.ranking import SentenceIndex
 from pearl.llm.extractive.reading import answer, carry_out, combine
 
@@ -65,7 +65,8 @@ class ExtractiveModel:
         """Carry out one request. It never fails: what is not found is said so."""
         match request.task:
             case PlanTask() as task:
-                text = write_plan(task.question, task.library)
+                write = write_other_plan if task.n_rejected else write_plan
+                text = write(task.question, task.library)
             case ActionTask() as task:
                 text = carry_out(task, self._index)
             case CombineTask() as task:

@@ -16,7 +16,7 @@ from pearl.llm.extractive.forms import Form
 from pearl.llm.extractive.questions import Part, options, parts
 from pearl.passages import terms
 
-__all__ = ["build_plan", "missing_role", "write_plan"]
+__all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]
 
 _MAX_ARGUMENT = 2_000
 """Characters of an argument; a question may be longer than a step can make use of."""
@@ -137,8 +137,15 @@ def write_plan(question: str, library: ActionLibrary) -> str:
     return print_plan(build_plan(question, library))
 
 
+def write_other_plan(question: str, library: ActionLibrary) -> str:
+    """Another plan, for where the first one leads nowhere: ask for the question as it stands."""
+    draft = _Draft(library, [], [])
+    draft.add("answer", draft.generic(), "Find what the text says about it", _text(question))
+    return print_plan(Plan(tuple(draft.steps), tuple(draft.new_actions)))
+
+
 def build_plan(question: str, library: ActionLibrary) -> Plan:
-    """The same as a tree."""
+    """The plan of `write_plan` as a tree."""
     draft = _Draft(library, [], [])
     for part in parts(question):
         _plan(part, draft)

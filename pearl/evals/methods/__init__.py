@@ -1,0 +1,108 @@
+"""Methods that an evaluation compares. Every other module of this folder is one, `_` read as `-`.
+
+A method module has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
+`predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` where
+there is no prediction: the runner records it, and a failure counts as wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pearl import plugins
+from pearl.answerer import Answer
+from pearl.chooser import Choice
+from pearl.errors import UsageError, did_you_mean
+from pearl.pipeline import Pearl
+from pearl.samples import Sample
+from pearl.sources import Document
+from pearl.trace import Trace
+
+__all__ = ["Effort", "Method", "Prediction", "answered", "load_method", "method_names"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much a method may read.
+
+    Attributes:
+        token_budget: Input tokens over a sample's document, all calls together; None for no limit.
+        part_tokens: Tokens of a call of `map-reduce`, and of what `retrieve` shows.
+    """
+
+    token_budget: int | None = None
+    part_tokens: int = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a method says.
+
+    Attributes:
+        status: Whether it is the method's own answer, or the one it fell back on.
+        text: The answer in words; "" where the options were shown at once.
+        choice: The option; None where the sample has none.
+        answer: The run behind it, where there was one.
+    """
+
+    status: Literal["answered", "fell_back"]
+    text: str = ""
+    choice: Choice | None = None
+    answer: Answer | None = None
+
+
+class Method(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    DESCRIPTION: str
+    NEEDS_OPTIONS: bool
+
+    def predict(
+        self, pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+    ) -> Awaitable[Prediction]:
+        """Answer one sample.
+
+        Raises:
+            PearlError: There is no prediction.
+        """
+        ...
+
+
+def method_names() -> tuple[str, ...]:
+    """Every method there is."""
+    return tuple(name.replace("_", "-") for name in plugins.names(__name__))
+
+
+def load_method(name: str) -> Method:
+    """The method of that name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if name not in method_names():
+        close = did_you_mean(name, method_names())
+        known = ", ".join(method_names())
+        raise UsageError(
+            f"unknown method '{name}'",
+            help=f"did you mean '{close}'?" if close else f"methods: {known}",
+        )
+    method: Method = plugins.load(__name__, name.replace("-", "_"))
+    return method
+
+
+async def answered(
+    pearl: Pearl,
+    sample: Sample,
+    answer: Answer,
+    trace: Trace,
+    status: Literal["answered", "fell_back"] = "answered",
+) -> Prediction:
+    """The prediction that an answer in words makes: mapped to the options, if there are any."""
+    choice = None
+    if sample.options:
+        choice = await pearl.choose(
+            sample.question, sample.options, answer=answer.text, trace=trace
+        )
+    return Prediction(status, answer.text, choice, answer)

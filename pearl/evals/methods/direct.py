@@ -1,0 +1,22 @@
+"""The question is asked of the document at once; the answer in words is mapped."""
+
+from __future__ import annotations
+
+from pearl.evals.methods import Effort, Prediction, answered
+from pearl.pipeline import Pearl
+from pearl.samples import Sample
+from pearl.sources import Document
+from pearl.trace import Trace
+
+DESCRIPTION = "one call over the document, answer in words, then mapped to the options"
+NEEDS_OPTIONS = False
+
+
+async def predict(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    """Answer one sample."""
+    answer = await pearl.answer(
+        sample.question, document, token_budget=effort.token_budget, trace=trace
+    )
+    return await answered(pearl, sample, answer, trace)

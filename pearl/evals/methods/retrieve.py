@@ -1,0 +1,21 @@
+"""As `direct`, over the passages that match the question best."""
+
+from __future__ import annotations
+
+from pearl.evals.methods import Effort, Prediction, answered
+from pearl.pipeline import Pearl
+from pearl.samples import Sample
+from pearl.sources import Document
+from pearl.trace import Trace
+
+DESCRIPTION = "one call over the best passages, answer in words, then mapped to the options"
+NEEDS_OPTIONS = False
+
+
+async def predict(
+    pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
+) -> Prediction:
+    """Answer one sample."""
+    budget = min(effort.token_budget or effort.part_tokens, effort.part_tokens)
+    answer = await pearl.answer(sample.question, document, token_budget=budget, trace=trace)
+    return await answered(pearl, sample, answer, trace)

@@ -1,0 +1,255 @@
+"""An `EvalLog` → a line a method and subset, and paired comparisons; no model is called.
+
+Failures and unmapped replies count as wrong: the denominator is every sample that was tried.
+Several seeds of one sample are no further samples, so intervals resample samples, or documents.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from statistics import fmean, quantiles
+from typing import Any, Literal
+
+from pearl.errors import UsageError
+from pearl.evals import stats
+from pearl.evals.log import EvalLog, Record
+from pearl.evals.stats import Interval, McNemar
+from pearl.llm import Usage
+
+__all__ = [
+    "Cluster",
+    "Comparison",
+    "Row",
+    "across",
+    "chance",
+    "compare",
+    "comparisons",
+    "errors",
+    "rows",
+]
+
+Cluster = Literal["sample", "document"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How a method did on a subset of the samples.
+
+    Attributes:
+        subset: Its name, or `all`.
+        n: Records: samples times seeds.
+        accuracy: Share of right answers with its 95 % interval, 0 to 1.
+        by_seed: The same for every seed alone, without intervals.
+        usage: Tokens of all records together.
+        cost_usd: Of all records together; None where prices are not known.
+        latency_p50_s: Median seconds of a record.
+        latency_p95_s: Seconds that 95 % of the records stay below.
+    """
+
+    method: str
+    subset: str
+    n: int
+    n_answered: int
+    n_fell_back: int
+    n_failed: int
+    n_unmapped: int
+    n_correct: int
+    accuracy: Interval
+    by_seed: tuple[float, ...]
+    usage: Usage
+    n_calls: int
+    cost_usd: float | None
+    latency_p50_s: float
+    latency_p95_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON data, shares in percent to one decimal as well."""
+        return {**asdict(self), "accuracy_pct": round(100 * self.accuracy.estimate, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two methods on the samples that both were tried on.
+
+    Attributes:
+        difference: Share of the first minus that of the second, paired, with its 95 % interval.
+        bootstrap_p: Two-sided p of the paired bootstrap.
+        mcnemar: Exact test over pairs of records; None where several seeds make pairs depend on
+            one another.
+    """
+
+    first: str
+    second: str
+    subset: str
+    n: int
+    difference: Interval
+    bootstrap_p: float
+    mcnemar: McNemar | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as JSON data."""
+        return asdict(self)
+
+
+def chance(log: EvalLog) -> float | None:
+    """The share that guessing gets right; None where samples have no options."""
+    first = {record.sample: record for record in log.records}.values()
+    if not first or not all(record.options for record in first):
+        return None
+    return fmean(1 / len(record.options) for record in first)
+
+
+def rows(log: EvalLog, *, cluster: Cluster = "sample") -> list[Row]:
+    """A row a method for all samples, then for each subset.
+
+    Args:
+        log: The log.
+        cluster: What intervals resample; by document they are wider and more honest where many
+            questions are about one document.
+
+    Raises:
+        UsageError: The log has no record.
+    """
+    if not log.records:
+        raise UsageError("the log has no record", help="run `pearl eval` again to go on with it")
+    return [
+        _row(method, subset or "all", records, cluster)
+        for subset in (None, *log.subsets)
+        for method in log.methods
+        if (records := log.of(method, subset))
+    ]
+
+
+def _row(method: str, subset: str, records: Sequence[Record], cluster: Cluster) -> Row:
+    statuses = Counter(record.status for record in records)
+    seeds = sorted({record.seed for record in records})
+    costs = [record.cost_usd for record in records if record.cost_usd is not None]
+    latencies = [record.duration_s for record in records]
+    return Row(
+        method=method,
+        subset=subset,
+        n=len(records),
+        n_answered=statuses["answered"],
+        n_fell_back=statuses["fell_back"],
+        n_failed=statuses["failed"],
+        n_unmapped=sum(
+            r.status != "failed" and bool(r.options) and r.choice is None for r in records
+        ),
+        n_correct=sum(record.is_correct for record in records),
+        accuracy=stats.accuracy(
+            [record.is_correct for record in records], clusters=_clusters(records, cluster)
+        ),
+        by_seed=tuple(fmean(r.is_correct for r in records if r.seed == seed) for seed in seeds),
+        usage=sum((record.usage for record in records), Usage()),
+        n_calls=sum(record.n_calls for record in records),
+        cost_usd=sum(costs) if len(costs) == len(records) else None,
+        latency_p50_s=_quantile(latencies, 50),
+        latency_p95_s=_quantile(latencies, 95),
+    )
+
+
+def _quantile(values: Sequence[float], percent: int) -> float:
+    if len(values) == 1:
+        return values[0]
+    return quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def _clusters(records: Sequence[Record], cluster: Cluster) -> list[str]:
+    name: Callable[[Record], str] = (
+        (lambda r: r.document) if cluster == "document" else (lambda r: r.sample)
+    )
+    return [name(record) for record in records]
+
+
+def compare(
+    first: Sequence[Record],
+    second: Sequence[Record],
+    names: tuple[str, str],
+    *,
+    subset: str = "all",
+    cluster: Cluster = "sample",
+) -> Comparison | None:
+    """Compare two sets of records on the samples and seeds that are in both; None if none are.
+
+    Raises:
+        UsageError: The same sample id stands for different questions.
+    """
+    others = {(record.sample, record.seed): record for record in second}
+    pairs = [
+        (record, other)
+        for record in first
+        if (other := others.get((record.sample, record.seed))) is not None
+    ]
+    for record, other in pairs:
+        if (record.question, record.gold) != (other.question, other.gold):
+            raise UsageError(
+                f"sample '{record.sample}' is another question in the other log",
+                help="compare logs of the same data",
+            )
+    if not pairs:
+        return None
+    ones = [record.is_correct for record, _ in pairs]
+    twos = [other.is_correct for _, other in pairs]
+    clusters = _clusters([record for record, _ in pairs], cluster)
+    is_independent = len({record.sample for record, _ in pairs}) == len(pairs)
+    return Comparison(
+        *names,
+        subset,
+        len(pairs),
+        stats.difference(ones, twos, clusters=clusters),
+        stats.bootstrap_p(ones, twos, clusters=clusters),
+        stats.mcnemar(ones, twos) if is_independent else None,
+    )
+
+
+def comparisons(log: EvalLog, *, cluster: Cluster = "sample") -> list[Comparison]:
+    """Every two methods of a log, on all samples and on each subset."""
+    return [
+        found
+        for subset in (None, *log.subsets)
+        for one, two in combinations(log.methods, 2)
+        if (
+            found := compare(
+                log.of(one, subset),
+                log.of(two, subset),
+                (one, two),
+                subset=subset or "all",
+                cluster=cluster,
+            )
+        )
+    ]
+
+
+def across(first: EvalLog, second: EvalLog, *, cluster: Cluster = "sample") -> list[Comparison]:
+    """The methods of two logs: those of one name with each other, else each with each."""
+    common = [name for name in first.methods if name in second.methods]
+    pairs = [(name, name) for name in common] or [
+        (one, two) for one in first.methods for two in second.methods
+    ]
+    subsets = [name for name in first.subsets if name in second.subsets]
+    return [
+        found
+        for subset in (None, *subsets)
+        for one, two in pairs
+        if (
+            found := compare(
+                first.of(one, subset),
+                second.of(two, subset),
+                (one, two),
+                subset=subset or "all",
+                cluster=cluster,
+            )
+        )
+    ]
+
+
+def errors(log: EvalLog, n: int = 5) -> list[tuple[str, int]]:
+    """The commonest reasons of failures with their numbers."""
+    counts: dict[str, int] = defaultdict(int)
+    for record in log.records:
+        if record.error:
+            counts[record.error] += 1
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]

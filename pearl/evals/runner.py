@@ -1,0 +1,229 @@
+"""Samples × methods × seeds → records, as they are done.
+
+Whatever goes wrong with one sample is recorded with it, and the rest goes on: `except Exception`
+stands here because this is the boundary of a sample.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from pearl.dsl.graph import build_graph
+from pearl.errors import DataError, UsageError
+from pearl.evals.log import Key, PlanShape, Price, Record
+from pearl.evals.methods import Effort, Method, Prediction, load_method
+from pearl.evals.scorers import is_scorable, score
+from pearl.fewshot import Example, asked_again
+from pearl.llm import Usage
+from pearl.pipeline import Pearl
+from pearl.samples import Sample
+from pearl.scheduling import as_completed
+from pearl.sources import Document
+from pearl.trace import ModelCalled, OptionChosen, PlanAttempted, Trace
+
+__all__ = ["Evaluation", "digest", "evaluate", "refuse_known", "scorable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What to run over every sample.
+
+    Attributes:
+        methods: Names, in the order of the report.
+        seeds: One run a seed; each writes plans of its own.
+        temperature: Of every call; None for 0.
+        price: For the cost of each record; None where it is not known.
+    """
+
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...] = (0,)
+    temperature: float | None = None
+    effort: Effort = field(default_factory=Effort)
+    price: Price | None = None
+
+    def keys(self, samples: Iterable[Sample]) -> Iterator[tuple[Sample, str, int]]:
+        """Every piece of work, sample by sample, so that calls over one document stand together."""
+        for seed in self.seeds:
+            for sample in samples:
+                for method in self.methods:
+                    yield sample, method, seed
+
+
+def scorable(samples: Iterable[Sample]) -> tuple[list[Sample], list[DataError]]:
+    """The samples that can be evaluated, and why the others cannot."""
+    fit: list[Sample] = []
+    unfit: list[DataError] = []
+    for sample in samples:
+        if not sample.question:
+            unfit.append(DataError(f"sample '{sample.id}' has no question"))
+        elif sample.document is None:
+            unfit.append(DataError(f"sample '{sample.id}' has no document"))
+        elif not is_scorable(sample.gold, sample.reference):
+            unfit.append(DataError(f"sample '{sample.id}' does not say what is right"))
+        else:
+            fit.append(sample)
+    return fit, unfit
+
+
+def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
+    """Refuse an evaluation on questions whose plans the model is shown.
+
+    Raises:
+        DataError: A question of the bank, told by its words, is among the samples.
+    """
+    known = asked_again(bank, [sample.question for sample in samples])
+    if known:
+        more = f" and {len(known) - 1} more" if len(known) > 1 else ""
+        raise DataError(
+            f"the bank of examples holds a question of the evaluation: {known[0]!r}{more}",
+            help="evaluate on other questions, or with another bank (--examples)",
+        )
+
+
+def digest(samples: Iterable[Sample]) -> str:
+    """SHA-256 over all that matters of the samples, in hexadecimal; files count by their names."""
+    hasher = sha256()
+    for sample in samples:
+        document = sample.document
+        read = document.digest if isinstance(document, Document) else document
+        parts = [sample.id, sample.question, *sample.options, sample.gold, sample.reference, read]
+        hasher.update("\0".join(map(str, parts)).encode(errors="surrogatepass"))
+    return hasher.hexdigest()
+
+
+async def evaluate(
+    pearl: Pearl,
+    samples: Sequence[Sample],
+    evaluation: Evaluation,
+    *,
+    done: Collection[Key] = (),
+    work: Iterable[tuple[Sample, str, int]] | None = None,
+) -> AsyncIterator[Record]:
+    """Run every method over every sample.
+
+    Args:
+        pearl: Model, library and bank.
+        samples: Each with a question, a document and what is right.
+        evaluation: What to run.
+        done: What need not be run again.
+        work: The pieces of work, where they are not simply all of them.
+
+    Yields:
+        One record a piece of work, in the order in which they are done.
+
+    Raises:
+        UsageError: There is no such method, or one that shows options where a sample has none.
+        DataError: A question of the bank is among the samples.
+    """
+    methods = {name: load_method(name) for name in evaluation.methods}
+    refuse_known(samples, pearl.examples)
+    for name, method in methods.items():
+        bare = (
+            next((s.id for s in samples if not s.options), None) if method.NEEDS_OPTIONS else None
+        )
+        if bare is not None:
+            raise UsageError(
+                f"method '{name}' shows options, and sample '{bare}' has none",
+                help="leave it out: --methods pearl,direct",
+            )
+    pearls = {
+        seed: pearl.sampling(seed, evaluation.temperature)
+        if len(evaluation.seeds) > 1 or seed or evaluation.temperature is not None
+        else pearl
+        for seed in evaluation.seeds
+    }
+    todo = (
+        (sample, name, seed)
+        for sample, name, seed in (work or evaluation.keys(samples))
+        if (sample.id, name, seed) not in done
+    )
+
+    async def one(key: tuple[Sample, str, int]) -> Record:
+        sample, name, seed = key
+        return await _record(pearls[seed], sample, name, methods[name], seed, evaluation)
+
+    async for record in as_completed(todo, one, pearl.concurrency):
+        yield record
+
+
+async def _record(
+    pearl: Pearl, sample: Sample, name: str, method: Method, seed: int, evaluation: Evaluation
+) -> Record:
+    trace = Trace(f"{sample.id}/{name}/{seed}")
+    began = time.monotonic()
+    record = Record(
+        sample=sample.id,
+        method=name,
+        seed=seed,
+        status="failed",
+        question=sample.question,
+        document=sample.document_name,
+        subsets=tuple(sorted(sample.subsets)),
+        options=sample.options,
+        gold=sample.gold,
+        reference=sample.reference,
+    )
+    update: dict[str, object] = {}
+    try:
+        document = await asyncio.to_thread(sample.load)
+        prediction = await method.predict(pearl, sample, document, evaluation.effort, trace)
+    except Exception as error:  # noqa: BLE001 - the boundary of a sample: recorded and counted
+        message = str(error).partition("\n")[0]
+        update["error"] = f"{type(error).__name__}: {message}"
+    else:
+        update |= _said(prediction, pearl)
+    usage = _spent(trace)
+    update |= {
+        "n_calls": sum(
+            event.n_calls if isinstance(event, OptionChosen) else 1
+            for event in trace
+            if isinstance(event, ModelCalled | OptionChosen | PlanAttempted)
+        ),
+        "usage": usage,
+        "planning_usage": sum((e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()),
+        "cost_usd": evaluation.price.cost_usd(usage) if evaluation.price else None,
+        "duration_s": round(time.monotonic() - began, 4),
+        "coverage": update.get("coverage", _coverage(trace)),
+    }
+    record = record.model_copy(update=update)
+    return record.model_copy(update={"score": score(record)})
+
+
+def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
+    """The fields of a record that come from a prediction."""
+    choice, answer = prediction.choice, prediction.answer
+    fields: dict[str, object] = {
+        "status": prediction.status,
+        "answer": prediction.text,
+        "reply": choice.reply if choice else "",
+        "choice": choice.index if choice else None,
+    }
+    if answer is not None:
+        fields["coverage"] = answer.coverage
+        if answer.method == "plan":
+            levels = build_graph(pearl.compile(answer.plan)).levels()
+            fields["plan"] = answer.plan
+            fields["shape"] = PlanShape(
+                n_steps=len(answer.steps),
+                n_calls=sum(step.n_calls for step in answer.steps),
+                depth=len(levels),
+                width=max(map(len, levels)),
+            )
+    return fields
+
+
+def _spent(trace: Trace) -> Usage:
+    return sum(
+        (e.usage for e in trace if isinstance(e, ModelCalled | OptionChosen | PlanAttempted)),
+        Usage(),
+    )
+
+
+def _coverage(trace: Trace) -> float | None:
+    """The share of the document that a choice by the document was shown."""
+    shown = [event.coverage for event in trace if isinstance(event, OptionChosen)]
+    return next((share for share in shown if share is not None), None)

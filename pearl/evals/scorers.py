@@ -1,0 +1,49 @@
+"""Prediction + what is right → 0 or 1. What names no option, and what failed, is wrong."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from pearl.chooser import read_choice
+from pearl.evals.log import Record
+
+__all__ = ["chosen", "is_scorable", "score"]
+
+
+def is_scorable(gold: int | None, reference: str | None) -> bool:
+    """Whether the data says what is right."""
+    return gold is not None or reference is not None
+
+
+def chosen(reply: str, options: Sequence[str]) -> int | None:
+    """The option that a recorded reply names."""
+    return read_choice(reply, options) if options else None
+
+
+def score(record: Record) -> float:
+    """1 where the right option was chosen, or the answer is the reference word for word.
+
+    Example:
+        >>> record = Record(sample="1", method="mcq", status="answered", question="Who?", gold=1)
+        >>> score(record), score(record.model_copy(update={"choice": 1}))
+        (0.0, 1.0)
+    """
+    if record.status == "failed":
+        return 0.0
+    if record.gold is not None:
+        return float(record.choice == record.gold)
+    if record.reference is not None:
+        return float(_words(record.answer) == _words(record.reference))
+    return 0.0
+
+
+def _words(text: str) -> list[str]:
+    """What an exact match compares: case, articles, blanks and marks do not count.
+
+    Source:
+        Rajpurkar et al., SQuAD (2016), the answer normalisation of its scorer.
+    """
+    words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+    return [word for word in words if word not in ("a", "an", "the")]
