@@ -17,7 +17,7 @@ from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.passages import terms
 from pearl.retrieval.bm25 import Index
 
-__all__ = ["Example", "asked_again", "load_examples", "read_bank", "select"]
+__all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +100,36 @@ def select(
     scores = _likeness(question, [example.question for example in examples])
     order = sorted(range(len(examples)), key=lambda i: (-scores[i], i))
     nearest, rest = order[:n_nearest], order[n_nearest:]
-    unlike: list[int] = []
     seen = [question, *(examples[i].question for i in nearest)]
-    while rest and len(unlike) < n_unlike:
-        like = [
-            max(row)
-            for row in zip(
-                *(_likeness(text, [examples[i].question for i in rest]) for text in seen),
-                strict=True,
-            )
-        ]
-        # Of equally unlike ones the later is taken: the earlier was the likelier to be shown.
-        chosen = min(range(len(rest)), key=lambda k: (like[k], -k))
-        seen.append(examples[rest[chosen]].question)
-        unlike.append(rest.pop(chosen))
-    return tuple(examples[i] for i in [*unlike, *reversed(nearest)])
+    unlike = _least_like(seen, [examples[i] for i in rest], n_unlike)
+    return (*unlike, *(examples[i] for i in reversed(nearest)))
+
+
+def spread(examples: Sequence[Example], n: int) -> list[Example]:
+    """So many examples that are as little like one another as can be, in their own order.
+
+    The first is among them; a bank that is small enough is kept as it is.
+    """
+    if len(examples) <= n:
+        return list(examples)
+    first, *rest = examples
+    chosen = [first, *_least_like([first.question], rest, n - 1)]
+    return sorted(chosen, key=examples.index)
+
+
+def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> list[Example]:
+    """One after the other, the example that is least like what has been seen."""
+    like = [0.0] * len(examples)
+    chosen: dict[int, None] = {}
+    texts = [example.question for example in examples]
+    latest = list(seen)
+    while len(chosen) < min(n, len(examples)):
+        for text in latest:
+            like = [max(pair) for pair in zip(like, _likeness(text, texts), strict=True)]
+        best = min((k for k in range(len(texts)) if k not in chosen), key=lambda k: (like[k], k))
+        chosen[best] = None
+        latest = [texts[best]]
+    return [examples[k] for k in chosen]
 
 
 def _likeness(question: str, others: Sequence[str]) -> list[float]:

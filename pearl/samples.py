@@ -7,6 +7,7 @@ samples of the files that each kind of data comes in.
 from __future__ import annotations
 
 import string
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ class Sample:
         gold: Which option is right, counted from 0.
         reference: A right answer in words.
         subsets: Parts of the data that it belongs to, as `hard` or `long`.
+        extra: What else its row says, kept on the way from file to file.
     """
 
     id: str
@@ -48,6 +50,7 @@ class Sample:
     gold: int | None = None
     reference: str | None = None
     subsets: frozenset[str] = frozenset()
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @property
     def document_name(self) -> str:
@@ -68,7 +71,7 @@ class Sample:
 
     def to_json(self) -> dict[str, Any]:
         """A row that the `generic` domain reads as the same sample."""
-        row: dict[str, Any] = {"id": self.id, "question": self.question}
+        row: dict[str, Any] = {**self.extra, "id": self.id, "question": self.question}
         if isinstance(self.document, Document):
             row["document"] = self.document.text
             row["document_name"] = self.document.name

@@ -1,14 +1,13 @@
-"""JSONL files of questions and tasks → rows, one by one; a bad row is a row with a problem.
+"""Files of tasks, and samples → tasks, one by one; a bad row is a task with a problem.
 
 A row of a tasks file: `id`, one of `plan | plan_path | question`, one of `document |
-document_path`. Paths are relative to the file. What `pearl plan --data` writes can be read here.
+document_path`. Paths are relative to the file. What `pearl plan --data` writes can be read here;
+what is right of a row (`options, gold, reference, subsets`) is passed on to its result.
 """
 
 from __future__ import annotations
 
-import codecs
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.errors import DataError
 from pearl.executors import Task
-from pearl.sources import from_text, load
+from pearl.rows import Row, read_file
+from pearl.samples import Sample
+from pearl.sources import Document, from_text, load
 
-__all__ = ["QuestionRow", "read_questions", "read_tasks"]
+__all__ = ["document_tasks", "read_tasks"]
 
-
-class QuestionRow(BaseModel):
-    """A row of a questions file; other fields are kept."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str | int | None = None
-    question: str
+_PASSED_ON = ("options", "gold", "reference", "subsets")
 
 
 class _TaskRow(BaseModel):
@@ -39,73 +33,89 @@ class _TaskRow(BaseModel):
     plan: str | None = None
     plan_path: str | None = None
     document: str | None = None
+    document_name: str | None = None
     document_path: str | None = None
     status: str | None = None
     error: Any = None
-
-
-def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that are not blank, numbered from 1."""
-    try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                row = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-                if row.strip():
-                    yield number, row
-    except FileNotFoundError:
-        raise DataError("no such file", path=path, help="check the path") from None
-    except OSError as error:
-        raise DataError(
-            f"cannot be read: {error.strerror}", path=path, help="check the path"
-        ) from None
-
-
-def read_questions(path: str | Path) -> Iterator[QuestionRow | DataError]:
-    """The rows of a questions file, an error for each that is none.
-
-    Raises:
-        DataError: The file cannot be read.
-    """
-    for number, line in _rows(Path(path)):
-        try:
-            row = QuestionRow.model_validate_json(line)
-        except ValidationError as error:
-            yield DataError(_reason(error), path=path, line=number)
-            continue
-        yield row.model_copy(update={"id": str(number if row.id is None else row.id)})
 
 
 def read_tasks(path: str | Path, documents: tuple[str, ...] = ()) -> Iterator[Task]:
     """The tasks of a file.
 
     Args:
-        path: A JSONL file.
+        path: JSON Lines, or any other file of rows.
         documents: Documents for those rows that name none: each row runs over each of them.
 
     Raises:
         DataError: The file cannot be read.
     """
-    for number, line in _rows(Path(path)):
-        yield from _tasks(Path(path), number, line, documents)
+    for row in read_file(Path(path)):
+        if isinstance(row, DataError):
+            yield Task(str(row.line), problem=row)
+        else:
+            yield from _tasks(row, documents)
 
 
-def _tasks(path: Path, number: int, line: bytes, documents: tuple[str, ...]) -> Iterator[Task]:
+def document_tasks(
+    samples: Iterable[Sample], plan: str, n_longest: int | None = None
+) -> Iterator[Task]:
+    """One plan over the documents of samples, each document once.
+
+    What is right of a sample is passed on where it is the only one of its document.
+
+    Args:
+        samples: One that has no document becomes a task that fails.
+        plan: Text of the plan.
+        n_longest: Only so many documents, the longest by characters, the longest first; and those
+            that cannot be read, to fail and say so.
+    """
+    by_document: dict[Document | Path, list[Sample]] = {}
+    for sample in samples:
+        if sample.document is None:
+            yield Task(sample.id, sample.load, plan=plan)
+        else:
+            by_document.setdefault(sample.document, []).append(sample)
+    for document in by_document if n_longest is None else _longest(by_document, n_longest):
+        first, *others = by_document[document]
+        extra = {} if others else _passed_on(first.to_json())
+        yield Task(first.document_name, first.load, plan=plan, extra=extra)
+
+
+def _longest(
+    by_document: Mapping[Document | Path, Sequence[Sample]], n: int
+) -> list[Document | Path]:
+    lengths, unreadable = dict[Document | Path, int](), list[Document | Path]()
+    for document, (first, *_) in by_document.items():
+        try:
+            lengths[document] = len(first.load().text)
+        except DataError:
+            unreadable.append(document)
+    return [*sorted(lengths, key=lambda each: -lengths[each])[:n], *unreadable]
+
+
+def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in _PASSED_ON if fields.get(name) is not None}
+
+
+def _tasks(source: Row, documents: tuple[str, ...]) -> Iterator[Task]:
+    home, extra = Path(source.path).parent, _passed_on(source.fields)
+
     def bad(message: str, id: str) -> Task:
-        return Task(id, problem=DataError(message, path=path, line=number))
+        return Task(id, problem=source.error(message))
 
     try:
-        row = _TaskRow.model_validate_json(line)
+        row = _TaskRow.model_validate(source.fields)
     except ValidationError as error:
-        yield bad(_reason(error), _id(line) or str(number))
+        yield bad(_reason(error), str(source.fields.get("id") or source.line))
         return
-    id = str(number if row.id is None else row.id)
+    id = str(source.line if row.id is None else row.id)
     if row.status == "failed":
         yield bad(f"the plan of this row failed: {_message(row.error)}", id)
         return
     plan = row.plan
     if plan is None and row.plan_path is not None:
         try:
-            plan = (path.parent / row.plan_path).read_text(encoding="utf-8-sig")
+            plan = (home / row.plan_path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             yield bad(f"plan_path '{row.plan_path}' cannot be read: {error}", id)
             return
@@ -113,24 +123,17 @@ def _tasks(path: Path, number: int, line: bytes, documents: tuple[str, ...]) -> 
         yield bad("the row has none of plan, plan_path, question", id)
         return
     if row.document is not None:
-        yield Task(id, partial(from_text, row.document, id), row.question, plan)
+        text, name = row.document, row.document_name or id
+        yield Task(id, partial(from_text, text, name), row.question, plan, extra=extra)
     elif row.document_path is not None:
-        source = path.parent / row.document_path
-        yield Task(id, partial(load, source, name=row.document_path), row.question, plan)
+        path, name = home / row.document_path, row.document_path
+        yield Task(id, partial(load, path, name=name), row.question, plan, extra=extra)
     elif documents:
         for document in documents:
             each = id if len(documents) == 1 else f"{id}/{document}"
-            yield Task(each, partial(load, document), row.question, plan)
+            yield Task(each, partial(load, document), row.question, plan, extra=extra)
     else:
         yield bad("the row has none of document, document_path, and no document was named", id)
-
-
-def _id(line: bytes) -> str | None:
-    """The id of a row that is wrong otherwise."""
-    try:
-        return str(json.loads(line)["id"])
-    except (ValueError, TypeError, KeyError):
-        return None
 
 
 def _message(error: Any) -> str:

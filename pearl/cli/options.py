@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pearl.errors import DataError, UsageError, did_you_mean
+
 if TYPE_CHECKING:
     from pearl.pipeline import Pearl
+    from pearl.samples import Sample
 
-__all__ = ["SETTINGS", "as_json", "library_option", "model_options", "open_pearl", "trace_option"]
+__all__ = [
+    "SETTINGS", "as_json", "check_data", "data_options", "library_option", "model_options", "open_pearl",
+    "open_samples", "read_data", "trace_option",
+]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -97,9 +103,91 @@ def model_options(command: Command) -> Command:
             show_default=True, help="Seconds that one call may take in all.",
         ),
     ]  # fmt: skip
+    return _with(command, options)
+
+
+def data_options(command: Command) -> Command:
+    """Everything `read_data` takes, but for the domain, which is among the `model_options`."""
+    options = [
+        click.option(
+            "--data", type=click.Path(), metavar="FILE|NAME",
+            help="Samples: JSONL, CSV, Parquet or a dataset, read as the domain reads them.",
+        ),
+        click.option("--split", metavar="NAME", help="Which part of a dataset."),
+        click.option(
+            "--column", "columns", multiple=True, metavar="FIELD=COLUMN",
+            help="Which column of the data holds a field of a sample, as question=text.",
+        ),
+        click.option("--subset", metavar="NAME", help="Samples of this subset only, as hard."),
+        click.option(
+            "--limit", type=click.IntRange(min=1), metavar="N", help="The first N samples only.",
+        ),
+    ]  # fmt: skip
+    return _with(command, options)
+
+
+def _with(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def check_data(settings: dict[str, Any]) -> None:
+    """Make sure that no option about data is given without any.
+
+    Raises:
+        UsageError: One is.
+    """
+    said = {f"--{name}" for name in ("split", "subset", "limit") if settings[name] is not None}
+    said |= {"--column"} if settings["columns"] else set()
+    if settings["data"] is None and said:
+        raise UsageError(f"{', '.join(sorted(said))} without --data", help="--data FILE")
+
+
+def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
+    """The samples of `--data`, and an error for every row that is none.
+
+    Args:
+        settings: Of the command line: those of `data_options`, and `domain`.
+
+    Raises:
+        DataError: The data cannot be read at all.
+        UsageError: There is no such domain, split, column or subset.
+    """
+    found = list(open_samples(settings))
+    samples = [one for one in found if not isinstance(one, DataError)]
+    return samples, [one for one in found if isinstance(one, DataError)]
+
+
+def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
+    """As `read_data`, one by one in the order of the data."""
+    from pearl.domains import Source, read_samples
+
+    columns = dict(map(_column, settings["columns"]))
+    source = Source(settings["data"], settings["split"], columns)
+    subset, limit = settings["subset"], settings["limit"]
+    n_samples, subsets = 0, set[str]()
+    for sample in read_samples(settings["domain"], source):
+        if isinstance(sample, DataError):
+            yield sample
+            continue
+        subsets |= sample.subsets
+        if subset is None or subset in sample.subsets:
+            yield sample
+            n_samples += 1
+            if n_samples == limit:
+                return
+    if subset is not None and subset not in subsets:
+        close = did_you_mean(subset, subsets)
+        hint = f"did you mean '{close}'?" if close else f"subsets: {', '.join(sorted(subsets))}"
+        raise UsageError(f"no sample is in subset '{subset}'", help=hint)
+
+
+def _column(said: str) -> tuple[str, str]:
+    field, equals, column = said.partition("=")
+    if not (field and equals and column):
+        raise UsageError(f"--column {said}: not FIELD=COLUMN", help="--column question=text")
+    return field.strip(), column.strip()
 
 
 def open_pearl(settings: dict[str, Any]) -> Pearl:

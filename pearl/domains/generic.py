@@ -1,20 +1,133 @@
-"""Documents of any kind."""
+"""Documents of any kind: JSON Lines, CSV, Parquet and datasets whose columns are fields of a sample.
+
+A row is a question about a document (`document`, its text, or `document_path`, relative to the
+file), a question alone, or a document alone. `options` is an array of texts; a cell of a table has
+it as JSON, or several columns hold it together (`options=A,B,C,D`). `gold` is the letter of an
+option, else an option's own text, else its number **counted from 1**. `subsets` is an array of
+names, or one name. Where there is no `id`, the number of the line is it. Other fields of a row are
+kept with the sample.
+"""
 
 from __future__ import annotations
 
+import json
+import string
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+from pearl.columns import rename
 from pearl.domains import Domain, Source
 from pearl.errors import DataError
+from pearl.rows import Ids, Row, from_rows, kind, read_rows
 from pearl.samples import Sample
+from pearl.sources import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 
+FIELDS = (
+    "id", "question", "document", "document_path", "document_name", "options", "gold", "reference",
+    "subsets",
+)  # fmt: skip
+
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a file.
+    """The samples of a file or a dataset.
 
     Raises:
-        DataError: The file cannot be read at all.
+        DataError: The data cannot be read at all.
+        UsageError: There is no such column, field or split.
     """
-    raise NotImplementedError
+    ids = Ids()
+    rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
+    return from_rows(rows, lambda row: [make_sample(row, ids)])
+
+
+def make_sample(row: Row, ids: Ids) -> Sample:
+    """The sample of a row.
+
+    Raises:
+        DataError: The row is none.
+    """
+    id = row.name("id") or str(row.line)
+    question = " ".join((row.text("question") or "").split())
+    document = _document(row, id)
+    if not question and document is None:
+        raise row.error(
+            "the row has none of question, document, document_path",
+            help=f"its fields: {', '.join(row.fields)}; --column question=... says which is which",
+        )
+    options = _options(row)
+    gold = _gold(row, options)
+    reference, subsets = row.text("reference"), _subsets(row)
+    extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
+    return Sample(
+        ids.claim(id, row), question, document, options, gold, reference, subsets, extra
+    )  # fmt: skip
+
+
+def _document(row: Row, id: str) -> Document | Path | None:
+    if row.text("document") is not None:
+        return row.document("document", row.text("document_name") or id)
+    path = row.text("document_path")
+    if path is None:
+        return None
+    home = Path(row.path)
+    return (home if home.is_dir() else home.parent) / path
+
+
+def _options(row: Row) -> tuple[str, ...]:
+    options = _array(row, "options")
+    if len(options) == 1 or len(options) > len(string.ascii_uppercase):
+        raise row.error(f"options: {len(options)}, not 2 to {len(string.ascii_uppercase)}")
+    return options
+
+
+def _subsets(row: Row) -> frozenset[str]:
+    value = row.fields.get("subsets")
+    if isinstance(value, str) and value.strip() and not value.lstrip().startswith("["):
+        return frozenset({value.strip()})
+    return frozenset(_array(row, "subsets"))
+
+
+def _array(row: Row, field: str) -> tuple[str, ...]:
+    """The texts of an array, which a cell has as JSON."""
+    value: Any = row.fields.get(field)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise row.error(f"'{field}' is text, not a JSON array") from None
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise row.error(f"'{field}' is {kind(value)}, not an array")
+    for number, text in enumerate(value, start=1):
+        if not isinstance(text, str) or not text.strip():
+            raise row.error(f"'{field}': number {number} is no text")
+    return tuple(value)
+
+
+def _gold(row: Row, options: tuple[str, ...]) -> int | None:
+    value = row.fields.get("gold")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # how a table with gaps has whole numbers
+    gold = row.name("gold") if value is None or isinstance(value, str) else str(value)
+    if gold is None:
+        return None
+    if not options:
+        raise row.error(
+            "there is 'gold' and no 'options'", help="an answer in words is 'reference'"
+        )
+    letters = string.ascii_uppercase[: len(options)]
+    if len(gold) == 1 and gold.upper() in letters:
+        return letters.index(gold.upper())
+    stripped = [option.strip() for option in options]
+    if gold in stripped:
+        return stripped.index(gold)
+    if gold.isdecimal() and 1 <= int(gold) <= len(options):
+        return int(gold) - 1
+    raise row.error(
+        f"gold: '{gold}' is none of the {len(options)} options",
+        help=f"its letter (A to {letters[-1]}), its text, or its number from 1",
+    )

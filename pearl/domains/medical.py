@@ -1,20 +1,50 @@
-"""Medical transcripts, reports and questions."""
+"""Medical transcripts, reports and questions, told apart by the fields of a row.
+
+- MTSamples (CSV): `transcription` is a document without a question, `medical_specialty` its subset.
+- ACI-BENCH (JSON): the dialogue `src` is the document, its note `tgt` the reference of the task to
+  write the note.
+- Bare questions, as MEDIQA has them, and all else: as in `generic`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pearl.columns import rename
 from pearl.domains import Domain, Source
+from pearl.domains.generic import FIELDS, make_sample
 from pearl.errors import DataError
+from pearl.rows import Ids, Row, from_rows, read_rows
 from pearl.samples import Sample
 
 DOMAIN = Domain("Medical transcripts, reports and questions", library="medical", examples="medical")
 
+NOTE_TASK = "Write the clinical note of this consultation."
+"""What is asked of a dialogue that comes with its note."""
+
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a file.
+    """The samples of a file or a dataset.
 
     Raises:
-        DataError: The file cannot be read at all.
+        DataError: The data cannot be read at all.
+        UsageError: There is no such column, field or split.
     """
-    raise NotImplementedError
+    ids = Ids()
+    rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
+    return from_rows(rows, lambda row: [_sample(row, ids)])
+
+
+def _sample(row: Row, ids: Ids) -> Sample:
+    if {"transcription", "medical_specialty"} <= row.fields.keys():
+        # Names come more than once, so the line is part of the id.
+        id = f"{(row.text('sample_name') or 'report').strip()}/{row.line}"
+        report = row.document("transcription", id)
+        specialty = row.text("medical_specialty")
+        subsets = frozenset({specialty.strip()} if specialty else ())
+        return Sample(ids.claim(id, row), "", report, subsets=subsets)
+    if {"src", "tgt"} <= row.fields.keys():
+        id = row.name("file") or f"dialogue/{row.line}"
+        dialogue, note = row.document("src", id), row.text("tgt")
+        return Sample(ids.claim(id, row), NOTE_TASK, dialogue, reference=note)
+    return make_sample(row, ids)

@@ -1,20 +1,143 @@
-"""Stories and essays, as in QuALITY."""
+"""Stories and essays, as in QuALITY: questions with four options each.
+
+Read are the official files, an article a line with its `questions` (fields:
+https://github.com/nyu-mll/quality, "Data README"), and the flat layout that the data has on hubs
+(`emozilla/quality`), a question a row: `article, question, options`, `answer` counted from 0 or
+`gold_label` from 1, `hard`. Rows with neither an article nor questions are read as in `generic`.
+
+Subsets: `hard` questions were missed by most annotators in a hurry (`difficult`). `long` ones need,
+in the mean of the annotators' `untimed_eval2_context` (1 a sentence or two ... 3 a third of the
+passage, 4 most of it), at least 3, the others are `short`: the split of the PEARL paper.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
 
-from pearl.domains import Domain, Source
+from pearl.columns import rename
+from pearl.domains import Domain, Source, generic
 from pearl.errors import DataError
+from pearl.rows import Ids, Row, from_rows, kind, read_rows
 from pearl.samples import Sample
+from pearl.sources import Document, html
 
 DOMAIN = Domain("Stories and essays, as in QuALITY", library="quality", examples="quality")
 
+LONG_FROM = 3
+"""Mean of `untimed_eval2_context` from which a question is `long`."""
+
+FIELDS = (
+    "article", "article_id", "set_unique_id", "questions", "question_unique_id", "answer",
+    "gold_label", "difficult", "hard", "validation", *generic.FIELDS,
+)  # fmt: skip
+
+_MARKUP = re.compile(r"</?(?:html|body|div|p|br|h[1-6])\b[^<>]*>", re.I)
+_N_OPTIONS = 4
+
 
 def read(source: Source) -> Iterator[Sample | DataError]:
-    """The samples of a file.
+    """The samples of a file or a dataset.
 
     Raises:
-        DataError: The file cannot be read at all.
+        DataError: The data cannot be read at all.
+        UsageError: There is no such column, field or split.
     """
-    raise NotImplementedError
+    reader = _Reader()
+    rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
+    return from_rows(rows, reader.samples)
+
+
+class _Reader:
+    """What is known across rows: whose ids are taken, and the articles, one document each."""
+
+    def __init__(self) -> None:
+        self._ids = Ids()
+        self._articles: dict[tuple[str | None, str], Document] = {}
+
+    def samples(self, row: Row) -> Iterator[Sample | DataError]:
+        """The samples of a row."""
+        if "questions" in row.fields:
+            yield from self._nested(row)
+        elif "article" in row.fields:
+            number = row.name("question_unique_id") or row.name("id") or str(row.line)
+            yield self._sample(row, number, self._article(row))
+        else:
+            yield generic.make_sample(row, self._ids)
+
+    def _nested(self, row: Row) -> Iterator[Sample | DataError]:
+        questions = row.fields["questions"]
+        if not isinstance(questions, list):
+            raise row.error(f"'questions' is {kind(questions)}, not an array")
+        article = self._article(row)
+        prefix = row.name("set_unique_id") or row.name("article_id") or str(row.line)
+        for number, fields in enumerate(questions, start=1):
+            try:
+                if not isinstance(fields, dict):
+                    raise row.error(f"{kind(fields)}, not an object")
+                question = replace(row, fields=fields)
+                id = question.name("question_unique_id") or f"{prefix}_{number}"
+                yield self._sample(question, id, article)
+            except DataError as error:
+                reason, _, help = str(error).partition("\n  help: ")
+                said = reason.removeprefix(f"{row.path}:{row.line}: ")
+                yield row.error(f"question {number}: {said}", help=help or None)
+
+    def _article(self, row: Row) -> Document:
+        """The article, the same document for every row that has it."""
+        name, raw = row.name("article_id"), row.text("article")
+        key = name, raw or ""
+        if key not in self._articles:
+            if raw is not None and _MARKUP.search(raw):
+                row = replace(row, fields={"article": html.read(raw.encode(), row.path)})
+            shown = name or f"article {len(self._articles) + 1}"
+            self._articles[key] = row.document("article", shown)
+        return self._articles[key]
+
+    def _sample(self, row: Row, id: str, article: Document) -> Sample:
+        text = row.text("question")
+        if text is None:
+            raise row.error("the question is blank")
+        question = " ".join(text.split())
+        options = _options(row)
+        gold, subsets = _gold(row), _subsets(row.fields)
+        return Sample(
+            self._ids.claim(id, row), question, article, options, gold, subsets=subsets
+        )  # fmt: skip
+
+
+def _options(row: Row) -> tuple[str, ...]:
+    options = row.fields.get("options")
+    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
+        raise row.error("'options' is no array of texts")
+    if len(options) != _N_OPTIONS:
+        raise row.error(f"{len(options)} options, not {_N_OPTIONS}")
+    if not all(option.strip() for option in options):
+        raise row.error("an option is blank")
+    return tuple(options)
+
+
+def _gold(row: Row) -> int | None:
+    for field, first in (("gold_label", 1), ("answer", 0)):
+        value = row.fields.get(field)
+        if value is None:
+            continue
+        if isinstance(value, bool) or value not in range(first, first + _N_OPTIONS):
+            raise row.error(f"'{field}' is {value!r}, not {first} to {first + _N_OPTIONS - 1}")
+        return int(value) - first
+    return None
+
+
+def _subsets(fields: Mapping[str, Any]) -> frozenset[str]:
+    subsets = {"hard"} if fields.get("difficult") == 1 or fields.get("hard") is True else set()
+    validation = fields.get("validation")
+    said = [
+        each.get("untimed_eval2_context") for each in validation or () if isinstance(each, dict)
+    ]
+    needed = [float(each) for each in said if isinstance(each, int | float)]
+    if needed:
+        subsets.add("long" if fmean(needed) >= LONG_FROM else "short")
+    return frozenset(subsets)

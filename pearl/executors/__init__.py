@@ -7,7 +7,7 @@ order of the tasks, failures recorded in the outcome and never raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ class Task:
         question: Asked where there is no plan; kept beside the plan otherwise.
         plan: Text of a plan.
         problem: Why this row of the input is no piece of work at all.
+        extra: Fields of the input for its row of the result, as options and what is right.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Task:
     question: str | None = None
     plan: str | None = None
     problem: PearlError | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,11 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """One row of a results file; `status` is `answered` or `failed`."""
         if self.answer is not None:
-            return {"id": self.task.id, **self.answer.to_json()}
+            return {"id": self.task.id, **self.task.extra, **self.answer.to_json()}
         assert self.error is not None
         return {
             "id": self.task.id,
+            **self.task.extra,
             "status": "failed",
             "question": self.task.question,
             "error": {"type": type(self.error).__name__, "message": str(self.error)},

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pearl.cli.files import library_for
-from pearl.cli.options import as_json, model_options, trace_option
+from pearl.cli.options import (
+    as_json,
+    check_data,
+    data_options,
+    model_options,
+    read_data,
+    trace_option,
+)
 from pearl.cli.output import keep_inputs, read_input
 from pearl.errors import PlanError, UsageError
+
+if TYPE_CHECKING:
+    from pearl.executors import Task
 
 
 @click.command()
@@ -19,6 +29,11 @@ from pearl.errors import PlanError, UsageError
 @click.option(
     "--tasks", type=click.Path(),
     help="JSONL: id, plan | plan_path | question, document | document_path.",
+)  # fmt: skip
+@data_options
+@click.option(
+    "--longest", type=click.IntRange(min=1), metavar="N",
+    help="Of the documents of --data the N longest, by characters.",
 )  # fmt: skip
 @click.option("--out", type=click.Path(), help="Write one JSON line a document to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
@@ -28,35 +43,62 @@ from pearl.errors import PlanError, UsageError
 def command(
     plan_and_documents: tuple[str, ...], tasks: str | None, out: str | None, **options: Any
 ) -> int:
-    """Run PLAN, a plan file, over each DOC (- is stdin); or the rows of --tasks.
+    """Run PLAN, a plan file, over each DOC (- is stdin) or document of --data; or run --tasks.
 
     With --tasks every argument is a document, for those rows that name none.
     """
     from pearl.cli.work import run_tasks
-    from pearl.dsl.checker import compile_plan
-    from pearl.executors import Task
-    from pearl.sources import load
     from pearl.tasks import read_tasks
 
-    keep_inputs([out, options["trace"]], [*plan_and_documents, *([tasks] if tasks else [])])
+    check_data(options)
+    data = options["data"]
+    inputs = [*plan_and_documents, *filter(None, (tasks, data))]
+    keep_inputs([out, options["trace"]], inputs)
+    if data is None and options["longest"] is not None:
+        raise UsageError("--longest goes with --data", help="pearl execute why.plan --data FILE")
+    if tasks is not None and data is not None:
+        raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
     if tasks is not None:
         return asyncio.run(run_tasks(read_tasks(tasks, plan_and_documents), None, options, out=out))
-    if len(plan_and_documents) < 2:
+    if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
-            "a plan and a document, or --tasks FILE", help="pearl execute why.plan story.txt"
+            "a plan and a document, a plan and --data FILE, or --tasks FILE",
+            help="pearl execute why.plan story.txt",
         )
     plan, *documents = plan_and_documents
-    text = read_input(plan)
-    try:
-        compile_plan(
-            text,
-            library_for(options["library"], options["domain"]),
-            max_steps=options["max_steps"],
-        )
-    except PlanError as error:  # once, under its own name, before any document is read
-        raise type(error)(error.text, error.diagnostics, plan) from None
-    ids = documents if len(documents) > 1 or out else [""]
-    work = [
-        Task(id, partial(load, path), plan=text) for id, path in zip(ids, documents, strict=True)
-    ]
+    text = _checked(plan, options)
+    work = _file_tasks(text, documents, out) if data is None else _data_tasks(text, options)
     return asyncio.run(run_tasks(work, len(work), options, out=out))
+
+
+def _checked(plan: str, options: dict[str, Any]) -> str:
+    """The text of the plan; what is wrong with it is told once, before any document is read."""
+    from pearl.dsl.checker import compile_plan
+
+    text = read_input(plan)
+    library = library_for(options["library"], options["domain"])
+    try:
+        compile_plan(text, library, max_steps=options["max_steps"])
+    except PlanError as error:
+        raise type(error)(error.text, error.diagnostics, plan) from None
+    return text
+
+
+def _file_tasks(plan: str, documents: list[str], out: str | None) -> list[Task]:
+    from pearl.executors import Task
+    from pearl.sources import load
+
+    ids = documents if len(documents) > 1 or out else [""]
+    return [
+        Task(id, partial(load, path), plan=plan) for id, path in zip(ids, documents, strict=True)
+    ]
+
+
+def _data_tasks(plan: str, options: dict[str, Any]) -> list[Task]:
+    """The plan over the documents of the data, and a failing task for every row that is none."""
+    from pearl.executors import Task
+    from pearl.tasks import document_tasks
+
+    samples, bad = read_data(options)
+    problems = [Task(str(error.line), problem=error) for error in bad]
+    return [*document_tasks(samples, plan, options["longest"]), *problems]

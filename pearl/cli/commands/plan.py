@@ -12,33 +12,45 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import as_json, model_options, open_pearl, trace_option
+from pearl.cli.options import (
+    as_json,
+    check_data,
+    data_options,
+    model_options,
+    open_pearl,
+    open_samples,
+    trace_option,
+)
 from pearl.cli.output import Reporter, keep_inputs, new_file
 from pearl.cli.work import tell_failures
-from pearl.errors import PearlError, PlanningError, UsageError
+from pearl.errors import DataError, PearlError, PlanningError, UsageError
 
 if TYPE_CHECKING:
     from pearl.dsl.checker import CheckedPlan
     from pearl.pipeline import Pearl
+    from pearl.samples import Sample
 
 
 @click.command()
 @click.argument("question", required=False)
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
-@click.option(
-    "--data", type=click.Path(), help="JSONL of questions: rows with question, and id if you like."
-)
+@data_options
 @model_options
 @trace_option
 @as_json
-def command(question: str | None, out: str | None, data: str | None, **options: Any) -> int:
-    """Write a plan for QUESTION, or for every question of --data."""
+def command(question: str | None, out: str | None, **options: Any) -> int:
+    """Write a plan for QUESTION, or for every question of --data.
+
+    The rows that --data gives keep what the samples say: they are tasks for `pearl execute`.
+    """
+    check_data(options)
+    data = options["data"]
     if (question is None) == (data is None):
         raise UsageError("one QUESTION or --data FILE", help='pearl plan "Why ...?" -o why.plan')
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
     keep_inputs([out, trace], [data] if data else [])
     if data is not None:
-        return asyncio.run(_many(data, out, trace, options))
+        return asyncio.run(_many(out, trace, options))
     return asyncio.run(_one(question or "", out, trace, json_wanted, options))
 
 
@@ -84,26 +96,25 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
     }
 
 
-async def _many(data: str, out: str | None, trace: str | None, options: dict[str, Any]) -> int:
-    from pearl.tasks import read_questions
+async def _many(out: str | None, trace: str | None, options: dict[str, Any]) -> int:
     from pearl.trace import Trace
 
-    rows = list(read_questions(data))
+    rows = list(open_samples(options))
     failures: list[str] = []
     traces: list[Trace] = []
     async with open_pearl(options) as pearl:
         gate = asyncio.Semaphore(pearl.concurrency)
         with new_file(out) as file, Reporter(len(rows)) as reporter:
 
-            async def one(row: Any) -> dict[str, Any]:
-                if isinstance(row, PearlError):
+            async def one(row: Sample | DataError) -> dict[str, Any]:
+                if isinstance(row, DataError):
                     return {"id": None, "status": "failed", "error": _error(row)}
                 events = Trace(row.id, lambda event: reporter(row.id, event))
                 traces.append(events)
                 async with gate:
                     result = await _plan(pearl, row.question, events)
                 reporter.advance()
-                return {**_moved(row.model_dump(), data, out), **result}
+                return {**_moved(row.to_json(), out), **result}
 
             for done in await asyncio.gather(*(one(row) for row in rows)):
                 if done["status"] == "failed":
@@ -115,12 +126,10 @@ async def _many(data: str, out: str | None, trace: str | None, options: dict[str
     return 1 if failures else 0
 
 
-def _moved(row: dict[str, Any], data: str, out: str | None) -> dict[str, Any]:
-    """The row with its document's path, relative to the file it was in, relative to the new one."""
-    path = row.get("document_path")
-    if isinstance(path, str) and out is not None:
-        found = Path(data).parent / path
-        row["document_path"] = os.path.relpath(found, Path(out).parent)
+def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:
+    """The row with the path of its document relative to the file it is written to."""
+    if "document_path" in row and out is not None:
+        row["document_path"] = os.path.relpath(row["document_path"], Path(out).parent)
     return row
 
 
