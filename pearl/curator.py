@@ -1,0 +1,162 @@
+"""Training questions with a gold answer → a bank of examples whose plans reached it.
+
+A plan is written, run over the document and its answer mapped to the options. Only a plan that
+reaches the gold option enters the bank; a wrong one goes back to the planner with that fact, up to
+a number of times. The planner is never told what is right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pearl.dsl.parser import parse
+from pearl.dsl.printer import print_plan
+from pearl.errors import ExecutionError, ModelError, PearlError
+from pearl.fewshot import Example, spread
+from pearl.llm import Usage
+from pearl.pipeline import Pearl
+from pearl.samples import Sample
+from pearl.scheduling import as_completed
+from pearl.trace import ModelCalled, OptionChosen, PlanAttempted, Trace
+
+__all__ = ["CurationHeader", "CurationRow", "Try", "choose_bank", "curate", "trainable"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Try(_Frozen):
+    """One plan and what came of it."""
+
+    plan: str
+    answer: str = ""
+    reply: str = ""
+    choice: int | None = None
+    """The option, counted from 0; None where the answer named none, or the plan failed."""
+    error: str | None = None
+
+
+class CurationHeader(_Frozen):
+    """What a bank is made from, and with what."""
+
+    kind: Literal["pearl-curation"] = "pearl-curation"
+    v: Literal[1] = 1
+    pearl_version: str
+    domain: str
+    data: str
+    model: str
+    library: str
+    library_sha256: str
+    retries: int
+
+
+class CurationRow(_Frozen):
+    """A training question and every plan that was tried for it."""
+
+    id: str
+    index: int
+    """Place in the data, from 0."""
+    question: str
+    gold: int
+    outcome: Literal["kept", "wrong", "repeated", "failed"]
+    """`kept`: the last plan reached the gold answer; `wrong`: none did; `repeated`: the planner came
+    back with a plan that was wrong before; `failed`: there was no plan, or no reply."""
+    tries: tuple[Try, ...] = ()
+    error: str | None = None
+    usage: Usage = Usage()
+
+
+def trainable(samples: Iterable[Sample]) -> tuple[list[Sample], list[Sample]]:
+    """The samples that a bank can be made from, with question, document and gold option; and the others."""
+    good: list[Sample] = []
+    others: list[Sample] = []
+    for sample in samples:
+        is_good = sample.question and sample.document is not None and sample.gold is not None
+        (good if is_good else others).append(sample)
+    return good, others
+
+
+async def curate(
+    pearl: Pearl, samples: Sequence[Sample], *, retries: int = 2, done: Collection[str] = ()
+) -> AsyncIterator[CurationRow]:
+    """Try every sample; rows come as they are done.
+
+    Args:
+        pearl: Model, library and the bank that the planner is shown meanwhile.
+        samples: As `trainable` picks them.
+        retries: How often a wrong plan goes back.
+        done: Ids that need not be tried again.
+    """
+    todo = [(i, sample) for i, sample in enumerate(samples) if sample.id not in done]
+
+    async def one(item: tuple[int, Sample]) -> CurationRow:
+        return await _try(pearl, *item, retries)
+
+    async for row in as_completed(todo, one, pearl.concurrency):
+        yield row
+
+
+async def _try(pearl: Pearl, index: int, sample: Sample, retries: int) -> CurationRow:
+    trace = Trace(sample.id)
+    tries: list[Try] = []
+    outcome: Literal["kept", "wrong", "repeated", "failed"] = "wrong"
+    problem: str | None = None
+    try:
+        document = await asyncio.to_thread(sample.load)
+        for _ in range(retries + 1):
+            rejected = [attempt.plan for attempt in tries]
+            checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)
+            plan = print_plan(checked.plan)
+            if plan in rejected:
+                outcome = "repeated"
+                break
+            try:
+                answer = await pearl.execute(checked, document, trace=trace)
+            except ExecutionError as error:
+                if isinstance(error.__cause__, ModelError):
+                    raise  # the server failed, not the plan
+                tries.append(Try(plan=plan, error=error.message))
+                continue
+            choice = await pearl.choose(
+                sample.question, sample.options, answer=answer.text, trace=trace
+            )
+            tries.append(
+                Try(plan=plan, answer=answer.text, reply=choice.reply, choice=choice.index)
+            )
+            if choice.index == sample.gold:
+                outcome = "kept"
+                break
+    except PearlError as error:
+        outcome, problem = "failed", error.message
+    assert sample.gold is not None
+    return CurationRow(
+        id=sample.id,
+        index=index,
+        question=sample.question,
+        gold=sample.gold,
+        outcome=outcome,
+        tries=tuple(tries),
+        error=problem,
+        usage=sum(
+            (e.usage for e in trace if isinstance(e, ModelCalled | OptionChosen | PlanAttempted)),
+            Usage(),
+        ),
+    )
+
+
+def choose_bank(rows: Iterable[CurationRow], max_examples: int) -> list[Example]:
+    """The examples of a bank: all that were kept, or those of them that are least like one another.
+
+    The same rows give the same bank, in whatever order they come.
+    """
+    kept = sorted((row for row in rows if row.outcome == "kept"), key=lambda row: row.index)
+    examples: dict[str, Example] = {}
+    for row in kept:  # a question that is asked twice is one example
+        plan = parse(row.tries[-1].plan)
+        examples.setdefault(row.question, Example(row.question, plan))
+    return spread(list(examples.values()), max_examples)
