@@ -17,7 +17,14 @@ from pearl.dsl.scanner import scan_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import DataError, Diagnostic, LibraryError, Span, did_you_mean
 
-__all__ = ["format_library", "library_names", "load_library", "read_actions", "read_library"]
+__all__ = [
+    "format_library",
+    "library_names",
+    "library_text",
+    "load_library",
+    "read_actions",
+    "read_library",
+]
 
 
 def library_names() -> tuple[str, ...]:
@@ -74,6 +81,11 @@ def read_library(text: str, name: str, *, path: Path | None = None) -> ActionLib
             help="one a line: NAME(CTX, X) : definition",
         )
     return ActionLibrary(name, actions)
+
+
+def library_text(library: ActionLibrary) -> str:
+    """The action file of a library."""
+    return "".join(f"{print_action(action)}\n" for action in library.values())
 
 
 def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:

@@ -10,18 +10,20 @@ import click
 from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from pearl.evals.log import Price
     from pearl.pipeline import Pearl
     from pearl.samples import Sample
 
 __all__ = [
     "SETTINGS", "as_json", "check_data", "data_options", "library_option", "model_options", "open_pearl",
-    "open_samples", "read_data", "trace_option",
+    "open_samples",
+    "price_option", "read_data", "trace_option",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SETTINGS = (
-    "model", "base_url", "domain", "library", "context", "window", "max_output_tokens",
+    "model", "base_url", "domain", "library", "examples", "nearest", "context", "window", "max_output_tokens",
     "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s",
 )  # fmt: skip
 """What may stand in the TOML file and in the environment."""
@@ -69,6 +71,14 @@ def model_options(command: Command) -> Command:
             shell_complete=_complete_domain, help="Kind of document: chooses library and examples.",
         ),
         library_option,
+        click.option(
+            "--examples", envvar="PEARL_EXAMPLES", metavar="NAME|FOLDER",
+            help="Bank of examples for the planner [default: the domain's].",
+        ),
+        click.option(
+            "--nearest", envvar="PEARL_NEAREST", type=click.IntRange(min=1), metavar="N",
+            help="Show the N examples most like the question and two unlike ones [default: all].",
+        ),
         click.option(
             "--context", envvar="PEARL_CONTEXT", default="auto", show_default=True,
             metavar="STRATEGY",
@@ -124,6 +134,32 @@ def data_options(command: Command) -> Command:
         ),
     ]  # fmt: skip
     return _with(command, options)
+
+
+class _Price(click.ParamType["Price | None"]):
+    """`IN/OUT` or `IN/CACHED/OUT`."""
+
+    name = "IN[/CACHED]/OUT"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Price | None:
+        from pearl.evals.log import Price
+
+        try:
+            figures = [float(part) for part in str(value).split("/")]
+            if len(figures) == 2:
+                return Price(input_usd=figures[0], output_usd=figures[1])
+            first, cached, last = figures
+            return Price(input_usd=first, cached_usd=cached, output_usd=last)
+        except ValueError:
+            self.fail(f"'{value}' is not IN/OUT or IN/CACHED/OUT, as 2.50/10", param, ctx)
+
+
+price_option = click.option(
+    "--price", type=_Price(), envvar="PEARL_PRICE",
+    help="US dollars per million tokens, for the cost, as 2.50/10.",
+)  # fmt: skip
 
 
 def _with(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:

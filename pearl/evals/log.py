@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 from pearl.journal import read_journal
 from pearl.llm import Usage
@@ -30,9 +30,9 @@ class _Frozen(BaseModel):
 class Price(_Frozen):
     """US dollars per million tokens."""
 
-    input_usd: float
-    output_usd: float
-    cached_usd: float | None = None
+    input_usd: NonNegativeFloat
+    output_usd: NonNegativeFloat
+    cached_usd: NonNegativeFloat | None = None
     """Of input tokens that the server's cache served; as any input where it is not known."""
 
     def cost_usd(self, usage: Usage) -> float:
@@ -79,6 +79,11 @@ class Header(_Frozen):
     temperature: float | None
     token_budget: int | None = None
     """Input tokens a method could spend on a sample's document; None for no limit."""
+    part_tokens: int | None = None
+    """Tokens of a call of `map-reduce`, and of what `retrieve` shows."""
+    context: str = "auto"
+    """What was done with documents longer than the window."""
+    window: int | None = None
     price: Price | None = None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -25,7 +25,11 @@ from pearl.scheduling import as_completed
 from pearl.sources import Document
 from pearl.trace import ModelCalled, OptionChosen, PlanAttempted, Trace
 
-__all__ = ["Evaluation", "digest", "evaluate", "refuse_known", "scorable"]
+__all__ = ["Evaluation", "Work", "digest", "evaluate", "refuse_known", "scorable"]
+
+
+Work = tuple[Sample, str, int]
+"""A piece of work: a sample, the name of a method, a seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Evaluation:
     effort: Effort = field(default_factory=Effort)
     price: Price | None = None
 
-    def keys(self, samples: Iterable[Sample]) -> Iterator[tuple[Sample, str, int]]:
+    def work(self, samples: Iterable[Sample]) -> Iterator[Work]:
         """Every piece of work, sample by sample, so that calls over one document stand together."""
         for seed in self.seeds:
             for sample in samples:
@@ -53,14 +57,21 @@ class Evaluation:
                     yield sample, method, seed
 
 
-def scorable(samples: Iterable[Sample]) -> tuple[list[Sample], list[DataError]]:
-    """The samples that can be evaluated, and why the others cannot."""
+def scorable(
+    samples: Iterable[Sample], *, with_document: bool = True
+) -> tuple[list[Sample], list[DataError]]:
+    """The samples that can be evaluated, and why the others cannot.
+
+    Args:
+        samples: Any.
+        with_document: Whether they need one; what was answered already does not.
+    """
     fit: list[Sample] = []
     unfit: list[DataError] = []
     for sample in samples:
         if not sample.question:
             unfit.append(DataError(f"sample '{sample.id}' has no question"))
-        elif sample.document is None:
+        elif sample.document is None and with_document:
             unfit.append(DataError(f"sample '{sample.id}' has no document"))
         elif not is_scorable(sample.gold, sample.reference):
             unfit.append(DataError(f"sample '{sample.id}' does not say what is right"))
@@ -101,7 +112,7 @@ async def evaluate(
     evaluation: Evaluation,
     *,
     done: Collection[Key] = (),
-    work: Iterable[tuple[Sample, str, int]] | None = None,
+    until: Callable[[Iterator[Work]], Iterator[Work]] = iter,
 ) -> AsyncIterator[Record]:
     """Run every method over every sample.
 
@@ -110,7 +121,7 @@ async def evaluate(
         samples: Each with a question, a document and what is right.
         evaluation: What to run.
         done: What need not be run again.
-        work: The pieces of work, where they are not simply all of them.
+        until: May end the work early; what is under way is finished.
 
     Yields:
         One record a piece of work, in the order in which they are done.
@@ -136,17 +147,18 @@ async def evaluate(
         else pearl
         for seed in evaluation.seeds
     }
+    done = frozenset(done)
     todo = (
         (sample, name, seed)
-        for sample, name, seed in (work or evaluation.keys(samples))
+        for sample, name, seed in evaluation.work(samples)
         if (sample.id, name, seed) not in done
     )
 
-    async def one(key: tuple[Sample, str, int]) -> Record:
-        sample, name, seed = key
+    async def one(piece: Work) -> Record:
+        sample, name, seed = piece
         return await _record(pearls[seed], sample, name, methods[name], seed, evaluation)
 
-    async for record in as_completed(todo, one, pearl.concurrency):
+    async for record in as_completed(until(todo), one, pearl.concurrency):
         yield record
 
 

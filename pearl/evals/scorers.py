@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
 
 from pearl.chooser import read_choice
-from pearl.evals.log import Record
+from pearl.evals.log import EvalLog, Record
 
-__all__ = ["chosen", "is_scorable", "score"]
+__all__ = ["is_scorable", "rescored", "score"]
 
 
 def is_scorable(gold: int | None, reference: str | None) -> bool:
     """Whether the data says what is right."""
     return gold is not None or reference is not None
-
-
-def chosen(reply: str, options: Sequence[str]) -> int | None:
-    """The option that a recorded reply names."""
-    return read_choice(reply, options) if options else None
 
 
 def score(record: Record) -> float:
@@ -37,6 +31,21 @@ def score(record: Record) -> float:
     if record.reference is not None:
         return float(_words(record.answer) == _words(record.reference))
     return 0.0
+
+
+def rescored(log: EvalLog) -> EvalLog:
+    """The log with its replies read anew and its records scored anew; no model is called.
+
+    What the records keep of a model is its reply, so a change of how replies are read shows.
+    """
+    return EvalLog(log.header, tuple(_rescored(record) for record in log.records))
+
+
+def _rescored(record: Record) -> Record:
+    if record.status != "failed" and record.options:
+        choice = read_choice(record.reply, record.options)
+        record = record.model_copy(update={"choice": choice})
+    return record.model_copy(update={"score": score(record)})
 
 
 def _words(text: str) -> list[str]:

@@ -19,7 +19,6 @@ __all__ = ["propose"]
 
 _PARAMETERS = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _NOUN = re.compile(r"(?:the |some |any )?([a-z]{3,}(?: [a-z]{3,})?)")
-_MAX_WORDS = 2
 
 
 def propose(question: str, library: ActionLibrary) -> str:
@@ -44,12 +43,10 @@ def _draft(part: Part, library: ActionLibrary) -> Action | None:
     """The new action for a part of a question, if its library lacks one."""
     if part.of and (noun := _NOUN.fullmatch(part.thing.strip().lower())):
         name = f"FIND_{noun[1].replace(' ', '_').upper()}"
-        return None if name in library else _action(name, f"Find the {noun[1]} of X in CTX")
-    if (missing := missing_role(part, library)) is None:
+        definition = f"Find the {noun[1]} of X in CTX"
+    elif missing := missing_role(part, library):
+        word, explanation = missing
+        name, definition = f"FIND_{word}", f"{explanation}, for X, in CTX"
+    else:
         return None
-    word, explanation = missing
-    return _action(f"FIND_{word}", f"{explanation}, for X, in CTX")
-
-
-def _action(name: str, definition: str) -> Action:
-    return Action(name, _PARAMETERS, definition)
+    return None if name in library else Action(name, _PARAMETERS, definition)

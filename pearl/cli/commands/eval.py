@@ -1,0 +1,259 @@
+"""`pearl eval`: samples × methods → a log and its scores."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pearl.cli.options import (
+    as_json,
+    data_options,
+    model_options,
+    open_pearl,
+    price_option,
+    read_data,
+)
+from pearl.cli.output import Reporter, keep_inputs, new_file
+from pearl.errors import DataError, PearlError, UsageError
+
+if TYPE_CHECKING:
+    from pearl.evals.log import EvalLog, Header, Record
+    from pearl.evals.report import Cluster
+    from pearl.evals.runner import Evaluation
+    from pearl.journal import Journal
+    from pearl.pipeline import Pearl
+    from pearl.samples import Sample
+
+
+@click.command()
+@data_options
+@click.option(
+    "--methods", default="pearl,direct", show_default=True, metavar="NAME,...",
+    help="pearl, direct, mcq, cot, map-reduce, retrieve.",
+)  # fmt: skip
+@click.option(
+    "--results", type=click.Path(), metavar="FILE",
+    help="Score what `pearl execute --out` wrote, instead of running methods over --data.",
+)  # fmt: skip
+@click.option(
+    "--rescore", type=click.Path(), metavar="LOG",
+    help="Read the replies of LOG anew and score them, without any call.",
+)  # fmt: skip
+@click.option(
+    "-o", "--out", type=click.Path(), metavar="LOG",
+    help="Write the log to LOG; what is there already is not run again.",
+)  # fmt: skip
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+    help="Run everything N times, by seeds 0 to N-1.",
+)  # fmt: skip
+@click.option("--temperature", type=click.FloatRange(0, 2), help="Of every call [default: 0].")
+@click.option(
+    "--token-budget", type=click.IntRange(min=256), metavar="TOKENS",
+    help="Input tokens that every method may spend on a sample's document.",
+)  # fmt: skip
+@click.option(
+    "--part-tokens", type=click.IntRange(min=256), default=4_096, show_default=True,
+    metavar="TOKENS", help="A call of map-reduce, and what retrieve shows.",
+)  # fmt: skip
+@click.option(
+    "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
+)
+@model_options
+@price_option
+@as_json
+def command(
+    methods: str, results: str | None, rescore: str | None, out: str | None,
+    by_document: bool, **options: Any,
+) -> int:  # fmt: skip
+    """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
+
+    What failed and what names no option is wrong, and counted. With -o, stop it at any time
+    (Ctrl-C) and run it again: it goes on where it stopped.
+    """
+    if sum(given is not None for given in (options["data"], results, rescore)) != 1:
+        raise UsageError(
+            "one of --data FILE, --results FILE, --rescore LOG",
+            help="pearl eval --domain quality --data FILE --methods pearl,direct,mcq",
+        )
+    keep_inputs([out], [name for name in (options["data"], results, rescore) if name])
+    cluster: Cluster = "document" if by_document else "sample"
+    if rescore is not None:
+        return _rescore(rescore, out, cluster, is_json=options["as_json"])
+    if results is not None:
+        options["data"] = results
+    return asyncio.run(_evaluate(methods, results is not None, out, cluster, options))
+
+
+def _rescore(path: str, out: str | None, cluster: Cluster, *, is_json: bool) -> int:
+    from pearl.evals.log import read_log
+    from pearl.evals.scorers import rescored
+
+    log = read_log(path)
+    found = rescored(log)
+    n_changed = sum(one != two for one, two in zip(log.records, found.records, strict=True))
+    if out is not None:
+        with new_file(out) as file:
+            file.writelines(f"{row.model_dump_json()}\n" for row in (found.header, *found.records))
+    click.echo(f"{n_changed} of {len(found.records)} records changed", err=True)
+    _print(found, cluster, is_json=is_json)
+    return 0
+
+
+async def _evaluate(
+    methods: str, is_executed: bool, out: str | None, cluster: Cluster, options: dict[str, Any]
+) -> int:
+    from pearl.cli.stopping import Stopper
+    from pearl.evals import runner
+    from pearl.evals.log import EvalLog, Record
+    from pearl.evals.methods import Effort
+    from pearl.evals.results import EXECUTED, score_results
+    from pearl.journal import Journal
+
+    names = (EXECUTED,) if is_executed else tuple(dict.fromkeys(_names(methods)))
+    evaluation = runner.Evaluation(
+        names,
+        tuple(range(options["seeds"])),
+        options["temperature"],
+        Effort(options["token_budget"], options["part_tokens"]),
+        options["price"],
+    )
+    read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
+    samples, unfit = runner.scorable(read, with_document=not is_executed)
+    _tell([*bad, *unfit])
+    if not samples:
+        raise DataError(
+            "no sample can be evaluated",
+            path=options["data"],
+            help="a sample needs a question, a document and what is right (gold or reference)",
+        )
+    async with open_pearl(options) as pearl:
+        runner.refuse_known(samples, pearl.examples)
+        header = _header(pearl, samples, evaluation, len(bad) + len(unfit), options)
+        records: dict[Any, Record] = {}
+        with ExitStack() as stack:
+            journal: Journal[Header, Record] | None = None
+            if out is not None:
+                journal = stack.enter_context(
+                    Journal(out, header, Record, varying={"created", "pearl_version", "n_bad_rows"})
+                )
+                records = {row.key: row for row in journal.rows if row.status != "failed"}
+            stopper = stack.enter_context(Stopper())
+            n_all = len(samples) * len(names) * len(evaluation.seeds)
+            reporter = stack.enter_context(Reporter(n_all))
+            for _ in records:
+                reporter.advance()
+            running = (
+                score_results(
+                    pearl, list(samples), price=evaluation.price, done=records.keys(),
+                    until=stopper.until,
+                )
+                if is_executed
+                else runner.evaluate(
+                    pearl, samples, evaluation, done=records.keys(), until=stopper.until
+                )
+            )  # fmt: skip
+            async for record in running:
+                if journal is not None:
+                    journal.append(record)
+                records[record.key] = record
+                reporter.advance()
+    log = EvalLog(header, tuple(records.values()))
+    if records:
+        _print(log, cluster, is_json=options["as_json"])
+    if stopper.is_stopping:
+        left = n_all - len(records)
+        again = "run it again to go on" if out else "-o LOG keeps what is done"
+        click.echo(f"pearl: stopped with {left} left; {again}", err=True)
+        return 130
+    return 1 if any(record.status == "failed" for record in log.records) else 0
+
+
+def _names(methods: str) -> list[str]:
+    from pearl.evals.methods import load_method
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    if not names:
+        raise UsageError("no method", help="--methods pearl,direct")
+    for name in names:
+        load_method(name)
+    return names
+
+
+def _tell(problems: Sequence[PearlError]) -> None:
+    """The first few rows that are left out, and how many there are."""
+    for problem in problems[:3]:
+        click.echo(f"pearl: left out: {str(problem).partition(chr(10))[0]}", err=True)
+    if len(problems) > 3:
+        click.echo(f"pearl: and {len(problems) - 3} more left out", err=True)
+
+
+def _header(
+    pearl: Pearl,
+    samples: Iterable[Sample],
+    evaluation: Evaluation,
+    n_bad: int,
+    options: dict[str, Any],
+) -> Header:
+    from datetime import UTC, datetime
+    from hashlib import sha256
+
+    from pearl import __version__
+    from pearl.actions.library import library_text
+    from pearl.evals.log import Header
+    from pearl.evals.runner import digest
+
+    samples = list(samples)
+    return Header(
+        pearl_version=__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        domain=options["domain"],
+        data=Path(options["data"]).name,
+        data_sha256=digest(samples),
+        n_samples=len(samples),
+        n_bad_rows=n_bad,
+        model=pearl.model.name,
+        library=pearl.library.name,
+        n_actions=len(pearl.library),
+        library_sha256=sha256(library_text(pearl.library).encode()).hexdigest(),
+        bank=Path(pearl.bank).name,
+        n_examples=len(pearl.examples),
+        nearest=pearl.nearest,
+        methods=evaluation.methods,
+        seeds=evaluation.seeds,
+        temperature=evaluation.temperature,
+        token_budget=evaluation.effort.token_budget,
+        part_tokens=evaluation.effort.part_tokens,
+        context=options["context"],
+        window=pearl.limits.window,
+        price=evaluation.price,
+    )
+
+
+def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
+    from pearl.cli.scores import print_scores
+    from pearl.evals import report
+
+    if not is_json:
+        print_scores(log, cluster)
+        return
+    guess = report.chance(log)
+    json.dump(
+        {
+            "header": log.header.model_dump(),
+            "chance": guess,
+            "rows": [row.to_json() for row in report.rows(log, cluster=cluster)],
+            "comparisons": [c.to_json() for c in report.comparisons(log, cluster=cluster)],
+            "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
+        },
+        sys.stdout,
+        indent=2,
+    )
+    click.echo()

@@ -1,0 +1,184 @@
+"""`pearl mine`: training questions → drafts of actions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pearl.cli.options import (
+    as_json,
+    data_options,
+    model_options,
+    open_pearl,
+    price_option,
+    read_data,
+)
+from pearl.cli.output import Reporter, keep_inputs
+from pearl.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from pearl.drafts import MinedHeader, MinedRow
+    from pearl.miner import Miner, Question
+    from pearl.pipeline import Pearl
+
+N_COMMON = 15
+"""Drafts in the table."""
+
+
+@click.command()
+@data_options
+@click.option(
+    "--out", type=click.Path(), required=True, metavar="FILE",
+    help="JSON lines, one a question; what is there already is not asked again.",
+)  # fmt: skip
+@click.option(
+    "--seed-library", metavar="NAME|FILE", default="seed", show_default=True,
+    help="Actions that the prompt shows; what they cannot do is drafted.",
+)  # fmt: skip
+@model_options
+@price_option
+@as_json
+def command(out: str, seed_library: str, price: Any, **options: Any) -> int:
+    """Draft actions from the questions of --data, one prompt a question.
+
+    Stop it at any time (Ctrl-C) and run it again: it goes on where it stopped.
+    """
+    if options["data"] is None:
+        raise UsageError("mining needs questions", help="--data FILE")
+    keep_inputs([out], [options["data"]])
+    return asyncio.run(_mine(out, seed_library, price, options))
+
+
+async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]) -> int:
+    from pearl.actions.library import load_library
+    from pearl.cli.stopping import Stopper
+    from pearl.drafts import MinedRow
+    from pearl.journal import Journal
+    from pearl.miner import Miner
+
+    samples, bad = read_data(options)
+    questions, n_doubles = _questions(samples)
+    for error in bad[:3]:
+        click.echo(f"pearl: {str(error).partition(chr(10))[0]}", err=True)
+    if not questions:
+        raise DataError("there is no question in the data", path=options["data"])
+    began = time.monotonic()
+    async with open_pearl(options) as pearl:
+        seed = load_library(seed_library)
+        miner = Miner(pearl.calls(), seed, pearl.examples, pearl.library)
+        with Journal(out, _header(miner, seed, pearl, options), MinedRow) as journal:
+            done = _done(journal.rows, questions, out)
+            todo = [question for question in questions if question.id not in done]
+            n_asked = 0
+            with Stopper() as stopper, Reporter(len(questions)) as reporter:
+                for _ in done:
+                    reporter.advance()
+                async for row in miner.mine(stopper.until(todo), pearl.concurrency):
+                    journal.append(row)
+                    done[row.id] = row
+                    n_asked += 1
+                    reporter.advance()
+    mined = sorted(done.values(), key=lambda row: row.index)
+    _report(
+        mined, n_asked, n_doubles, len(bad), price, time.monotonic() - began,
+        is_json=options["as_json"],
+    )  # fmt: skip
+    if stopper.is_stopping:
+        left = len(questions) - len(mined)
+        click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
+        return 130
+    return 1 if bad or any(row.status == "failed" for row in mined) else 0
+
+
+def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
+    """Every question once, however often it is asked, and how many were asked before."""
+    from pearl.miner import Question
+
+    found: dict[str, Question] = {}
+    asked = [sample for sample in samples if sample.question]
+    for index, sample in enumerate(asked):
+        text = " ".join(sample.question.split())
+        found.setdefault(text, Question(sample.id, index, text))
+    return list(found.values()), len(asked) - len(found)
+
+
+def _header(miner: Miner, seed: Any, pearl: Pearl, options: dict[str, Any]) -> MinedHeader:
+    from pearl import __version__
+    from pearl.drafts import MinedHeader
+    from pearl.dsl.printer import print_action
+
+    return MinedHeader(
+        pearl_version=__version__,
+        domain=options["domain"],
+        data=Path(options["data"]).name,
+        model=pearl.model.name,
+        library=seed.name,
+        seed_actions=tuple(print_action(action) for action in seed.values()),
+        prompt_sha256=miner.prompt_sha256,
+    )
+
+
+def _done(rows: Sequence[MinedRow], questions: Sequence[Question], out: str) -> dict[str, MinedRow]:
+    """What need not be asked again; a question without a reply is asked again."""
+    asked = {question.id: question.text for question in questions}
+    for row in rows:
+        if row.id in asked and asked[row.id] != row.question:
+            raise DataError(
+                f"question '{row.id}' was another one when this file was begun",
+                path=out,
+                help="name another output file for other questions",
+            )
+    return {row.id: row for row in rows if row.status != "failed"}
+
+
+def _report(
+    rows: Sequence[MinedRow],
+    n_asked: int,
+    n_doubles: int,
+    n_bad: int,
+    price: Any,
+    duration_s: float,
+    *,
+    is_json: bool,
+) -> None:
+    from pearl.llm import Usage
+    from pearl.miner import common_drafts
+
+    counts = Counter(row.status for row in rows)
+    usage = sum((row.usage for row in rows), Usage())
+    common = common_drafts(rows, N_COMMON)
+    drafts = [action for row in rows for action in row.actions]
+    summary = {
+        "questions": len(rows),
+        "asked_now": n_asked,
+        "asked_twice_in_data": n_doubles,
+        "bad_rows": n_bad,
+        "mined": counts["mined"],
+        "unreadable": counts["unreadable"],
+        "failed": counts["failed"],
+        "drafts": len(drafts),
+        "distinct_drafts": len(set(drafts)),
+        "input_tokens": usage.n_input_tokens,
+        "output_tokens": usage.n_output_tokens,
+        "cached_tokens": usage.n_cached_tokens,
+        "cost_usd": round(price.cost_usd(usage), 4) if price else None,
+        "duration_s": round(duration_s, 2),
+    }
+    if is_json:
+        table = [{"action": action, "questions": n} for action, n in common]
+        click.echo(json.dumps({**summary, "commonest": table}, indent=2))
+        return
+    for name, value in summary.items():
+        shown = "not known (--price)" if value is None else f"{value:,}"
+        click.echo(f"{name.replace('_', ' '):<22}{shown:>12}", err=True)
+    if common:
+        click.echo("questions  action")
+    for action, n in common:
+        click.echo(f"{n:>9,}  {action}")

@@ -1,0 +1,60 @@
+"""Ctrl-C once: no new work, what is under way is finished and kept. Twice: stop at once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Self, TypeVar
+
+import click
+
+__all__ = ["Stopper"]
+
+Item = TypeVar("Item")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopper:
+    """Turns the first Ctrl-C (or SIGTERM) into the end of the work; use it inside the event loop.
+
+    Attributes:
+        is_stopping: Whether it came.
+    """
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        for number in _SIGNALS:
+            self._loop.add_signal_handler(number, self._stop)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number in _SIGNALS:
+            self._loop.remove_signal_handler(number)
+        if kind is asyncio.CancelledError and self.is_stopping:
+            raise KeyboardInterrupt
+
+    def until(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, until it is time to stop."""
+        for item in items:
+            if self.is_stopping:
+                return
+            yield item
+
+    def _stop(self) -> None:
+        if self.is_stopping and self._task is not None:
+            self._task.cancel()
+            return
+        self.is_stopping = True
+        click.echo("finishing what is under way; once more to stop at once", err=True)
