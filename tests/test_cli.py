@@ -424,7 +424,9 @@ def test_the_version_is_fast_to_say() -> None:
 
 
 def test_importing_pearl_is_light() -> None:
-    heavy = "{'openai', 'datasets', 'numpy', 'pydantic', 'lark', 'rich', 'tiktoken', 'bm25s'}"
+    heavy = (
+        "{'openai', 'datasets', 'numpy', 'scipy', 'pydantic', 'lark', 'rich', 'tiktoken', 'bm25s'}"
+    )
     for action in ("import pearl", "from pearl.cli import run; run(['--version'])"):
         code = f"import sys; {action}; print(sorted({heavy} & set(sys.modules)))"
         done = subprocess.run(
