@@ -1,0 +1,211 @@
+"""Figures in one style, drawn without pyplot and its global state → SVG and PNG, same bytes always.
+
+matplotlib (the extra `pictures`) is imported when something is drawn.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pearl.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
+__all__ = ["COLOURS", "GREY", "MARKERS", "figure", "label_points", "legend", "render", "style"]
+
+WIDTH_IN = 6.0
+PNG_DPI = 200
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
+"""Okabe and Ito's, told apart by the colour-blind; yellow, too pale on white, left out, and grey for
+black, on which no interval would be seen."""
+
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p")
+"""One more than colours, so that 56 series look different."""
+
+GREY = "#767676"
+
+_STYLE = {
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "figure.titlesize": 10,
+    "font.size": 9,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text: searched, selected, read aloud
+    "text.parse_math": False,  # names are data: a $ in one starts no formula
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+}
+
+
+@contextmanager
+def style(salt: str) -> Iterator[None]:
+    """Draw in this style, whatever the user's own settings of matplotlib are, and quietly.
+
+    Args:
+        salt: Makes the ids in the SVG; figures of one page need different ones.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    log.setLevel(logging.ERROR)  # it tells of temporary folders where HOME cannot be written
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            try:
+                import matplotlib.style
+            except ModuleNotFoundError as error:
+                raise UsageError(
+                    "pictures need the extra: pip install 'pearl[pictures]'"
+                ) from error
+            with matplotlib.style.context(["default", {**_STYLE, "svg.hashsalt": salt}]):
+                yield
+    finally:
+        log.setLevel(level)
+
+
+def figure(title: str, height_in: float, rows: int = 1, columns: int = 1) -> tuple[Figure, Any]:
+    """A figure with a title and a grid of axes.
+
+    Returns:
+        The figure; its axes, one or an array of them as `Figure.subplots` returns them.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
+    FigureCanvasAgg(drawn)
+    # Of names too long for one line: 84 characters of this size are 6 inches wide.
+    drawn.suptitle(title if len(title) <= 84 else title.replace(" · ", "\n", 1))
+    return drawn, drawn.subplots(rows, columns)
+
+
+def legend(drawn: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """A legend below everything, in as many columns as fit."""
+    columns = max(1, min(len(labels), 84 // (max(map(len, labels)) + 8)))
+    drawn.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def render(drawn: Figure) -> tuple[str, bytes]:
+    """The figure as the text of an SVG file and the bytes of a PNG file."""
+    svg, png = io.StringIO(), io.BytesIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    drawn.savefig(svg, format="svg", metadata=nothing)
+    drawn.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    return svg.getvalue(), png.getvalue()
+
+
+_NEAR_PT = 7
+"""A label this near to its point needs no line to it."""
+
+_OFFSETS_PT = [
+    (away * x, away * y)
+    for away in (_NEAR_PT, 16, 28, 44)
+    for x, y in ((1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1))
+]
+"""Where a label may stand, seen from its point; best first."""
+
+
+def label_points(
+    drawn: Figure,
+    axes: Axes,
+    labels: Sequence[str],
+    colours: Sequence[str],
+    bars: Sequence[tuple[float, float, float, float]],
+) -> None:
+    """Write labels next to points with error bars, clear of each other, of points and of bars.
+
+    Args:
+        drawn: The figure, which keeps its layout from now on.
+        axes: With its data drawn and its limits final.
+        labels: One a point.
+        colours: Of the lines to points, where labels had to move away.
+        bars: Of each point x, y and both ends of its bar in y, in units of the data.
+    """
+    from matplotlib.transforms import Bbox
+
+    drawn.draw_without_rendering()
+    drawn.set_layout_engine("none")  # what is measured now must stay where it is
+    point = drawn.dpi / 72
+    taken: list[Bbox] = []
+    for x, y, low, high in bars:
+        (px, py), (_, bottom), (_, top) = axes.transData.transform([(x, y), (x, low), (x, high)])
+        taken += [
+            Bbox.from_extents(px - 4 * point, py - 4 * point, px + 4 * point, py + 4 * point),
+            Bbox.from_extents(px - 2 * point, bottom, px + 2 * point, top),
+        ]
+    for label, colour, (x, y, _, _) in zip(labels, colours, bars, strict=True):
+        note = axes.annotate(label, (x, y), (0, 0), textcoords="offset points")
+        size = note.get_window_extent()
+        note.remove()
+        px, py = axes.transData.transform((x, y))
+        places = [
+            Bbox.from_bounds(
+                px + _start(dx * point, size.width),
+                py + _start(dy * point, size.height),
+                size.width,
+                size.height,
+            )
+            for dx, dy in _OFFSETS_PT
+        ]
+        # Rounded, so that of places as good as each other the first is taken on every machine.
+        costs = [round(_cost(place, taken, axes.bbox), 3) for place in places]
+        at = costs.index(min(costs))
+        taken.append(places[at])
+        dx, dy = _OFFSETS_PT[at]
+        axes.annotate(
+            label,
+            (x, y),
+            ((places[at].x0 - px) / point, (places[at].y0 - py) / point),
+            textcoords="offset points",
+            arrowprops=None
+            if max(abs(dx), abs(dy)) == _NEAR_PT
+            else {
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.8,
+                "relpos": (_side(dx), _side(dy)),
+                "shrinkA": 1,
+                "shrinkB": 0,
+            },
+        )
+
+
+def _start(offset: float, size: float) -> float:
+    """Where a box begins that lies `offset` off its point, centred on it for 0."""
+    return offset if offset > 0 else offset - size if offset < 0 else -size / 2
+
+
+def _side(offset: float) -> float:
+    """The side of a box that faces its point: 0 the left or lower, 1 the other, 0.5 the middle."""
+    return 0.0 if offset > 0 else 1.0 if offset < 0 else 0.5
+
+
+def _cost(place: Bbox, taken: Sequence[Bbox], inside: Bbox) -> float:
+    """Area of a place that is taken, or outside."""
+    out = place.width * place.height - _overlap(place, inside)
+    return float(out + sum(_overlap(place, other) for other in taken))
+
+
+def _overlap(first: Bbox, second: Bbox) -> float:
+    """Area that two boxes share."""
+    width = min(first.x1, second.x1) - max(first.x0, second.x0)
+    height = min(first.y1, second.y1) - max(first.y0, second.y0)
+    return float(max(0.0, width) * max(0.0, height))
