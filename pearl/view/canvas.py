@@ -123,6 +123,10 @@ _OFFSETS_PT = [
 """Where a label may stand, seen from its point; best first."""
 
 
+_CROSSING = 1000.0
+"""A line through a label is as bad as so many square pixels of overlap, half a label or so."""
+
+
 def label_points(
     drawn: Figure,
     axes: Axes,
@@ -145,6 +149,7 @@ def label_points(
     drawn.set_layout_engine("none")  # what is measured now must stay where it is
     point = drawn.dpi / 72
     taken: list[Bbox] = []
+    labelled: list[Bbox] = []
     for x, y, low, high in bars:
         (px, py), (_, bottom), (_, top) = axes.transData.transform([(x, y), (x, low), (x, high)])
         taken += [
@@ -152,7 +157,7 @@ def label_points(
             Bbox.from_extents(px - 2 * point, bottom, px + 2 * point, top),
         ]
     for label, colour, (x, y, _, _) in zip(labels, colours, bars, strict=True):
-        note = axes.annotate(label, (x, y), (0, 0), textcoords="offset points")
+        note = axes.annotate(label, (x, y), (0, 0), textcoords="offset points", va="bottom")
         size = note.get_window_extent()
         note.remove()
         px, py = axes.transData.transform((x, y))
@@ -166,15 +171,20 @@ def label_points(
             for dx, dy in _OFFSETS_PT
         ]
         # Rounded, so that of places as good as each other the first is taken on every machine.
-        costs = [round(_cost(place, taken, axes.bbox), 3) for place in places]
+        costs = [
+            round(_cost(place, [*taken, *labelled], axes.bbox), 3)
+            + _CROSSING * _n_crossed((px, py), place, labelled)
+            for place in places
+        ]
         at = costs.index(min(costs))
-        taken.append(places[at])
+        labelled.append(places[at])
         dx, dy = _OFFSETS_PT[at]
         axes.annotate(
             label,
             (x, y),
             ((places[at].x0 - px) / point, (places[at].y0 - py) / point),
             textcoords="offset points",
+            va="bottom",
             arrowprops=None
             if max(abs(dx), abs(dy)) == _NEAR_PT
             else {
@@ -202,6 +212,16 @@ def _cost(place: Bbox, taken: Sequence[Bbox], inside: Bbox) -> float:
     """Area of a place that is taken, or outside."""
     out = place.width * place.height - _overlap(place, inside)
     return float(out + sum(_overlap(place, other) for other in taken))
+
+
+def _n_crossed(point: tuple[float, float], place: Bbox, labelled: Sequence[Bbox]) -> int:
+    """Labels that the line from a point to a place would cross."""
+    from matplotlib.path import Path
+
+    x, y = point
+    end = (min(max(x, place.x0), place.x1), min(max(y, place.y0), place.y1))
+    line = Path([point, end])
+    return sum(line.intersects_bbox(other, filled=False) for other in labelled)
 
 
 def _overlap(first: Bbox, second: Bbox) -> float:
