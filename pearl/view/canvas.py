@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
-__all__ = ["COLOURS", "GREY", "MARKERS", "figure", "label_points", "legend", "render", "style"]
+__all__ = ["GREY", "colour_of", "figure", "label_points", "legend", "marker_of", "render", "style"]
 
 WIDTH_IN = 6.0
 PNG_DPI = 200
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
 """Okabe and Ito's, told apart by the colour-blind; yellow, too pale on white, left out, and grey for
 black, on which no interval would be seen."""
 
-MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p")
-"""One more than colours, so that 56 series look different."""
+_MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p")
+"""One more than colours, so that the same colour comes with another marker."""
 
 GREY = "#767676"
 
@@ -51,6 +51,24 @@ _STYLE = {
     "xtick.labelsize": 8.5,
     "ytick.labelsize": 8.5,
 }
+
+
+def colour_of(i: int) -> str:
+    """The colour of series number i: when all are used up they come again, paler.
+
+    Example:
+        >>> colour_of(0), colour_of(7)
+        ('#0072b2', '#8cc0dc')
+    """
+    turn, at = divmod(i, len(_COLOURS))
+    share = 0.45**turn
+    parts = (int(_COLOURS[at][start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - share * (255 - part)):02x}" for part in parts)
+
+
+def marker_of(i: int) -> str:
+    """The marker of series number i."""
+    return _MARKERS[i % len(_MARKERS)]
 
 
 @contextmanager

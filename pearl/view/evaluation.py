@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
-from pearl.evals.log import Header, Record
+from pearl.evals.log import Header, Price, Record
 from pearl.view.pictures import Picture
-from pearl.view.summary import Cell, Row, heading, one_line, subsets_of
+from pearl.view.summary import Cell, Row, heading, is_right, is_unmapped, one_line, subsets_of
 
 __all__ = ["MAX_RECORDS", "page"]
 
@@ -19,21 +19,20 @@ MAX_RECORDS = 500
 """Of larger evaluations only what went wrong is listed, as many at most."""
 
 _STYLE = """\
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1080px;
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 68rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } h3 { font-size: 1rem; }
 figure { margin: 0; } figcaption { font-weight: 600; margin-bottom: .5rem; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr));
-  gap: 2.5rem 2rem; align-items: start; }
-svg { width: 100%; height: auto; }
+.pictures { display: flex; flex-wrap: wrap; gap: 2.5rem 2rem; }
+figure { flex: 1 1 30rem; max-width: 40rem; } svg { width: 100%; height: auto; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
+table { border-spacing: 0; font-variant-numeric: tabular-nums; font-size: .9rem; }
 th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4;
   white-space: nowrap; }
 th:first-child, td:first-child, .facts td { text-align: left; }
 thead th { border-bottom: 2px solid #999; vertical-align: bottom; }
-tbody tr:first-child { font-weight: 600; } tbody + tbody td { border-top: 0; }
-.facts tr { font-weight: 400 !important; } .facts td { white-space: normal; overflow-wrap: anywhere; }
+tbody tr:first-child { font-weight: 600; }
+.facts tr:first-child { font-weight: 400; } .facts td { white-space: normal; overflow-wrap: anywhere; }
 details { border-bottom: 1px solid #e4e4e4; padding: .3rem 0; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 details > :not(summary) { margin-left: 1.2rem; overflow-wrap: anywhere; }
@@ -165,6 +164,9 @@ def _fact(value: object) -> str:
     match value:
         case None:
             return "–"
+        case Price():
+            cached = "" if value.cached_usd is None else f", cached {value.cached_usd:g}"
+            return f"input {value.input_usd:g}{cached}, output {value.output_usd:g}"
         case tuple():
             return ", ".join(map(str, value))
         case _:
@@ -184,7 +186,7 @@ def _records(rows: Sequence[Row]) -> Iterator[str]:
         chosen = []
         n_bad = 0
         for row in rows:
-            bad = [record for record in row.records if not record.is_correct]
+            bad = [record for record in row.records if not is_right(record)]
             n_bad += len(bad)
             chosen.append((row.label, tuple(bad[:left])))
             left -= len(chosen[-1][1])
@@ -199,7 +201,7 @@ def _records(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _record(record: Record) -> str:
-    mark = "failed" if record.status == "failed" else "right" if record.is_correct else "wrong"
+    mark = "failed" if record.status == "failed" else "right" if is_right(record) else "wrong"
     seed = f", seed {record.seed}" if record.seed else ""
     lines = [
         f'<details>\n<summary><span class="mark {mark}">{mark}</span> '
@@ -230,9 +232,7 @@ def _told(record: Record) -> Mapping[str, str | None]:
         "Reference": record.reference,
         "Answer": record.answer,
         "Reply": record.reply,
-        "No option recognised": "in the reply"
-        if record.options and record.choice is None and record.status != "failed"
-        else None,
+        "No option recognised": "in the reply" if is_unmapped(record) else None,
         "Error": record.error,
         "Fell back": "answered without a valid plan" if record.status == "fell_back" else None,
         "Document": one_line(record.document, 200),

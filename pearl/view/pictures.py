@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.errors import DataError
 from pearl.evals.stats import Interval
-from pearl.view.canvas import COLOURS, GREY, MARKERS, figure, label_points, legend, render, style
+from pearl.view.canvas import (
+    GREY,
+    colour_of,
+    figure,
+    label_points,
+    legend,
+    marker_of,
+    render,
+    style,
+)
 from pearl.view.summary import Row, heading, one_line, subsets_of, variants
 
 if TYPE_CHECKING:
@@ -138,7 +147,7 @@ def _accuracy_cost(rows: Sequence[Row]) -> Figure:
         for at, cell in zip(x, cells, strict=True)
     ]
     label_points(
-        drawn, axes, [row.label for row in rows], [_colour(i) for i in range(len(rows))], bars
+        drawn, axes, [row.label for row in rows], [colour_of(i) for i in range(len(rows))], bars
     )
     return drawn
 
@@ -161,10 +170,7 @@ def _subsets(rows: Sequence[Row]) -> Figure:
                 height=0.86 * step,
                 xerr=_errors(intervals),
                 error_kw={"ecolor": "#333333", "elinewidth": 1.0, "capsize": 2},
-                color=_colour(i),
-                hatch=("", "///", "...", "xxx")[i // len(COLOURS) % 4],
-                edgecolor="white",
-                linewidth=0,
+                color=colour_of(i),
             )
         )
     sizes = [max(row.cells[name].n_samples for row in rows if name in row.cells) for name in groups]
@@ -220,7 +226,7 @@ def _plan_shape(rows: Sequence[Row]) -> Figure:
     drawn, grid = figure(heading(rows), 2.2 + 0.7 * len(shapes), 2, 2)
     for axes, (field, what) in zip(grid.flat, SHAPES.items(), strict=True):
         counts = [[int(getattr(shape, field)) for shape in found] for found in shapes.values()]
-        _distributions(axes, counts, [_colour(i) for i in shapes])
+        _distributions(axes, counts, [colour_of(i) for i in shapes])
         axes.set_xlabel(what)
     labels = [f"{one_line(rows[i].label, 28)}\n{len(found):,} plans" for i, found in shapes.items()]
     for at, axes in enumerate(grid.flat):
@@ -271,18 +277,14 @@ def _point(
         at,
         [100 * accuracy.estimate for accuracy in accuracies],
         yerr=_errors(accuracies),
-        color=_colour(i),
-        marker=MARKERS[i % len(MARKERS)],
+        color=colour_of(i),
+        marker=marker_of(i),
         markersize=6,
         linestyle=line,
         linewidth=1.4,
         elinewidth=1.1,
         capsize=3,
     )
-
-
-def _colour(i: int) -> str:
-    return COLOURS[i % len(COLOURS)]
 
 
 def _errors(accuracies: Sequence[Interval]) -> list[list[float]]:

@@ -11,7 +11,18 @@ from statistics import fmean
 from pearl.evals import stats
 from pearl.evals.log import EvalLog, Header, Price, Record
 
-__all__ = ["Cell", "Row", "heading", "one_line", "p95", "rows_of", "subsets_of", "variants"]
+__all__ = [
+    "Cell",
+    "Row",
+    "heading",
+    "is_right",
+    "is_unmapped",
+    "one_line",
+    "p95",
+    "rows_of",
+    "subsets_of",
+    "variants",
+]
 
 FACTS = {
     "data": "{}",
@@ -146,6 +157,16 @@ def one_line(text: str, width: int = MAX_LABEL) -> str:
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
+def is_right(record: Record) -> bool:
+    """Whether it counts as right; a failure never does."""
+    return record.is_correct and record.status != "failed"
+
+
+def is_unmapped(record: Record) -> bool:
+    """Whether it has an answer in which no option was recognised."""
+    return bool(record.options) and record.choice is None and record.status != "failed"
+
+
 def p95(values: Sequence[float]) -> float:
     """The 95th percentile by nearest rank: a value that occurred.
 
@@ -162,17 +183,14 @@ def _cell(records: Sequence[Record], price: Price | None) -> Cell:
     durations = [record.duration_s for record in records]
     return Cell(
         accuracy=stats.accuracy(
-            [record.is_correct and record.status != "failed" for record in records],
+            [is_right(record) for record in records],
             clusters=[record.sample for record in records],
         ),
         n_records=len(records),
         n_samples=len({record.sample for record in records}),
         n_failed=sum(record.status == "failed" for record in records),
         n_fell_back=sum(record.status == "fell_back" for record in records),
-        n_unmapped=sum(
-            bool(record.options) and record.choice is None and record.status != "failed"
-            for record in records
-        ),
+        n_unmapped=sum(is_unmapped(record) for record in records),
         tokens=fmean(r.usage.n_input_tokens + r.usage.n_output_tokens for r in records),
         cost_usd=fmean(known) if len(known) == len(costs) else None,
         latency_s=fmean(durations),
