@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from textwrap import shorten
 
 from pearl.evals.log import Header, Price, Record
 from pearl.view.pictures import Picture
@@ -205,7 +206,7 @@ def _record(record: Record) -> str:
     seed = f", seed {record.seed}" if record.seed else ""
     lines = [
         f'<details>\n<summary><span class="mark {mark}">{mark}</span> '
-        f"{escape(record.sample + seed)}: {escape(one_line(record.question, 110))}</summary>",
+        f"{escape(record.sample + seed)}: {escape(shorten(record.question, 110, placeholder='…'))}</summary>",
         f"<p><b>Question</b> {escape(record.question)}</p>",
     ]
     if record.options:

@@ -223,20 +223,21 @@ def _plan_shape(rows: Sequence[Row]) -> Figure:
     }
     if not shapes:
         raise _NoDataError("no record has a plan")
-    drawn, grid = figure(heading(rows), 2.2 + 0.7 * len(shapes), 2, 2)
+    drawn, grid = figure(heading(rows), 2.4 + 0.6 * len(shapes), 2, 2)
+    colours = [colour_of(i) for i in shapes]
     for axes, (field, what) in zip(grid.flat, SHAPES.items(), strict=True):
         counts = [[int(getattr(shape, field)) for shape in found] for found in shapes.values()]
-        _distributions(axes, counts, [colour_of(i) for i in shapes])
+        handles = _distributions(axes, counts, colours)
         axes.set_xlabel(what)
-    labels = [f"{one_line(rows[i].label, 28)}\n{len(found):,} plans" for i, found in shapes.items()]
-    for at, axes in enumerate(grid.flat):
-        axes.set_yticks(
-            [row - 0.3 for row in range(len(shapes))], labels if at % 2 == 0 else [""] * len(shapes)
-        )
+    legend(
+        drawn, handles, [f"{rows[i].label} ({len(found):,} plans)" for i, found in shapes.items()]
+    )
     return drawn
 
 
-def _distributions(axes: Axes, counts: Sequence[Sequence[int]], colours: Sequence[str]) -> None:
+def _distributions(
+    axes: Axes, counts: Sequence[Sequence[int]], colours: Sequence[str]
+) -> list[Any]:
     """Histograms one above the other, on one scale; a triangle at each median."""
     from matplotlib.ticker import MaxNLocator
 
@@ -247,21 +248,22 @@ def _distributions(axes: Axes, counts: Sequence[Sequence[int]], colours: Sequenc
         for values in counts
     ]
     tallest = max(max(share.values()) for share in shares)
+    handles = []
     for row, (share, values) in enumerate(zip(shares, counts, strict=True)):
         at = [start + (size - 1) / 2 for start in share]
         height = [-0.75 * part / tallest for part in share.values()]
         axes.axhline(row, color=GREY, linewidth=0.5)
-        axes.bar(at, height, bottom=row, width=0.86 * size, color=colours[row])
+        handles.append(axes.bar(at, height, bottom=row, width=0.86 * size, color=colours[row]))
         axes.plot(median(values), row + 0.09, marker="^", color="#333333", markersize=4)
     axes.set_title(f"tallest bar: {100 * tallest:.0f} %; ▲ median", color=GREY, fontsize=8)
     axes.set_ylim(len(counts) - 0.7, -0.85)
     margin = max(0.8, (5 - (last - first)) / 2)  # or a lone bar would fill the width
     axes.set_xlim(first - margin, last + margin)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=8))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=7))
     axes.xaxis.set_major_formatter(_number)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
+    axes.set_yticks([])
     axes.spines["left"].set_visible(False)
+    return handles
 
 
 def _binned(values: Sequence[int], first: int, size: int) -> Counter[int]:
@@ -304,13 +306,12 @@ def _accuracy_axis(axes: Axes, chance: float | None) -> None:
     axes.set_ylim(max(-2.0, low - 3), min(102.0, high + 3))
     if chance is not None:
         axes.annotate(
-            f"chance {100 * chance:.0f} %",
+            f"chance\n{100 * chance:.0f} %",
             (1, 100 * chance),
-            (0, 2),
+            (4, 0),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",
-            ha="right",
-            va="bottom",
+            va="center",
             color=GREY,
             fontsize=8,
         )

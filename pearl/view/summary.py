@@ -37,7 +37,7 @@ FACTS = {
 }
 """What tells one log from another, and how it is said."""
 
-MAX_LABEL = 48
+MAX_LABEL = 40
 
 
 @dataclass(frozen=True)
@@ -146,15 +146,18 @@ def heading(rows: Sequence[Row]) -> str:
 
 
 def one_line(text: str, width: int = MAX_LABEL) -> str:
-    r"""Text as a label: one line, printable, at most `width` characters.
+    r"""Text as a label: one line, printable, at most `width` characters, both ends kept.
 
     Example:
-        >>> one_line("a\n\x00b " * 3, 8)
-        'a �b a …'
+        >>> one_line("a\n\x00b"), one_line("/data/quality/dev.jsonl", 12)
+        ('a �b', '/da…ev.jsonl')
     """
     line = " ".join(text.split())
     line = "".join(c if c.isprintable() else "�" for c in line)
-    return line if len(line) <= width else f"{line[: width - 1]}…"
+    if len(line) <= width:
+        return line
+    n_first = (width - 1) // 3
+    return f"{line[:n_first]}…{line[n_first + 1 - width :]}"
 
 
 def is_right(record: Record) -> bool:
