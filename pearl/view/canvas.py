@@ -115,9 +115,11 @@ def figure(title: str, height_in: float, rows: int = 1, columns: int = 1) -> tup
     return drawn, drawn.subplots(rows, columns)
 
 
-def legend(drawn: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+def legend(
+    drawn: Figure, handles: Sequence[Any], labels: Sequence[str], max_columns: int = 8
+) -> None:
     """A legend below everything, in as many columns as fit."""
-    columns = max(1, min(len(labels), 84 // (max(map(len, labels)) + 8)))
+    columns = max(1, min(max_columns, len(labels), 84 // (max(map(len, labels)) + 8)))
     drawn.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
@@ -141,7 +143,6 @@ _OFFSETS_PT = [
     if abs(x) == 1 or y
 ]
 """Where a label may stand, seen from its point; best first."""
-
 
 _CROSSING = 1000.0
 """A line through a label is as bad as so many square pixels of overlap, half a label or so."""

@@ -37,6 +37,7 @@ tbody tr:first-child { font-weight: 600; }
 details { border-bottom: 1px solid #e4e4e4; padding: .3rem 0; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 details > :not(summary) { margin-left: 1.2rem; overflow-wrap: anywhere; }
+details > p { margin: .4rem 0 .4rem 1.2rem; }
 pre { background: #f6f6f6; padding: .6rem; white-space: pre-wrap; }
 .mark { display: inline-block; min-width: 4.2rem; font-weight: 600; }
 .right { color: #00694a; } .wrong { color: #a84300; } .failed { color: #a00030; }
@@ -238,6 +239,6 @@ def _told(record: Record) -> Mapping[str, str | None]:
         "Fell back": "answered without a valid plan" if record.status == "fell_back" else None,
         "Document": one_line(record.document, 200),
         "Subsets": ", ".join(record.subsets),
-        "Spent": f"{record.n_calls:,} calls, {usage.n_input_tokens:,} + {usage.n_output_tokens:,} "
+        "Spent": f"{record.n_calls:,} {'call' if record.n_calls == 1 else 'calls'}, {usage.n_input_tokens:,} + {usage.n_output_tokens:,} "
         f"tokens, {record.duration_s:.1f} s{cost}",
     }

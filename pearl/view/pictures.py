@@ -208,7 +208,7 @@ def _library_size(rows: Sequence[Row]) -> Figure:
         aside = (i - (len(lines) - 1) / 2) * spread
         at = [row.header.n_actions + aside for row in line]
         handles.append(_point(axes, i, at, [row.cells[None].accuracy for row in line], "-"))
-    axes.set_xticks(sizes)
+    axes.set_xticks(_apart(sizes, 0.05 * (sizes[-1] - sizes[0])))
     axes.set_xlabel("actions in the library")
     _accuracy_axis(axes, _chance(rows))
     legend(drawn, handles, list(lines))
@@ -223,15 +223,14 @@ def _plan_shape(rows: Sequence[Row]) -> Figure:
     }
     if not shapes:
         raise _NoDataError("no record has a plan")
-    drawn, grid = figure(heading(rows), 2.4 + 0.6 * len(shapes), 2, 2)
+    drawn, grid = figure(heading(rows), 2.4 + 0.75 * len(shapes), 2, 2)
     colours = [colour_of(i) for i in shapes]
     for axes, (field, what) in zip(grid.flat, SHAPES.items(), strict=True):
         counts = [[int(getattr(shape, field)) for shape in found] for found in shapes.values()]
         handles = _distributions(axes, counts, colours)
         axes.set_xlabel(what)
-    legend(
-        drawn, handles, [f"{rows[i].label} ({len(found):,} plans)" for i, found in shapes.items()]
-    )
+    labels = [f"{rows[i].label} ({len(found):,} plans)" for i, found in shapes.items()]
+    legend(drawn, handles, labels, max_columns=1)  # in the order of the rows above
     return drawn
 
 
@@ -321,6 +320,15 @@ def _chance(rows: Sequence[Row]) -> float | None:
     """The accuracy of guessing, where every sample has the same number of options."""
     sizes = {len(record.options) for row in rows for record in row.records}
     return 1 / sizes.pop() if len(sizes) == 1 and 0 not in sizes else None
+
+
+def _apart(numbers: Sequence[int], least: float) -> list[int]:
+    """Of rising numbers those that are not too near to the one kept before."""
+    kept = list(numbers[:1])
+    for number in numbers:
+        if number - kept[-1] >= least:
+            kept.append(number)
+    return kept
 
 
 def _log_ticks(axes: Axes) -> None:

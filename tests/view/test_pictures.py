@@ -66,6 +66,12 @@ def test_libraries_of_different_size_give_a_line_a_method() -> None:
     assert "direct, 43 actions" in words(pictures["accuracy-cost"])
 
 
+def test_sizes_close_to_each_other_share_a_tick() -> None:
+    pictures, _ = drawn(*(log(2, n_actions=n) for n in (11, 83, 84)))
+    text = words(pictures["library-size"]).split()
+    assert [text.count(word) for word in ("11", "83", "84")] == [1, 1, 0]
+
+
 def test_the_same_log_gives_the_same_bytes() -> None:
     first, second = (drawn(log(8), log(8, n_actions=3))[0] for _ in range(2))
     assert first == second
