@@ -1,0 +1,244 @@
+"""`EvalLog`s → one HTML page: pictures, a table, facts, and every record. It works on its own.
+
+All text is escaped, there are no scripts, and a policy in the page lets nothing be loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from textwrap import shorten
+
+from pearl.evals.log import Header, Price, Record
+from pearl.view.pictures import Picture
+from pearl.view.summary import Cell, Row, heading, is_right, is_unmapped, one_line, subsets_of
+
+__all__ = ["MAX_RECORDS", "page"]
+
+MAX_RECORDS = 500
+"""Of larger evaluations only what went wrong is listed, as many at most."""
+
+_STYLE = """\
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 68rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } h3 { font-size: 1rem; }
+figure { margin: 0; } figcaption { font-weight: 600; margin-bottom: .5rem; }
+.pictures { display: flex; flex-wrap: wrap; gap: 2.5rem 2rem; }
+figure { flex: 1 1 30rem; max-width: 40rem; } svg { width: 100%; height: auto; }
+.wide { overflow-x: auto; }
+table { border-spacing: 0; font-variant-numeric: tabular-nums; font-size: .9rem; }
+th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #e4e4e4;
+  white-space: nowrap; }
+th:first-child, td:first-child, .facts td { text-align: left; }
+thead th { border-bottom: 2px solid #999; vertical-align: bottom; }
+tbody tr:first-child { font-weight: 600; }
+.facts tr:first-child { font-weight: 400; } .facts td { white-space: normal; overflow-wrap: anywhere; }
+details { border-bottom: 1px solid #e4e4e4; padding: .3rem 0; }
+summary { cursor: pointer; overflow-wrap: anywhere; }
+details > :not(summary) { margin-left: 1.2rem; overflow-wrap: anywhere; }
+details > p { margin: .4rem 0 .4rem 1.2rem; }
+pre { background: #f6f6f6; padding: .6rem; white-space: pre-wrap; }
+.mark { display: inline-block; min-width: 4.2rem; font-weight: 600; }
+.right { color: #00694a; } .wrong { color: #a84300; } .failed { color: #a00030; }
+.note { color: #555; }
+"""
+
+_FACTS = {
+    "data": "data",
+    "data_sha256": "SHA-256 of the data",
+    "n_samples": "samples",
+    "n_bad_rows": "rows that are no sample",
+    "domain": "domain",
+    "model": "model",
+    "temperature": "temperature",
+    "seeds": "seeds",
+    "methods": "methods",
+    "token_budget": "input tokens of a document at most",
+    "library": "action library",
+    "n_actions": "actions",
+    "library_sha256": "SHA-256 of the library",
+    "bank": "bank of examples",
+    "n_examples": "examples",
+    "nearest": "examples chosen by likeness",
+    "price": "US dollars for a million tokens",
+    "created": "created",
+    "pearl_version": "version of pearl",
+}
+
+
+def page(rows: Sequence[Row], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
+    """The whole page.
+
+    Args:
+        rows: What to show.
+        headers: Of all the logs, also of those without records.
+        pictures: To put into the page.
+    """
+    title = escape(heading(rows) if rows else "no records")
+    body = [
+        f"<h1>{title}</h1>",
+        '<div class="pictures">',
+        *(_figure(picture) for picture in pictures),
+        "</div>",
+        "<h2>Methods and subsets</h2>",
+        *_table(rows),
+        "<h2>What was evaluated</h2>",
+        *_facts(headers),
+        "<h2>Records</h2>",
+        *_records(rows),
+    ]
+    return "\n".join(
+        [
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+            f"<title>{title}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>",
+            *body,
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def _figure(picture: Picture) -> str:
+    svg = picture.svg[picture.svg.index("<svg") :]
+    prefix = rf"\g<0>{picture.name}-"  # ids of figures on one page must not meet
+    svg = re.sub(r"<[^>]+>", lambda tag: re.sub(r'\bid="|url\(#|href="#', prefix, tag[0]), svg)
+    caption = escape(picture.caption)
+    return f"<figure>\n<figcaption>{caption}</figcaption>\n{svg.strip()}\n</figure>"
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    if not rows:
+        yield "<p>No records.</p>"
+        return
+    names = (
+        "method", "accuracy", "95 % interval", "n", "failed", "fell back", "unmapped",
+        "tokens", "US dollars", "seconds", "p95",
+    )  # fmt: skip
+    yield '<div class="wide">\n<table>'
+    yield f"<thead><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr></thead>"
+    for subset in (None, *subsets_of(rows)):
+        yield "<tbody>"
+        yield _cells([escape("all samples" if subset is None else subset), *[""] * 10])
+        for row in rows:
+            if subset in row.cells:
+                yield _cells([escape(row.label), *_numbers(row.cells[subset])])
+        yield "</tbody>"
+    yield "</table>\n</div>"
+    yield (
+        '<p class="note">Accuracy is the share of records that are wholly right; failures and '
+        "unmapped answers count as wrong. Tokens (input and output), dollars and seconds are means "
+        "of a record; p95: 95 % of the records took no longer. n is samples, times seeds where "
+        "there are several; the seeds of a sample are resampled together.</p>"
+    )
+
+
+def _numbers(cell: Cell) -> list[str]:
+    accuracy = cell.accuracy
+    n = f"{cell.n_samples:,}"
+    if cell.n_records != cell.n_samples:
+        n += f" ({cell.n_records:,} records)"
+    return [
+        f"{100 * accuracy.estimate:.1f} %",
+        f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}",
+        n,
+        f"{cell.n_failed:,}",
+        f"{cell.n_fell_back:,}",
+        f"{cell.n_unmapped:,}",
+        f"{cell.tokens:,.0f}",
+        "–" if cell.cost_usd is None else f"{cell.cost_usd:.4f}",
+        f"{cell.latency_s:.1f}",
+        f"{cell.p95_s:.1f}",
+    ]
+
+
+def _facts(headers: Sequence[Header]) -> Iterator[str]:
+    yield '<div class="wide">\n<table class="facts">\n<tbody>'
+    for field, name in _FACTS.items():
+        values = [getattr(header, field) for header in headers]
+        if any(value is not None for value in values):
+            yield _cells([name, *(escape(_fact(value)) for value in values)])
+    yield "</tbody>\n</table>\n</div>"
+
+
+def _fact(value: object) -> str:
+    match value:
+        case None:
+            return "–"
+        case Price():
+            cached = "" if value.cached_usd is None else f", cached {value.cached_usd:g}"
+            return f"input {value.input_usd:g}{cached}, output {value.output_usd:g}"
+        case tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
+
+
+def _cells(html: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in html)}</tr>"
+
+
+def _records(rows: Sequence[Row]) -> Iterator[str]:
+    total = sum(len(row.records) for row in rows)
+    if total <= MAX_RECORDS:
+        chosen = [(row.label, row.records) for row in rows]
+    else:
+        left = MAX_RECORDS
+        chosen = []
+        n_bad = 0
+        for row in rows:
+            bad = [record for record in row.records if not is_right(record)]
+            n_bad += len(bad)
+            chosen.append((row.label, tuple(bad[:left])))
+            left -= len(chosen[-1][1])
+        yield (
+            f'<p class="note">Of {total:,} records only those that are wrong or failed are listed: '
+            f"{MAX_RECORDS - left:,} of {n_bad:,}. The log has them all.</p>"
+        )
+    for label, records in chosen:
+        if records:
+            yield f"<h3>{escape(label)}</h3>"
+            yield from map(_record, records)
+
+
+def _record(record: Record) -> str:
+    mark = "failed" if record.status == "failed" else "right" if is_right(record) else "wrong"
+    seed = f", seed {record.seed}" if record.seed else ""
+    lines = [
+        f'<details>\n<summary><span class="mark {mark}">{mark}</span> '
+        f"{escape(record.sample + seed)}: {escape(shorten(record.question, 110, placeholder='…'))}</summary>",
+        f"<p><b>Question</b> {escape(record.question)}</p>",
+    ]
+    if record.options:
+        lines += ["<ol>", *_options(record), "</ol>"]
+    for name, text in _told(record).items():
+        if text:
+            lines.append(f"<p><b>{name}</b> {escape(text)}</p>")
+    if record.plan:
+        lines.append(f"<pre>{escape(record.plan)}</pre>")
+    return "\n".join([*lines, "</details>"])
+
+
+def _options(record: Record) -> Iterator[str]:
+    for i, option in enumerate(record.options):
+        marks = [name for name, at in (("gold", record.gold), ("chosen", record.choice)) if at == i]
+        told = f" <b>← {', '.join(marks)}</b>" if marks else ""
+        yield f"<li>{escape(option)}{told}</li>"
+
+
+def _told(record: Record) -> Mapping[str, str | None]:
+    usage = record.usage
+    cost = "" if record.cost_usd is None else f", {record.cost_usd:.4f} US dollars"
+    return {
+        "Reference": record.reference,
+        "Answer": record.answer,
+        "Reply": record.reply,
+        "No option recognised": "in the reply" if is_unmapped(record) else None,
+        "Error": record.error,
+        "Fell back": "answered without a valid plan" if record.status == "fell_back" else None,
+        "Document": one_line(record.document, 200),
+        "Subsets": ", ".join(record.subsets),
+        "Spent": f"{record.n_calls:,} {'call' if record.n_calls == 1 else 'calls'}, {usage.n_input_tokens:,} + {usage.n_output_tokens:,} "
+        f"tokens, {record.duration_s:.1f} s{cost}",
+    }
