@@ -173,6 +173,8 @@ def read_file(path: Path) -> Iterator[Row | DataError]:
     readers = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".json": _json}
     read = readers.get(path.suffix.lower(), _json_lines)
     is_empty = True
+    if "\0" in str(path):
+        raise DataError("no such file", path=repr(str(path)), help="check the path")
     try:
         for row in read(path):
             is_empty = False
