@@ -48,7 +48,14 @@ def test_json_lines(tmp_path: Path, data: bytes) -> None:
     assert told(tmp_path / "r.jsonl", data) == ONE
 
 
-@pytest.mark.parametrize("text", ['[{"a": 1},\n\n{"a": 2}]', '{"data": [{"a": 1}\n,\n{"a": 2}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"a": 1},\n\n{"a": 2}]',
+        '{"v": 1, "data": [{"a": 1},\n\n{"a": 2}]}',
+        '{"data": [{"a": 1}\n,\n{"a": 2}]}',
+    ],
+)
 def test_arrays_in_json_files_know_their_lines(tmp_path: Path, text: str) -> None:
     assert told(tmp_path / "r.json", text) == ONE
 
@@ -60,6 +67,7 @@ def test_json_lines_may_be_called_json(tmp_path: Path) -> None:
 BAD_LINES = {
     "broken": (b'{"a": 1', "no JSON"),
     "not an object": (b"[1]", "an array, not an object"),
+    "null": (b"null", "null, not an object"),
     "not UTF-8": (b'{"a": "\xff"}', "not UTF-8"),
     "half a character": (rb'{"a": ["\ud800"]}', "lone surrogate"),
     "half a character, encoded": (b'{"a": "\xed\xa0\x80"}', "not UTF-8"),
@@ -88,6 +96,9 @@ def test_an_array_ends_where_it_is_broken(tmp_path: Path) -> None:
     assert ":2: " in wrong
     assert "a number, not an object" in wrong
     assert ":3: no JSON" in broken
+    assert told(tmp_path / "r.json", '[{"a": 1},\n')[1].endswith(
+        ":2: no JSON: the array has no end"
+    )
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -134,6 +145,7 @@ UNREADABLE = {
     "blank": ("r.jsonl", b"\n \n", "no rows"),
     "an empty array": ("r.json", b"[]", "no rows"),
     "a header alone": ("r.csv", b"a,b\n", "no rows"),
+    "a broken header": ("r.csv", b'"a"b,c\n1,2\n', ":1: no CSV"),
     "a column twice": ("r.csv", b"a,a\n1,2\n", "two columns are called 'a'"),
     "UTF-16": ("r.jsonl", '{"a": 1}'.encode("utf-16"), "not UTF-8"),
     "binary": ("r.csv", bytes(range(256)) * 4, "binary"),

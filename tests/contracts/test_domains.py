@@ -13,7 +13,7 @@ from pearl import plugins
 from pearl.actions.library import load_library
 from pearl.domains import Domain, Source, load_domain, read_samples
 from pearl.errors import DataError, UsageError
-from pearl.fewshot import load_bank
+from pearl.fewshot import load_examples
 from pearl.samples import Sample
 
 DOMAINS = plugins.names("pearl.domains")
@@ -32,8 +32,8 @@ def test_a_domain_names_its_library_and_examples(domain: str) -> None:
     assert isinstance(described, Domain)
     assert described.description.strip()
     assert "\n" not in described.description
-    load_library(described.library)
-    load_bank(described.examples)
+    library = load_library(described.library)
+    assert load_examples(described.examples, library)
 
 
 @each_domain
