@@ -76,14 +76,14 @@ def _reachable(name: str) -> Iterator[None]:
     """Without a hub, `datasets` looks in its cache at once; left alone it would retry for 25 s."""
     from datasets import config
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     before = config.HF_HUB_OFFLINE
     if not Path(name).exists():
         try:
             HfApi().dataset_info(name, timeout=PROBE_TIMEOUT_S)
-        except HfHubHTTPError:
-            pass  # the hub is there, and `datasets` says it better
+        except (HfHubHTTPError, HFValidationError):
+            pass  # the hub is there, or need not be: `datasets` says what is wrong
         except Exception:  # noqa: BLE001 - any other failure is one to get there
             config.HF_HUB_OFFLINE = True
     try:

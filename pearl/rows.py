@@ -30,11 +30,15 @@ Made = TypeVar("Made")
 _MAX_CELL = 2**31 - 1
 """Characters: what a C long holds everywhere. The default of `csv`, 131,072, is shorter than a novel."""
 
-_ARRAY = re.compile(r'\s*(?:\{\s*"data"\s*:\s*)?\[')
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+_ARRAY = re.compile(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')
 _BETWEEN = re.compile(r"\s*,?\s*")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".dev", ".train", ".test")
+"""Of names that mean a file, though there is none: no hub is asked for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +104,19 @@ def kind(value: Any) -> str:
         >>> kind([1])
         'an array'
     """
-    names = {bool: "a boolean", int: "a number", float: "a number", list: "an array"}
-    return names.get(type(value), "an object" if isinstance(value, dict) else "text")
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case list():
+            return "an array"
+        case dict():
+            return "an object"
+        case _:
+            return "text"
 
 
 class Ids:
@@ -173,6 +188,8 @@ def read_file(path: Path) -> Iterator[Row | DataError]:
     readers = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".json": _json}
     read = readers.get(path.suffix.lower(), _json_lines)
     is_empty = True
+    if "\0" in str(path):
+        raise DataError("no such file", path=repr(str(path)), help="check the path")
     try:
         for row in read(path):
             is_empty = False
@@ -234,15 +251,15 @@ def _json(path: Path) -> Iterator[Row | DataError]:
         except ValueError as error:
             yield DataError(_why(error), path=path, line=line)
         start = end
+    if start == len(text):
+        line += text.count("\n", counted)
+        yield DataError("no JSON: the array has no end", path=path, line=line)
 
 
 def _skip(text: str, start: int) -> int:
     """Where the next value of an array begins."""
     between = _BETWEEN.match(text, start)
     return between.end() if between else start
-
-
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
 def _checked(value: Any, text: str) -> dict[str, Any]:
@@ -286,7 +303,10 @@ def _csv(path: Path) -> Iterator[Row | DataError]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield DataError(f"no CSV: {error}", path=path, line=line)
+            broken = DataError(f"no CSV: {error}", path=path, line=line)
+            if names is None:
+                raise broken from None
+            yield broken
             continue
         if not cells:
             continue

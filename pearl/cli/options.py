@@ -215,7 +215,8 @@ def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
                 return
     if subset is not None and subset not in subsets:
         close = did_you_mean(subset, subsets)
-        hint = f"did you mean '{close}'?" if close else f"subsets: {', '.join(sorted(subsets))}"
+        known = ", ".join(sorted(subsets)) or "there are none"
+        hint = f"did you mean '{close}'?" if close else f"subsets: {known}"
         raise UsageError(f"no sample is in subset '{subset}'", help=hint)
 
 

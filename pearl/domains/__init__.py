@@ -2,7 +2,8 @@
 
 A domain module has `DOMAIN` and `read(source: Source) -> Iterator[Sample | DataError]`, which
 yields a sample a question in the order of the data, and an error that names file and line for every
-row that is none; the rest goes on. It raises `DataError` only where the data cannot be read at all.
+row that is none; the rest goes on. It raises `DataError` only where the data cannot be read at all,
+and `UsageError` where there is no such split, field or column. `pearl.rows` has what it needs.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Source:
     Attributes:
         name: A file, a folder of a saved dataset, or the name of a dataset on a Hugging Face hub.
         split: Part of a dataset.
-        columns: Which column holds a field of a sample, where it is not called as the field is.
+        columns: Which column holds a field of a sample, where it is not called as the field is; or
+            several, as `a,b,c`, that hold an array together.
     """
 
     name: str
@@ -70,7 +72,7 @@ def read_samples(domain: str, source: Source) -> Iterator[Sample | DataError]:
     """The samples of some data, an error for every row that is none.
 
     Raises:
-        UsageError: There is no such domain.
+        UsageError: There is no such domain, split, field or column.
         DataError: The data cannot be read at all.
     """
     _check(domain)

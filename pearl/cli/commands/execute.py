@@ -43,9 +43,10 @@ if TYPE_CHECKING:
 def command(
     plan_and_documents: tuple[str, ...], tasks: str | None, out: str | None, **options: Any
 ) -> int:
-    """Run PLAN, a plan file, over each DOC (- is stdin) or document of --data; or run --tasks.
+    """Run PLAN, a plan file, over documents; or run the rows of --tasks.
 
-    With --tasks every argument is a document, for those rows that name none.
+    The documents are each DOC (- is stdin), or those of --data, each once. With --tasks every
+    argument is a document, for those rows that name none.
     """
     from pearl.cli.work import run_tasks
     from pearl.tasks import read_tasks
