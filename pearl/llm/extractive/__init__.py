@@ -27,6 +27,7 @@ from pearl.llm import (
 from pearl.llm.extractive.planning import write_plan
 from pearl.llm.extractive.ranking import SentenceIndex
 from pearl.llm.extractive.reading import answer, carry_out, combine
+from pearl.llm.extractive.refining import refine
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
 
@@ -70,7 +71,9 @@ class ExtractiveModel:
                 text = combine(task, self._index)
             case AnswerTask() as task:
                 text = answer(task, self._index)
-            case ChooseTask() | MineTask() | RefineTask():
+            case RefineTask() as task:
+                text = refine(task)
+            case ChooseTask() | MineTask():
                 raise NotImplementedError
         # A question may hold half a character; what is quoted never does.
         return Completion(text.encode(errors="replace").decode(), self.name)
