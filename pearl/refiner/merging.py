@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from pearl.dsl.signatures import Action
 from pearl.likeness import (
+    Embedder,
     Likeness,
     agreement,
+    by_embedding,
     by_words,
     have_same_name,
     may_merge,
@@ -48,6 +50,11 @@ class Rules:
     likeness: Likeness = by_words
     same: float = 0.6
     close: float = 0.25
+
+    @classmethod
+    def for_embedder(cls, embed: Embedder) -> Rules:
+        """By embeddings. Their cosines run higher; these bounds are cautious, not measured."""
+        return cls(by_embedding(embed), same=0.9, close=0.5)
 
 
 def merge_by_rule(entries: Sequence[Entry], rules: Rules) -> list[Entry]:

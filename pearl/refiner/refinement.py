@@ -32,6 +32,8 @@ class DraftFate(_Frozen):
 
     number: int
     text: str
+    name: str | None = None
+    """Of its action; None where it is malformed."""
     question: str | None = None
     """Id of the question it was proposed for; None for seeds and plain action files."""
     is_seed: bool = False

@@ -36,12 +36,14 @@ class RefineSettings:
         max_tokens: Tokens of the library in a planner's prompt at most; None for no limit.
         max_rounds: Rounds of the model at most; 0 asks none.
         shard_size: Drafts shown to the model at once.
+        max_output_tokens: Tokens of one reply at most; None for the model's own limit.
     """
 
     max_actions: int = MAX_ACTIONS
     max_tokens: int | None = None
     max_rounds: int = MAX_ROUNDS
     shard_size: int = SHARD_SIZE
+    max_output_tokens: int | None = None
 
 
 async def refine_actions(
@@ -76,6 +78,7 @@ async def refine_actions(
     entries, dropped, rounds = await run_rounds(
         merge_by_rule(entries, rules), model, budget, rules,
         max_rounds=settings.max_rounds, shard_size=max(2, size),
+        max_output_tokens=settings.max_output_tokens,
     )  # fmt: skip
     entries, clashing = without_clashes(entries)
     entries, without_room = make_room(entries, budget, rules)
@@ -122,6 +125,7 @@ def _fates(
             DraftFate,
             number=draft.number,
             text=draft.text,
+            name=draft.action.name if draft.action else None,
             question=draft.question,
             is_seed=draft.is_seed,
         )
@@ -137,6 +141,6 @@ def _fates(
             yield fate(
                 fate="merged" if stage else "kept",
                 into=holder.action.name,
-                stage=stage and stage.name,
+                stage=stage.name if stage else None,
                 round=stage.round if stage else 0,
             )

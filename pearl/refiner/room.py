@@ -75,7 +75,7 @@ def make_room(
     """
     ordered = sorted(entries, key=best)
     close = _closeness(ordered, rules)
-    alive = {i: entry for i, entry in enumerate(ordered)}
+    alive = dict(enumerate(ordered))
     dropped: list[Dropped] = []
     while not budget.fits(list(alive.values())):
         best_of, nearest = close.max(axis=1), close.argmax(axis=1)

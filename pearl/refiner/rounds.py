@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pearl.errors import ModelError
 from pearl.llm import Model, RefineTask, Request
@@ -40,6 +41,7 @@ async def run_rounds(
     *,
     max_rounds: int,
     shard_size: int,
+    max_output_tokens: int | None = None,
 ) -> tuple[list[Entry], list[Dropped], list[Round]]:
     """Have entries merged until they fit, a round merges none, or `max_rounds` are over.
 
@@ -58,11 +60,11 @@ async def run_rounds(
             break
         wanted = max(budget.room(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
         parts = shards(drafts, shard_size, rules.likeness)
+        ask = partial(
+            _refine, model=model, stage=Stage("model", number), max_output_tokens=max_output_tokens
+        )
         done = await asyncio.gather(
-            *(
-                _refine(part, max(1, len(part) * wanted // len(drafts)), number, model)
-                for part in parts
-            )
+            *(ask(part, max(1, len(part) * wanted // len(drafts))) for part in parts)
         )
         if number == 1 and all(shard.error for shard in done):
             error = next(shard.error for shard in done if shard.error)
@@ -84,11 +86,18 @@ async def run_rounds(
     return current, dropped, rounds
 
 
-async def _refine(shard: list[Entry], max_actions: int, round: int, model: Model) -> _Shard:
+async def _refine(
+    shard: list[Entry],
+    max_actions: int,
+    *,
+    model: Model,
+    stage: Stage,
+    max_output_tokens: int | None,
+) -> _Shard:
     drafts = tuple(entry.action for entry in shard)
     task = RefineTask(drafts, max_actions)
     try:
-        completion = await model.complete(Request(refine_messages(task), task))
+        completion = await model.complete(Request(refine_messages(task), task, max_output_tokens))
     except ModelError as error:
         failed = ShardRecord(
             n_before=len(shard),
@@ -99,7 +108,7 @@ async def _refine(shard: list[Entry], max_actions: int, round: int, model: Model
         )
         return _Shard(shard, [], failed, error)
     reply = read_reply(completion.text, drafts)
-    entries, dropped = _follow(reply, shard, Stage("model", round))
+    entries, dropped = _follow(reply, shard, stage)
     record = ShardRecord(
         n_before=len(shard),
         n_after=len(entries),
@@ -112,7 +121,9 @@ async def _refine(shard: list[Entry], max_actions: int, round: int, model: Model
     return _Shard(entries, dropped, record)
 
 
-def _follow(reply: Reply, shard: Sequence[Entry], stage: Stage) -> tuple[list[Entry], list[Dropped]]:
+def _follow(
+    reply: Reply, shard: Sequence[Entry], stage: Stage
+) -> tuple[list[Entry], list[Dropped]]:
     """Do what a reply says; a draft that it names nowhere stays as it is."""
     dropped = [Dropped(shard[number - 1], why, stage) for number, why in reply.drops]
     named = {number for number, _ in reply.drops}
