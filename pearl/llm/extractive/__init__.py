@@ -29,6 +29,7 @@ from pearl.llm.extractive.mining import propose
 from pearl.llm.extractive.planning import write_other_plan, write_plan
 from pearl.llm.extractive.ranking import SentenceIndex
 from pearl.llm.extractive.reading import answer, carry_out, combine
+from pearl.llm.extractive.refining import refine
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
 
@@ -77,8 +78,8 @@ class ExtractiveModel:
                 text = choose_option(task, self._index)
             case MineTask() as task:
                 text = propose(task.question, task.library)
-            case RefineTask():
-                raise NotImplementedError
+            case RefineTask() as task:
+                text = refine(task)
         # A question may hold half a character; what is quoted never does.
         return Completion(text.encode(errors="replace").decode(), self.name)
 

@@ -12,7 +12,7 @@ import math
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -23,6 +23,7 @@ from pearl.llm.extractive.cues import Kind, sign
 from pearl.llm.extractive.questions import Roles
 from pearl.passages import sentences, terms
 from pearl.retrieval.bm25 import Index
+from pearl.thesaurus import synonyms
 
 __all__ = ["Hit", "Query", "SentenceIndex"]
 
@@ -219,7 +220,7 @@ class SentenceIndex:
 
     def _expand(self, term: str) -> dict[str, float]:
         """The terms of the document that may stand for a term, with what they count."""
-        found = {other: _SYNONYM for other in _synonyms().get(term, ()) if other in self._postings}
+        found = {other: _SYNONYM for other in synonyms().get(term, ()) if other in self._postings}
         for other in _topics().get(term, ()):
             if other in self._postings:
                 found.setdefault(other, _NARROWER)
@@ -360,19 +361,3 @@ def _topics() -> dict[str, tuple[str, ...]]:
     rows = Path(__file__).with_name("topics.txt").read_text(encoding="utf-8").splitlines()
     pairs = [row.split(":") for row in rows if row and not row.startswith("#")]
     return {term: tuple(terms(narrow)) for broad, narrow in pairs for term in terms(broad)}
-
-
-@cache
-def _synonyms() -> dict[str, frozenset[str]]:
-    """Term → the terms of every group it is in, from the list beside this file."""
-    rows = Path(__file__).with_name("synonyms.txt").read_text(encoding="utf-8").splitlines()
-    found: dict[str, set[str]] = {}
-    for row in rows:
-        group = _stems(row.split()) if not row.startswith("#") else []
-        for term in group:
-            found.setdefault(term, set()).update(group)
-    return {term: frozenset(group - {term}) for term, group in found.items()}
-
-
-def _stems(words: Iterable[str]) -> list[str]:
-    return [term for word in words for term in terms(word)]

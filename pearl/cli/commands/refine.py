@@ -1,0 +1,158 @@
+"""`pearl refine`: what was mined → what is shipped. One subcommand for each kind of thing."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pearl.cli.options import model_options, open_pearl
+from pearl.cli.output import keep_inputs, new_file, read_input
+from pearl.errors import UsageError
+
+if TYPE_CHECKING:
+    from pearl.refiner.refinement import Refinement
+    from pearl.refiner.refining import RefineSettings
+
+
+@click.group()
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Make what was mined fit for use."""
+    # Settings of the TOML file reach a command by its name; those of a group are its commands'.
+    ctx.default_map = dict.fromkeys(command.commands, ctx.default_map)
+
+
+@command.command()
+@click.argument("mined", metavar="MINED")
+@click.option("-o", "--out", type=click.Path(), help="Write the library to FILE, not stdout.")
+@click.option(
+    "--max-actions",
+    type=click.IntRange(min=1),
+    default=80,
+    show_default=True,
+    help="Actions of the library at most.",
+)
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    metavar="TOKENS",
+    help="Tokens of the library in a planner's prompt at most.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=0),
+    default=6,
+    show_default=True,
+    help="Rounds of the model at most; 0 merges by rule alone.",
+)
+@click.option(
+    "--shard-size",
+    type=click.IntRange(min=2),
+    default=40,
+    show_default=True,
+    help="Drafts shown to the model at once.",
+)
+@click.option(
+    "--embeddings",
+    metavar="MODEL",
+    help="Measure likeness by these static embeddings (extra: embeddings) [default: by words].",
+)
+@click.option(
+    "--report", type=click.Path(), help="Write what became of every draft to FILE.html or .json."
+)
+@click.option("--compare", metavar="LIBRARY", help="Compare with a library, by name or file.")
+@model_options
+def actions(
+    mined: str, out: str | None, max_actions: int, max_tokens: int | None, rounds: int,
+    shard_size: int, embeddings: str | None, report: str | None, compare: str | None,
+    **options: Any,
+) -> int:  # fmt: skip
+    """Merge the drafts of MINED (mined.jsonl, or an action file) into a library."""
+    from pearl.actions.library import load_library
+    from pearl.refiner.comparison import compared
+    from pearl.refiner.library import library_text
+    from pearl.refiner.refining import RefineSettings
+
+    if report and not report.endswith((".html", ".json")):
+        raise UsageError("--report writes .html or .json", help="for example --report refined.html")
+    keep_inputs([out, report], [mined, *([compare] if compare else [])])
+    other = load_library(compare) if compare else None
+    settings = RefineSettings(
+        max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
+    )
+    # Opened before the model is asked: a library that cannot be kept is not paid for.
+    with new_file(report) if report else nullcontext() as page, new_file(out) as file:
+        refinement = asyncio.run(_refine(mined, settings, embeddings, options))
+        if other is not None:
+            refinement = compared(refinement, other)
+        file.write(library_text(refinement))
+        if page is not None:
+            page.write(_report(refinement, is_json=str(report).endswith(".json")))
+    click.echo(_summary(refinement), err=True)
+    return 0
+
+
+async def _refine(
+    mined: str, settings: RefineSettings, embeddings: str | None, options: dict[str, Any]
+) -> Refinement:
+    from pearl.refiner.embedding import load_embedder
+    from pearl.refiner.merging import Rules
+    from pearl.refiner.reading import read_drafts
+    from pearl.refiner.refining import refine_actions
+
+    found = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
+    rules = Rules.for_embedder(load_embedder(embeddings)) if embeddings else Rules()
+    async with open_pearl(options) as pearl:
+        return await refine_actions(
+            found, pearl.calls(), settings,
+            rules=rules, counter=pearl.limits.counter, window=pearl.limits.window,
+        )  # fmt: skip
+
+
+def _report(refinement: Refinement, *, is_json: bool) -> str:
+    from pearl.view.refinement import refinement_page
+
+    return f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
+
+
+def _summary(refinement: Refinement) -> str:
+    """What went in and what came of it, a figure a line."""
+    count = refinement.count
+    rows: list[tuple[str, int, str]] = [
+        ("drafts", len(refinement.drafts), _unread(refinement)),
+        ("malformed", count("dropped", "malformed"), ""),
+        ("merged, same text", count("merged", "exact"), ""),
+        ("merged, same name", count("merged", "name"), ""),
+        ("merged, same meaning", count("merged", "definition"), ""),
+        ("merged by the model", count("merged", "model"), _calls(refinement)),
+        ("merged to make room", count("merged", "room"), ""),
+        ("dropped", count("dropped") - count("dropped", "malformed"), ""),
+        ("actions", len(refinement.actions), f"of {refinement.max_actions} at most"),
+        ("tokens", refinement.n_tokens, refinement.token_count),
+    ]
+    if refinement.comparison is not None:
+        theirs = refinement.comparison
+        rows.append((f"also in {theirs.library}", len(theirs.in_both), ""))
+    lead = max(len(label) for label, _, _ in rows)
+    width = max(len(f"{n:,}") for _, n, _ in rows)
+    return "\n".join(
+        f"{label:<{lead}}  {n:>{width},}{f'  ({note})' if note else ''}" for label, n, note in rows
+    )
+
+
+def _unread(refinement: Refinement) -> str:
+    n = len(refinement.unread)
+    return f"and {n} that could not be read" if n else ""
+
+
+def _calls(refinement: Refinement) -> str:
+    calls, unusable = refinement.calls(), refinement.calls("unusable")
+    parts = [f"{calls} call{'s' if calls != 1 else ''} in {len(refinement.rounds)} rounds"]
+    if unusable:
+        parts.append(f"{unusable} replies not usable")
+    if failed := refinement.calls("failed"):
+        parts.append(f"{failed} calls failed")
+    return ", ".join(parts)
