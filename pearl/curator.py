@@ -8,7 +8,7 @@ a number of times. The planner is never told what is right.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -82,7 +82,12 @@ def trainable(samples: Iterable[Sample]) -> tuple[list[Sample], list[Sample]]:
 
 
 async def curate(
-    pearl: Pearl, samples: Sequence[Sample], *, retries: int = 2, done: Collection[str] = ()
+    pearl: Pearl,
+    samples: Sequence[Sample],
+    *,
+    retries: int = 2,
+    done: Collection[str] = (),
+    until: Callable[[Iterator[tuple[int, Sample]]], Iterator[tuple[int, Sample]]] = iter,
 ) -> AsyncIterator[CurationRow]:
     """Try every sample; rows come as they are done.
 
@@ -91,13 +96,15 @@ async def curate(
         samples: As `trainable` picks them.
         retries: How often a wrong plan goes back.
         done: Ids that need not be tried again.
+        until: May end the work early; what is under way is finished.
     """
-    todo = [(i, sample) for i, sample in enumerate(samples) if sample.id not in done]
+    done = frozenset(done)
+    todo = ((i, sample) for i, sample in enumerate(samples) if sample.id not in done)
 
     async def one(item: tuple[int, Sample]) -> CurationRow:
         return await _try(pearl, *item, retries)
 
-    async for row in as_completed(todo, one, pearl.concurrency):
+    async for row in as_completed(until(todo), one, pearl.concurrency):
         yield row
 
 

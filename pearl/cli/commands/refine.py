@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import model_options, open_pearl
+from pearl.cli.options import data_options, model_options, open_pearl
 from pearl.cli.output import keep_inputs, new_file, read_input
 from pearl.errors import UsageError
 
@@ -156,3 +156,31 @@ def _calls(refinement: Refinement) -> str:
     if failed := refinement.calls("failed"):
         parts.append(f"{failed} calls failed")
     return ", ".join(parts)
+
+
+@command.command()
+@data_options
+@click.option(
+    "-o", "--out", type=click.Path(), required=True, metavar="FOLDER",
+    help="Folder of the bank; what was tried there already is not tried again.",
+)  # fmt: skip
+@click.option(
+    "--retries", type=click.IntRange(min=0), default=2, show_default=True,
+    help="Times a plan that led to a wrong answer goes back to the planner.",
+)  # fmt: skip
+@click.option(
+    "--max-examples", type=click.IntRange(min=1), default=12, show_default=True,
+    help="Plans in the bank at most; of more, those least like one another.",
+)  # fmt: skip
+@model_options
+def fewshot(out: str, retries: int, max_examples: int, **options: Any) -> int:
+    """Make a bank of examples: plans for the questions of --data that reached the gold answer.
+
+    Every plan is run over its document and its answer mapped to the options. Questions of the bank
+    are refused in an evaluation.
+    """
+    from pearl.cli.banks import make_bank
+
+    if options["data"] is None:
+        raise UsageError("a bank is made from questions", help="--data FILE")
+    return asyncio.run(make_bank(out, retries, max_examples, options))
