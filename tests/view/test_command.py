@@ -60,7 +60,7 @@ def test_a_log_without_records_gives_a_page(
     ("args", "code", "words"),
     [
         (["absent.jsonl"], 3, "absent.jsonl: cannot be read"),
-        (["bad.jsonl"], 3, "no header of an evaluation log"),
+        (["bad.jsonl"], 3, "not a file of this kind"),
         ([], 2, "Missing argument"),
         (["a.jsonl", "--out", "a.jsonl"], 3, "a.jsonl: cannot be made"),
         (["index.html", "--out", "."], 2, "'index.html' is an input"),
