@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.llm import ActionTask, Completion, Request, Usage
 
 
@@ -32,3 +33,12 @@ def output_of(request: Request) -> str:
     """The step that a request is for."""
     assert isinstance(request.task, ActionTask)
     return request.task.output
+
+
+def answer_task(question: str, document: str) -> ActionTask:
+    """The one step of a plan that answers a question as it stands."""
+    action = Action(
+        "ANSWER", (Parameter("CTX", ValueType.CONTEXT), Parameter("QUESTION")), "Answer"
+    )
+    arguments = (("QUESTION", question),)
+    return ActionTask("answer", action, arguments, document, question=question)

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, UsageError
-from pearl.llm import AnswerTask, Completion, Message, Request
+from pearl.llm import Completion, Message, Request
 from pearl.llm.scripted import Scripted
 from pearl.middleware import Limited, Retrying
+from tests.models import answer_task
 
-REQUEST = Request((Message("user", "who?"),), AnswerTask("who?", ""))
+REQUEST = Request((Message("user", "who?"),), answer_task("who?", ""))
 
 FINAL: tuple[ModelErrorKind, ...] = (
     "auth", "quota", "bad_request", "truncated", "filtered", "refused",

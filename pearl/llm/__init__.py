@@ -19,7 +19,6 @@ from pearl.errors import UsageError, did_you_mean
 
 __all__ = [
     "ActionTask",
-    "AnswerTask",
     "ChooseTask",
     "CombineTask",
     "Completion",
@@ -92,14 +91,6 @@ class CombineTask:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerTask:
-    """Answer a question from a document directly, without a plan."""
-
-    question: str
-    document: str
-
-
-@dataclass(frozen=True, slots=True)
 class ChooseTask:
     """Choose the option that answers a question, by a document or by an answer in words.
 
@@ -139,7 +130,7 @@ class RefineTask:
     max_actions: int
 
 
-Task = PlanTask | ActionTask | CombineTask | AnswerTask | ChooseTask | MineTask | RefineTask
+Task = PlanTask | ActionTask | CombineTask | ChooseTask | MineTask | RefineTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ class Scripted:
 
     Example:
         >>> model = Scripted(lambda request: request.prompt.upper())
-        >>> from pearl.llm import AnswerTask, Message
-        >>> request = Request((Message("user", "who?"),), AnswerTask("who?", ""))
+        >>> from pearl.llm import ChooseTask, Message
+        >>> request = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
         >>> asyncio.run(model.complete(request)).text
         'WHO?'
     """
@@ -75,7 +75,7 @@ class Scripted:
             step = task.step if isinstance(task, CombineTask) else task
             if not isinstance(step, ActionTask):
                 raise ModelError(
-                    "the recording holds replies to steps only, no plan and no direct answer",
+                    "the recording holds replies to steps only, no plan and no choice",
                     kind="bad_request",
                 )
             if step.output not in outputs:

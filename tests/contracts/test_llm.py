@@ -13,14 +13,15 @@ import pytest
 
 from pearl import plugins
 from pearl.errors import PearlError, UsageError
-from pearl.llm import AnswerTask, Completion, Message, Model, ModelSettings, Request, create_model
+from pearl.llm import Completion, Message, Model, ModelSettings, Request, create_model
+from tests.models import answer_task
 from tests.server import Server
 
 BACKENDS = plugins.names("pearl.llm")
 
 REQUEST = Request(
     (Message("user", "Ada sold the boat because it leaked.\n\nWhy did Ada sell the boat?"),),
-    AnswerTask("Why did Ada sell the boat?", "Ada sold the boat because it leaked."),
+    answer_task("Why did Ada sell the boat?", "Ada sold the boat because it leaked."),
 )
 
 

@@ -15,7 +15,6 @@ from pearl.errors import UsageError
 from pearl.evidence import Verifier, find_quotes
 from pearl.llm import (
     ActionTask,
-    AnswerTask,
     CombineTask,
     ModelSettings,
     Request,
@@ -23,6 +22,7 @@ from pearl.llm import (
     create_model,
 )
 from pearl.llm.extractive import ExtractiveModel, create
+from tests.models import answer_task
 
 STORY = """\
 The Mill at Orrin
@@ -91,7 +91,7 @@ def step(
             step("WHENCE", "the mill bought by Ada", definition="Return when X happens in CTX"),
             "Ada Brandt bought the mill in the spring",
         ),
-        (AnswerTask("Why was the mill sold by Ada?", STORY), "In October 1913 Ada sold the mill"),
+        (answer_task("Why was the mill sold by Ada?", STORY), "In October 1913 Ada sold the mill"),
     ],
 )
 def test_the_best_sentence_comes_first(task: Task, first: str) -> None:
@@ -129,12 +129,12 @@ def test_nothing_found_is_said_without_a_quote() -> None:
     text = reply(step("FIND", 'the "president of France in the year of the plague"'))
     assert text.startswith("No passage of the document matches")
     assert not find_quotes(text)
-    assert not quotes(reply(AnswerTask("Does the dragon smoke?", STORY)))
+    assert not quotes(reply(answer_task("Does the dragon smoke?", STORY)))
 
 
 def test_a_sentence_that_only_repeats_the_question_is_not_the_answer() -> None:
     document = "Why did Ada leave? The reason why Ada did leave. Ada left, since it rained in May."
-    assert quotes(reply(AnswerTask("Why did Ada leave?", document)))[0].startswith("Ada left")
+    assert quotes(reply(answer_task("Why did Ada leave?", document)))[0].startswith("Ada left")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_sentence_that_only_repeats_the_question_is_not_the_answer() -> None:
     ],
 )  # fmt: skip
 def test_who_does_what_to_whom_counts(question: str, document: str, first: str) -> None:
-    assert quotes(reply(AnswerTask(question, document)))[0].startswith(first)
+    assert quotes(reply(answer_task(question, document)))[0].startswith(first)
 
 
 def test_a_pronoun_leans_on_the_sentence_before_it() -> None:
@@ -155,7 +155,7 @@ def test_a_pronoun_leans_on_the_sentence_before_it() -> None:
         "The weather was fine. Greta Novak had a boat. It was sold to a cook. "
         "Nothing else was ever sold in Orrin. A hat was sold to a priest."
     )
-    found = quotes(reply(AnswerTask("To whom was Greta Novak's boat sold?", document)))
+    found = quotes(reply(answer_task("To whom was Greta Novak's boat sold?", document)))
     assert "It was sold to a cook." in found
 
 
@@ -165,13 +165,13 @@ def test_the_reply_to_a_question_is_found_by_the_question() -> None:
         "Doctor: And do you still smoke?\n\nPatient: Only on Sundays.\n\nDoctor: Fine.\n\n"
         "Patient: That was the bus.\n"
     )
-    found = quotes(reply(AnswerTask("Does the patient smoke?", document)))
+    found = quotes(reply(answer_task("Does the patient smoke?", document)))
     assert found[0] == "Patient: Only on Sundays."
 
 
 def test_both_questions_of_a_question_are_answered() -> None:
     found = quotes(
-        reply(AnswerTask("When did Ada buy the mill, and who paid forty crowns?", STORY))
+        reply(answer_task("When did Ada buy the mill, and who paid forty crowns?", STORY))
     )
     assert any("1911" in quote for quote in found)
     assert "He paid forty crowns for it." in found
@@ -223,11 +223,11 @@ def test_marks_of_lists_are_not_quoted() -> None:
 
 def test_chinese_is_matched_by_pairs_of_characters() -> None:
     document = "城里下雨。王先生在一九一一年买了磨坊。他姐姐开了一家旅馆。"
-    assert quotes(reply(AnswerTask("谁买了磨坊？", document)))[0] == "王先生在一九一一年买了磨坊。"
+    assert quotes(reply(answer_task("谁买了磨坊？", document)))[0] == "王先生在一九一一年买了磨坊。"
 
 
 def test_the_same_request_gets_the_same_reply() -> None:
-    task = AnswerTask("Why was the mill sold by Ada?", STORY)
+    task = answer_task("Why was the mill sold by Ada?", STORY)
     model = ExtractiveModel()
     assert len({reply(task, model), reply(task, model), reply(task)}) == 1
 
@@ -235,7 +235,7 @@ def test_the_same_request_gets_the_same_reply() -> None:
 def test_memory_is_bounded() -> None:
     model = ExtractiveModel()
     for i in range(30):
-        reply(AnswerTask("Who left?", f"Ada left at {i}. It rained."), model)
+        reply(answer_task("Who left?", f"Ada left at {i}. It rained."), model)
     assert len(model._indexes) <= 8
 
 
@@ -250,7 +250,7 @@ def test_the_model_says_what_it_is() -> None:
 def test_a_step_over_20_000_words_takes_little_time() -> None:
     document = STORY * 200
     model = ExtractiveModel()
-    reply(AnswerTask("Who sold the mill?", document), model)
+    reply(answer_task("Who sold the mill?", document), model)
     began = time.perf_counter()
     reply(step("FIND_REASON", "Ada sell the mill", document=document), model)
     assert time.perf_counter() - began < 1  # 0.3 s on a quiet machine
@@ -272,7 +272,7 @@ def test_whatever_is_asked_of_whatever_text_each_quote_is_in_it(
 ) -> None:
     document = " ".join(told)
     for task in (
-        AnswerTask(" ".join(asked), document),
+        answer_task(" ".join(asked), document),
         step("FIND_REASON", " ".join(asked), document=document),
         step("LIST_ALL", " ".join(asked), document=document),
         step("SUMMARIZE", document=document),

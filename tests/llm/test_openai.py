@@ -12,7 +12,6 @@ import pytest
 
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import (
-    AnswerTask,
     Completion,
     Message,
     Model,
@@ -22,11 +21,14 @@ from pearl.llm import (
     create_model,
 )
 from tests.conftest import PROXIES
+from tests.models import answer_task
 from tests.server import FAULTS, PAGE, Canned, Server, completion, error
 
 KEY = "sk-very-secret-0123456789"
 
-REQUEST = Request((Message("system", "Be brief."), Message("user", "Who?")), AnswerTask("Who?", ""))
+REQUEST = Request(
+    (Message("system", "Be brief."), Message("user", "Who?")), answer_task("Who?", "")
+)
 
 KINDS: dict[str, ModelErrorKind | None] = {
     "400": "bad_request", "401": "auth", "402": "quota", "403": "auth", "404": "bad_request",

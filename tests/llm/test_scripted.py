@@ -12,7 +12,7 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import (
     ActionTask,
-    AnswerTask,
+    ChooseTask,
     CombineTask,
     Message,
     Model,
@@ -23,12 +23,13 @@ from pearl.llm import (
     create_model,
 )
 from pearl.llm.scripted import Scripted
+from tests.models import answer_task
 
 FIND = Action("FIND", (Parameter("CTX"), Parameter("X")))
 
 
 def request(prompt: str, task: Task | None = None) -> Request:
-    return Request((Message("user", prompt),), task or AnswerTask(prompt, ""))
+    return Request((Message("user", prompt),), task or answer_task(prompt, ""))
 
 
 def step(output: str) -> ActionTask:
@@ -82,7 +83,7 @@ def test_a_step_that_was_not_recorded_is_named() -> None:
     assert not caught.value.is_retryable
 
 
-@pytest.mark.parametrize("task", [AnswerTask("?", ""), PlanTask("?", ActionLibrary("empty", []))])
+@pytest.mark.parametrize("task", [ChooseTask("?", ("a", "b")), PlanTask("?", ActionLibrary("empty", []))])
 def test_a_recording_has_steps_only(task: Task) -> None:
     with pytest.raises(ModelError, match="replies to steps only"):
         ask(Scripted.replay({"hero": "Ada"}), request("?", task))
@@ -112,7 +113,7 @@ def test_a_reply_may_take_up_groups(tmp_path: Path, reply: str, text: str) -> No
 
 def test_a_rule_sees_the_whole_prompt(tmp_path: Path) -> None:
     model = rules(tmp_path, ("system.*user", "both"))
-    both = Request((Message("system", "system"), Message("user", "user")), AnswerTask("", ""))
+    both = Request((Message("system", "system"), Message("user", "user")), answer_task("", ""))
     assert ask(model, both) == "both"
 
 

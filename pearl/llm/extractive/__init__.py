@@ -13,7 +13,6 @@ from hashlib import sha256
 from pearl.errors import UsageError
 from pearl.llm import (
     ActionTask,
-    AnswerTask,
     ChooseTask,
     CombineTask,
     Completion,
@@ -28,7 +27,7 @@ from pearl.llm.extractive.choosing import choose_option
 from pearl.llm.extractive.mining import propose
 from pearl.llm.extractive.planning import write_other_plan, write_plan
 from pearl.llm.extractive.ranking import SentenceIndex
-from pearl.llm.extractive.reading import answer, carry_out, combine
+from pearl.llm.extractive.reading import carry_out, combine
 from pearl.llm.extractive.refining import refine
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
@@ -72,8 +71,6 @@ class ExtractiveModel:
                 text = carry_out(task, self._index)
             case CombineTask() as task:
                 text = combine(task, self._index)
-            case AnswerTask() as task:
-                text = answer(task, self._index)
             case ChooseTask() as task:
                 text = choose_option(task, self._index)
             case MineTask() as task:

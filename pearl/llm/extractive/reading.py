@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from pearl.llm import ActionTask, AnswerTask, CombineTask
+from pearl.llm import ActionTask, CombineTask
 from pearl.llm.extractive.questions import parts
 from pearl.llm.extractive.ranking import Hit, SentenceIndex
 from pearl.llm.extractive.steering import QUOTED, Wanted, by_action, by_question
 
-__all__ = ["answer", "carry_out", "combine"]
+__all__ = ["carry_out", "combine"]
 
 MAX_QUOTES = 3
 MAX_SEVERAL = 6
@@ -36,6 +36,7 @@ _N_CENTRAL = 60
 """Terms that stand for what a document is about."""
 
 _WHOLE = frozenset({"SUMMARIZE", "SUMMARISE", "SUMMARY", "GIST", "OVERVIEW"})
+_ANSWERING = "ANSWER"
 _COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST", "DIFFERENCE"})
 _QUOTE_MARKS = re.compile('["“”„«»「」]')
 _NOTHING = "No passage of the document matches"
@@ -56,6 +57,8 @@ def carry_out(task: ActionTask, index_of: Indexer) -> str:
         found = [value for name, value in task.arguments if name in task.inputs]
         return _side_by_side(found or [value for _, value in task.arguments])
     words = task.action.name.split("_")
+    if words == [_ANSWERING] and len(task.arguments) == 1 and not task.inputs:
+        return _answer(task.arguments[0][1], index_of(task.document))
     if len(task.arguments) > 1 and not _COMPARING.isdisjoint(words):
         return _compared(task, index_of)
     index = index_of(task.document)
@@ -69,10 +72,9 @@ def carry_out(task: ActionTask, index_of: Indexer) -> str:
     return _quote(index, by_action(task, index))
 
 
-def answer(task: AnswerTask, index_of: Indexer) -> str:
-    """The sentences that answer a question, asked without a plan; part by part."""
-    index = index_of(task.document)
-    found = dict.fromkeys(_quote(index, by_question(part)) for part in parts(task.question))
+def _answer(question: str, index: SentenceIndex) -> str:
+    """The sentences that answer a question as it stands, part by part."""
+    found = dict.fromkeys(_quote(index, by_question(part)) for part in parts(question))
     quoted = [text for text in found if not text.startswith(_NOTHING)]
     return "\n\n".join(quoted or list(found)[:1])
 
