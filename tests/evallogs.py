@@ -47,6 +47,8 @@ def log(n_samples: int = 40, *, skill: float = 0.0, **fields: Any) -> EvalLog:
         for method in top.methods
         for seed in top.seeds
     ]
+    if top.price is not None:
+        records = [r.model_copy(update={"cost_usd": top.price.cost_usd(r.usage)}) for r in records]
     return EvalLog(top, tuple(records))
 
 

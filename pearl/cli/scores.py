@@ -67,7 +67,6 @@ def _scores(rows: Sequence[Row], subset: str) -> Table:
     for name in [*columns, *(["USD"] if costs else [])]:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        tokens = (row.usage.n_input_tokens + row.usage.n_output_tokens) / row.n
         cells = [
             row.method,
             f"{100 * row.accuracy.estimate:.1f}",
@@ -77,7 +76,7 @@ def _scores(rows: Sequence[Row], subset: str) -> Table:
             f"{row.n_failed:,}",
             f"{row.n_fell_back:,}",
             f"{row.n_unmapped:,}",
-            f"{tokens:,.0f}",
+            f"{row.tokens_per_record:,.0f}",
             f"{row.latency_p50_s:.2f}",
         ]
         if costs:

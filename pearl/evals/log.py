@@ -144,8 +144,13 @@ class Record(_Frozen):
 
     @property
     def is_correct(self) -> bool:
-        """Whether it is wholly right."""
-        return self.score == 1.0
+        """Whether it is wholly right; what failed never is."""
+        return self.score == 1.0 and self.status != "failed"
+
+    @property
+    def is_unmapped(self) -> bool:
+        """Whether it has an answer that names none of the options."""
+        return self.status != "failed" and bool(self.options) and self.choice is None
 
 
 @dataclass(frozen=True)

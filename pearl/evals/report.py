@@ -28,6 +28,7 @@ __all__ = [
     "compare",
     "comparisons",
     "errors",
+    "row",
     "rows",
 ]
 
@@ -41,6 +42,7 @@ class Row:
     Attributes:
         subset: Its name, or `all`.
         n: Records: samples times seeds.
+        n_samples: Different samples.
         accuracy: Share of right answers with its 95 % interval, 0 to 1.
         by_seed: The same for every seed alone, without intervals.
         usage: Tokens of all records together.
@@ -52,6 +54,7 @@ class Row:
     method: str
     subset: str
     n: int
+    n_samples: int
     n_answered: int
     n_fell_back: int
     n_failed: int
@@ -64,6 +67,16 @@ class Row:
     cost_usd: float | None
     latency_p50_s: float
     latency_p95_s: float
+
+    @property
+    def tokens_per_record(self) -> float:
+        """Mean input and output tokens."""
+        return (self.usage.n_input_tokens + self.usage.n_output_tokens) / self.n
+
+    @property
+    def cost_per_record_usd(self) -> float | None:
+        """Mean cost; None where prices are not known."""
+        return None if self.cost_usd is None else self.cost_usd / self.n
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON data, shares in percent to one decimal as well."""
@@ -116,14 +129,15 @@ def rows(log: EvalLog, *, cluster: Cluster = "sample") -> list[Row]:
     if not log.records:
         raise UsageError("the log has no record", help="run `pearl eval` again to go on with it")
     return [
-        _row(method, subset or "all", records, cluster)
+        row(method, subset or "all", records, cluster=cluster)
         for subset in (None, *log.subsets)
         for method in log.methods
         if (records := log.of(method, subset))
     ]
 
 
-def _row(method: str, subset: str, records: Sequence[Record], cluster: Cluster) -> Row:
+def row(method: str, subset: str, records: Sequence[Record], *, cluster: Cluster = "sample") -> Row:
+    """How one method did on its records of one subset, of which there is at least one."""
     statuses = Counter(record.status for record in records)
     seeds = sorted({record.seed for record in records})
     costs = [record.cost_usd for record in records if record.cost_usd is not None]
@@ -132,12 +146,11 @@ def _row(method: str, subset: str, records: Sequence[Record], cluster: Cluster) 
         method=method,
         subset=subset,
         n=len(records),
+        n_samples=len({record.sample for record in records}),
         n_answered=statuses["answered"],
         n_fell_back=statuses["fell_back"],
         n_failed=statuses["failed"],
-        n_unmapped=sum(
-            r.status != "failed" and bool(r.options) and r.choice is None for r in records
-        ),
+        n_unmapped=sum(record.is_unmapped for record in records),
         n_correct=sum(record.is_correct for record in records),
         accuracy=stats.accuracy(
             [record.is_correct for record in records], clusters=_clusters(records, cluster)

@@ -11,8 +11,9 @@ from html import escape
 from textwrap import shorten
 
 from pearl.evals.log import Header, Price, Record
+from pearl.evals.report import Row
 from pearl.view.pictures import Picture
-from pearl.view.summary import Cell, Row, heading, is_right, is_unmapped, one_line, subsets_of
+from pearl.view.summary import Series, heading, one_line, subsets_of
 
 __all__ = ["MAX_RECORDS", "page"]
 
@@ -67,7 +68,7 @@ _FACTS = {
 }
 
 
-def page(rows: Sequence[Row], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
+def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
     """The whole page.
 
     Args:
@@ -108,7 +109,7 @@ def _figure(picture: Picture) -> str:
     return f"<figure>\n<figcaption>{caption}</figcaption>\n{svg.strip()}\n</figure>"
 
 
-def _table(rows: Sequence[Row]) -> Iterator[str]:
+def _table(rows: Sequence[Series]) -> Iterator[str]:
     if not rows:
         yield "<p>No records.</p>"
         return
@@ -128,17 +129,17 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield "</table>\n</div>"
     yield (
         '<p class="note">Accuracy is the share of records that are wholly right; failures and '
-        "unmapped answers count as wrong. Tokens (input and output), dollars and seconds are means "
-        "of a record; p95: 95 % of the records took no longer. n is samples, times seeds where "
+        "unmapped answers count as wrong. Tokens (input and output) and dollars are means of a "
+        "record, seconds the median; p95: 95 % of the records took no longer. n is samples, times seeds where "
         "there are several; the seeds of a sample are resampled together.</p>"
     )
 
 
-def _numbers(cell: Cell) -> list[str]:
+def _numbers(cell: Row) -> list[str]:
     accuracy = cell.accuracy
     n = f"{cell.n_samples:,}"
-    if cell.n_records != cell.n_samples:
-        n += f" ({cell.n_records:,} records)"
+    if cell.n != cell.n_samples:
+        n += f" ({cell.n:,} records)"
     return [
         f"{100 * accuracy.estimate:.1f} %",
         f"{100 * accuracy.low:.1f} to {100 * accuracy.high:.1f}",
@@ -146,10 +147,10 @@ def _numbers(cell: Cell) -> list[str]:
         f"{cell.n_failed:,}",
         f"{cell.n_fell_back:,}",
         f"{cell.n_unmapped:,}",
-        f"{cell.tokens:,.0f}",
-        "–" if cell.cost_usd is None else f"{cell.cost_usd:.4f}",
-        f"{cell.latency_s:.1f}",
-        f"{cell.p95_s:.1f}",
+        f"{cell.tokens_per_record:,.0f}",
+        "–" if cell.cost_per_record_usd is None else f"{cell.cost_per_record_usd:.4f}",
+        f"{cell.latency_p50_s:.1f}",
+        f"{cell.latency_p95_s:.1f}",
     ]
 
 
@@ -179,7 +180,7 @@ def _cells(html: Iterable[str]) -> str:
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in html)}</tr>"
 
 
-def _records(rows: Sequence[Row]) -> Iterator[str]:
+def _records(rows: Sequence[Series]) -> Iterator[str]:
     total = sum(len(row.records) for row in rows)
     if total <= MAX_RECORDS:
         chosen = [(row.label, row.records) for row in rows]
@@ -188,7 +189,7 @@ def _records(rows: Sequence[Row]) -> Iterator[str]:
         chosen = []
         n_bad = 0
         for row in rows:
-            bad = [record for record in row.records if not is_right(record)]
+            bad = [record for record in row.records if not record.is_correct]
             n_bad += len(bad)
             chosen.append((row.label, tuple(bad[:left])))
             left -= len(chosen[-1][1])
@@ -203,7 +204,7 @@ def _records(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _record(record: Record) -> str:
-    mark = "failed" if record.status == "failed" else "right" if is_right(record) else "wrong"
+    mark = "failed" if record.status == "failed" else "right" if record.is_correct else "wrong"
     seed = f", seed {record.seed}" if record.seed else ""
     lines = [
         f'<details>\n<summary><span class="mark {mark}">{mark}</span> '
@@ -234,7 +235,7 @@ def _told(record: Record) -> Mapping[str, str | None]:
         "Reference": record.reference,
         "Answer": record.answer,
         "Reply": record.reply,
-        "No option recognised": "in the reply" if is_unmapped(record) else None,
+        "No option recognised": "in the reply" if record.is_unmapped else None,
         "Error": record.error,
         "Fell back": "answered without a valid plan" if record.status == "fell_back" else None,
         "Document": one_line(record.document, 200),

@@ -25,7 +25,7 @@ from pearl.view.canvas import (
     render,
     style,
 )
-from pearl.view.summary import Row, heading, one_line, subsets_of, variants
+from pearl.view.summary import Series, heading, one_line, subsets_of, variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +74,7 @@ class _NoDataError(Exception):
     """Why a picture cannot be drawn."""
 
 
-def draw(rows: Sequence[Row]) -> tuple[list[Picture], dict[str, str]]:
+def draw(rows: Sequence[Series]) -> tuple[list[Picture], dict[str, str]]:
     """Every picture that the rows hold the data for.
 
     Returns:
@@ -120,13 +120,16 @@ def save(pictures: Sequence[Picture], folder: Path) -> list[Path]:
     return written
 
 
-def _accuracy_cost(rows: Sequence[Row]) -> Figure:
+def _accuracy_cost(rows: Sequence[Series]) -> Figure:
     cells = [row.cells[None] for row in rows]
-    costs = [cell.cost_usd for cell in cells if cell.cost_usd is not None]
+    costs = [cell.cost_per_record_usd for cell in cells if cell.cost_per_record_usd is not None]
     if len(costs) == len(cells) and any(costs):
         x, unit = costs, "mean cost of a sample (US dollars)"
     else:
-        x, unit = [cell.tokens for cell in cells], "mean tokens of a sample (input and output)"
+        x, unit = (
+            [cell.tokens_per_record for cell in cells],
+            "mean tokens of a sample (input and output)",
+        )
     if not any(x):
         raise _NoDataError("no costs and no tokens were counted")
     drawn, axes = figure(heading(rows), 4.0)
@@ -152,7 +155,7 @@ def _accuracy_cost(rows: Sequence[Row]) -> Figure:
     return drawn
 
 
-def _subsets(rows: Sequence[Row]) -> Figure:
+def _subsets(rows: Sequence[Series]) -> Figure:
     groups = (None, *subsets_of(rows))
     if len(groups) == 1:
         raise _NoDataError("no sample belongs to a subset")
@@ -190,12 +193,12 @@ def _subsets(rows: Sequence[Row]) -> Figure:
     return drawn
 
 
-def _library_size(rows: Sequence[Row]) -> Figure:
+def _library_size(rows: Sequence[Series]) -> Figure:
     sizes = sorted({row.header.n_actions for row in rows})
     if len(sizes) == 1:
         raise _NoDataError("all logs have libraries of one size; give several logs")
     headers = [row.header for row in rows]
-    lines: dict[str, list[Row]] = {}
+    lines: dict[str, list[Series]] = {}
     for row, variant in zip(rows, variants(headers, without=("n_actions", "library")), strict=True):
         label = one_line(", ".join(filter(None, (row.method, variant))))
         lines.setdefault(label, []).append(row)
@@ -215,7 +218,7 @@ def _library_size(rows: Sequence[Row]) -> Figure:
     return drawn
 
 
-def _plan_shape(rows: Sequence[Row]) -> Figure:
+def _plan_shape(rows: Sequence[Series]) -> Figure:
     shapes = {
         i: found
         for i, row in enumerate(rows)
@@ -316,7 +319,7 @@ def _accuracy_axis(axes: Axes, chance: float | None) -> None:
         )
 
 
-def _chance(rows: Sequence[Row]) -> float | None:
+def _chance(rows: Sequence[Series]) -> float | None:
     """The accuracy of guessing, where every sample has the same number of options."""
     sizes = {len(record.options) for row in rows for record in row.records}
     return 1 / sizes.pop() if len(sizes) == 1 and 0 not in sizes else None
@@ -348,7 +351,7 @@ def _number(value: float, position: float) -> str:
     )
 
 
-_DRAWINGS: dict[str, tuple[str, Callable[[Sequence[Row]], Figure]]] = {
+_DRAWINGS: dict[str, tuple[str, Callable[[Sequence[Series]], Figure]]] = {
     "accuracy-cost": ("Accuracy against cost", _accuracy_cost),
     "subsets": ("Accuracy by subset", _subsets),
     "library-size": ("Accuracy against the size of the action library", _library_size),

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from statistics import fmean
 
-from pearl.evals import stats
-from pearl.evals.log import EvalLog, Header, Price, Record
+from pearl.evals.log import EvalLog, Header, Record
+from pearl.evals.report import Row, row
 
 __all__ = [
-    "Cell",
-    "Row",
+    "Series",
     "heading",
-    "is_right",
-    "is_unmapped",
     "one_line",
-    "p95",
     "rows_of",
     "subsets_of",
     "variants",
@@ -41,37 +35,7 @@ MAX_LABEL = 40
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One method on one subset. Means are over records, failures included.
-
-    Attributes:
-        accuracy: Share of records that are right, 95 % interval; failures count as wrong. Seeds of
-            one sample are resampled together, so that more seeds do not fake precision.
-        n_records: Samples times seeds.
-        n_samples: Different samples.
-        n_failed: Records without an answer.
-        n_fell_back: Records answered without a valid plan.
-        n_unmapped: Answers in which no option was recognised.
-        tokens: Mean input and output tokens of a record.
-        cost_usd: Mean cost of a record in US dollars, None where a record's is not known.
-        latency_s: Mean seconds of a record.
-        p95_s: Seconds within which 95 % of the records were done.
-    """
-
-    accuracy: stats.Interval
-    n_records: int
-    n_samples: int
-    n_failed: int
-    n_fell_back: int
-    n_unmapped: int
-    tokens: float
-    cost_usd: float | None
-    latency_s: float
-    p95_s: float
-
-
-@dataclass(frozen=True)
-class Row:
+class Series:
     """One method of one log.
 
     Attributes:
@@ -86,21 +50,21 @@ class Row:
     method: str
     header: Header
     records: tuple[Record, ...]
-    cells: dict[str | None, Cell]
+    cells: dict[str | None, Row]
 
 
-def rows_of(logs: Sequence[EvalLog]) -> tuple[Row, ...]:
+def rows_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
     """A row for each method of each log, in their order."""
     return tuple(
-        Row(
+        Series(
             one_line(", ".join(filter(None, (method, variant)))),
             method,
             log.header,
             log.of(method),
             {
-                subset: _cell(log.of(method, subset), log.header.price)
+                subset: row(method, subset or "all", records)
                 for subset in (None, *log.subsets)
-                if log.of(method, subset)
+                if (records := log.of(method, subset))
             },
         )
         for log, variant in zip(logs, variants([log.header for log in logs]), strict=True)
@@ -108,7 +72,7 @@ def rows_of(logs: Sequence[EvalLog]) -> tuple[Row, ...]:
     )
 
 
-def subsets_of(rows: Sequence[Row]) -> tuple[str, ...]:
+def subsets_of(rows: Sequence[Series]) -> tuple[str, ...]:
     """Every subset of the rows, sorted."""
     return tuple(sorted({name for row in rows for name in row.cells if name is not None}))
 
@@ -134,7 +98,7 @@ def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> lis
     return [", ".join(filter(None, (text, f"log {i}"))) for i, text in enumerate(said, start=1)]
 
 
-def heading(rows: Sequence[Row]) -> str:
+def heading(rows: Sequence[Series]) -> str:
     """Data, model and number of samples, as a title."""
     data = one_line(", ".join(dict.fromkeys(row.header.data for row in rows)), 60)
     models = one_line(", ".join(dict.fromkeys(row.header.model for row in rows)), 60)
@@ -158,50 +122,3 @@ def one_line(text: str, width: int = MAX_LABEL) -> str:
         return line
     n_first = (width - 1) // 3
     return f"{line[:n_first]}…{line[n_first + 1 - width :]}"
-
-
-def is_right(record: Record) -> bool:
-    """Whether it counts as right; a failure never does."""
-    return record.is_correct and record.status != "failed"
-
-
-def is_unmapped(record: Record) -> bool:
-    """Whether it has an answer in which no option was recognised."""
-    return bool(record.options) and record.choice is None and record.status != "failed"
-
-
-def p95(values: Sequence[float]) -> float:
-    """The 95th percentile by nearest rank: a value that occurred.
-
-    Example:
-        >>> p95([3.0, 1.0, 2.0])
-        3.0
-    """
-    return sorted(values)[math.ceil(0.95 * len(values)) - 1]
-
-
-def _cell(records: Sequence[Record], price: Price | None) -> Cell:
-    costs = [_cost_usd(record, price) for record in records]
-    known = [cost for cost in costs if cost is not None]
-    durations = [record.duration_s for record in records]
-    return Cell(
-        accuracy=stats.accuracy(
-            [is_right(record) for record in records],
-            clusters=[record.sample for record in records],
-        ),
-        n_records=len(records),
-        n_samples=len({record.sample for record in records}),
-        n_failed=sum(record.status == "failed" for record in records),
-        n_fell_back=sum(record.status == "fell_back" for record in records),
-        n_unmapped=sum(is_unmapped(record) for record in records),
-        tokens=fmean(r.usage.n_input_tokens + r.usage.n_output_tokens for r in records),
-        cost_usd=fmean(known) if len(known) == len(costs) else None,
-        latency_s=fmean(durations),
-        p95_s=p95(durations),
-    )
-
-
-def _cost_usd(record: Record, price: Price | None) -> float | None:
-    if record.cost_usd is None and price is not None:
-        return price.cost_usd(record.usage)
-    return record.cost_usd

@@ -83,7 +83,9 @@ def test_a_step_that_was_not_recorded_is_named() -> None:
     assert not caught.value.is_retryable
 
 
-@pytest.mark.parametrize("task", [ChooseTask("?", ("a", "b")), PlanTask("?", ActionLibrary("empty", []))])
+@pytest.mark.parametrize(
+    "task", [ChooseTask("?", ("a", "b")), PlanTask("?", ActionLibrary("empty", []))]
+)
 def test_a_recording_has_steps_only(task: Task) -> None:
     with pytest.raises(ModelError, match="replies to steps only"):
         ask(Scripted.replay({"hero": "Ada"}), request("?", task))

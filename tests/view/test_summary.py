@@ -22,20 +22,20 @@ def test_a_cell_counts_what_happened() -> None:
     (row,) = rows_of([EvalLog(header(), records)])
     cell = row.cells[None]
     assert cell.accuracy.estimate == 0.25
-    assert (cell.n_records, cell.n_failed, cell.n_fell_back, cell.n_unmapped) == (4, 2, 1, 1)
-    assert cell.tokens == 3 * 9_120 / 4
-    assert cell.cost_usd == pytest.approx(3 * (9_000 * 2 + 120 * 8) / 1e6 / 4)
-    assert (cell.latency_s, cell.p95_s) == (4.0, 9.0)
+    assert (cell.n, cell.n_failed, cell.n_fell_back, cell.n_unmapped) == (4, 2, 1, 1)
+    assert cell.tokens_per_record == 3 * 9_120 / 4
+    assert cell.cost_per_record_usd is None  # one has none
+    assert (cell.latency_p50_s, cell.latency_p95_s) == (3.0, 8.25)
 
 
 def test_what_a_record_cost_goes_before_the_price() -> None:
     (row,) = rows_of([EvalLog(header(), (record(cost_usd=7.0),))])
-    assert row.cells[None].cost_usd == 7.0
+    assert row.cells[None].cost_per_record_usd == 7.0
 
 
 def test_a_cost_that_one_record_lacks_is_unknown() -> None:
     (row,) = rows_of([EvalLog(header(price=None), (record("a", cost_usd=1.0), record("b")))])
-    assert row.cells[None].cost_usd is None
+    assert row.cells[None].cost_per_record_usd is None
 
 
 def test_more_seeds_do_not_fake_precision() -> None:
