@@ -73,6 +73,8 @@ def make_room(
     into that one if they are close enough. Native actions stay. Likeness is measured once, over
     all that there was.
     """
+    if budget.fits(entries):
+        return list(entries), []
     ordered = sorted(entries, key=best)
     close = _closeness(ordered, rules)
     alive = dict(enumerate(ordered))
