@@ -25,7 +25,7 @@ code { font: 0.85rem/1.4 ui-monospace, monospace }
 details { margin: 0.4rem 0 } summary { cursor: pointer } pre { white-space: pre-wrap;
   background: #f8f8f6; padding: 0.6rem; font-size: 0.8rem }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 1.5rem }
-.columns ul { padding-left: 1.1rem; margin: 0 }"""
+.columns ul { columns: 14rem; padding-left: 1.1rem; margin: 0 }"""
 
 _STAGES = {
     "exact": "same text",
@@ -90,7 +90,7 @@ def _figures(refinement: Refinement) -> str:
         *((f"Merged: {_STAGES[s]}", count("merged", s), "") for s in list(_STAGES)[:5]),
         ("Dropped: malformed", count("dropped", "malformed"), ""),
         ("Dropped: by the model", count("dropped", "model"), ""),
-        ("Dropped: no room", count("dropped", "room"), ""),
+        ("Dropped: no room, or the name was taken", count("dropped", "room"), ""),
         ("Kept as they are", count("kept"), ""),
         ("Actions out", len(refinement.actions), f"at most {refinement.max_actions}"),
         ("Tokens of the library", refinement.n_tokens, f"{limit}; {refinement.token_count}"),

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pearl.actions.library import format_library, read_library
+from pearl.actions.library import format_library, library_names, load_library, read_library
+from pearl.dsl.printer import print_action
 from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request, create_model
 from pearl.llm.scripted import Scripted
@@ -115,6 +116,22 @@ def test_what_fits_is_merged_by_rule_and_no_model_is_asked() -> None:
     assert clash.why == "the name is taken by FIND_REASON(CTX, X)"
     assert_accounted(refinement)
     assert_a_library(refinement)
+
+
+@pytest.mark.parametrize("name", library_names())
+def test_a_library_that_was_made_by_hand_comes_out_as_it_went_in(name: str) -> None:
+    library = load_library(name)
+    refinement = refine("\n".join(map(print_action, library.values())), max_actions=500)
+    assert {action.text for action in refinement.actions} == set(
+        map(print_action, library.values())
+    )
+    assert refinement.count("kept") == len(library)
+
+
+def test_shards_are_small_enough_for_the_window() -> None:
+    model = Scripted(pairs, window=1_000)
+    refine(unlike(30), model, max_actions=10)
+    assert max(len(task_of(request).drafts) for request in model.requests) == 6
 
 
 def test_the_library_says_what_it_stands_for() -> None:
