@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -19,9 +20,17 @@ def page() -> str:
         "# Command line",
         "This page is made from the commands' own help by `make docs`.",
         _section(),
-        *(_section(name) for name in names),
+        *(_section(*path) for name in names for path in _commands(name)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _commands(name: str) -> Iterator[tuple[str, ...]]:
+    """The command and, if it is a group, its own commands."""
+    yield (name,)
+    found = group.get_command(click.Context(group), name)
+    if isinstance(found, click.Group):
+        yield from ((name, other) for other in found.list_commands(click.Context(found)))
 
 
 def _section(*names: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from pearl.dsl.signatures import Action
@@ -58,14 +59,20 @@ def shape(action: Action) -> tuple[object, ...]:
     return tuple(parameter.type for parameter in action.parameters), action.is_variadic
 
 
-def name_words(action: Action) -> list[str]:
+def name_words(action: Action) -> tuple[str, ...]:
     """The stemmed words of a name, in order.
 
     Example:
         >>> name_words(Action("FIND_REASONS", ()))
-        ['find', 'reason']
+        ('find', 'reason')
     """
-    return terms(action.name.replace("_", " "))
+    return _words_of(action.name)
+
+
+@lru_cache(maxsize=1 << 14)
+def _words_of(name: str) -> tuple[str, ...]:
+    """Cached, for every name is held against every other one."""
+    return tuple(terms(name.replace("_", " ")))
 
 
 def have_same_name(one: Action, other: Action) -> bool:
@@ -125,7 +132,7 @@ def _are_opposed(one: Action, other: Action) -> bool:
 
 
 def _all_terms(action: Action) -> list[str]:
-    return name_words(action) + terms(action.definition)
+    return [*name_words(action), *terms(action.definition)]
 
 
 def _telling_terms(action: Action) -> list[str]:

@@ -73,12 +73,14 @@ def make_room(
     into that one if they are close enough. Native actions stay. Likeness is measured once, over
     all that there was.
     """
+    if budget.fits(entries):
+        return list(entries), []
     ordered = sorted(entries, key=best)
     close = _closeness(ordered, rules)
     alive = dict(enumerate(ordered))
     dropped: list[Dropped] = []
+    best_of, nearest = close.max(axis=1, initial=0), close.argmax(axis=1)
     while not budget.fits(list(alive.values())):
-        best_of, nearest = close.max(axis=1), close.argmax(axis=1)
         i = min(
             (i for i, entry in alive.items() if not entry.action.is_native),
             key=lambda i: (alive[i].is_seed, alive[i].support, -best_of[i], -i),
@@ -92,6 +94,8 @@ def make_room(
         else:
             dropped.append(Dropped(entry, "no room", _ROOM))
         close[i, :] = close[:, i] = 0
+        for j in (nearest == i).nonzero()[0]:
+            best_of[j], nearest[j] = close[j].max(), close[j].argmax()
     return list(alive.values()), dropped
 
 

@@ -69,7 +69,7 @@ async def run_rounds(
         if number == 1 and all(shard.error for shard in done):
             error = next(shard.error for shard in done if shard.error)
             raise ModelError(
-                f"{error.message} (so it was with all {len(done)} shards)",
+                f"none of the calls got a reply; the first: {error.message}",
                 kind=error.kind,
                 help=error.help or "--rounds 0 merges by rule alone, without a model",
             ) from error

@@ -34,5 +34,5 @@ def shards(entries: Sequence[Entry], size: int, likeness: Likeness) -> list[list
     return [[entries[int(i)] for i in part] for part in parts]
 
 
-_MOST_ORDERED = 2_000
-"""Entries up to which the best order of leaves is looked for: its time is quadratic at least."""
+_MOST_ORDERED = 1_000
+"""Entries up to which the best order of leaves is looked for: its time grows faster than their square."""

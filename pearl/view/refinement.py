@@ -17,7 +17,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-
 h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
 table { border-collapse: collapse; font-size: 0.9rem } table.wide { width: 100% }
 th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem; border-bottom: 1px solid #ddd;
-  overflow-wrap: anywhere }
+  overflow-wrap: break-word }
 th { background: #f5f5f2; font-weight: 600; white-space: nowrap }
 td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
 code { font: 0.85rem/1.4 ui-monospace, monospace }
@@ -25,7 +25,7 @@ code { font: 0.85rem/1.4 ui-monospace, monospace }
 details { margin: 0.4rem 0 } summary { cursor: pointer } pre { white-space: pre-wrap;
   background: #f8f8f6; padding: 0.6rem; font-size: 0.8rem }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 1.5rem }
-.columns ul { padding-left: 1.1rem; margin: 0 }"""
+.columns ul { columns: 14rem; padding-left: 1.1rem; margin: 0 }"""
 
 _STAGES = {
     "exact": "same text",
@@ -71,9 +71,15 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, css: str = "w
         )
         return f"<tr>{''.join(shown)}</tr>"
 
-    head = row("th", [head.removesuffix("#") for head in heads])
+    titles = [head.removesuffix("#") for head in heads]
+    head = f"<thead>{row('th', titles)}</thead>\n" if any(titles) else ""
     body = "\n".join(row("td", cells) for cells in rows)
-    return f"<table class={css}>\n<thead>{head}</thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    return f"<table class={css}>\n{head}<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def _code(text: str) -> str:
+    """An action or its name; a long name may be broken after a part of it."""
+    return f"<code>{escape(text).replace('_', '_<wbr>')}</code>"
 
 
 def _figures(refinement: Refinement) -> str:
@@ -84,12 +90,12 @@ def _figures(refinement: Refinement) -> str:
         *((f"Merged: {_STAGES[s]}", count("merged", s), "") for s in list(_STAGES)[:5]),
         ("Dropped: malformed", count("dropped", "malformed"), ""),
         ("Dropped: by the model", count("dropped", "model"), ""),
-        ("Dropped: no room", count("dropped", "room"), ""),
+        ("Dropped: no room, or the name was taken", count("dropped", "room"), ""),
         ("Kept as they are", count("kept"), ""),
         ("Actions out", len(refinement.actions), f"at most {refinement.max_actions}"),
         ("Tokens of the library", refinement.n_tokens, f"{limit}; {refinement.token_count}"),
         ("Calls to the model", refinement.calls(), _faults(refinement)),
-        ("Tokens read, written", usage.n_input_tokens, f"{usage.n_output_tokens:,} written"),
+        ("Tokens to the model", usage.n_input_tokens, f"{usage.n_output_tokens:,} from it"),
     ]
     return _table(
         ["", "#", ""],
@@ -110,7 +116,7 @@ def _library(refinement: Refinement) -> str:
         signature, _, definition = action.text.partition(" : ")
         rows.append(
             (
-                f"<code>{escape(signature)}</code>{mark}",
+                f"{_code(signature)}{mark}",
                 escape(definition),
                 escape(", ".join(lineage(refinement, action))),
                 str(len(action.questions) or len(action.drafts)),
@@ -121,15 +127,15 @@ def _library(refinement: Refinement) -> str:
 
 def _comparison(comparison: Comparison) -> str:
     def names(title: str, found: Sequence[str]) -> str:
-        items = "".join(f"<li><code>{escape(name)}</code></li>" for name in found)
+        items = "".join(f"<li>{_code(name)}</li>" for name in found)
         return f"<div><h3>{escape(title)} ({len(found)})</h3><ul>{items}</ul></div>"
 
     nearest = _table(
         ["Theirs", "Nearest of ours", "Likeness#"],
         (
             (
-                f"<code>{escape(found.name)}</code>",
-                f"<code>{escape(found.nearest)}</code>" if found.likeness else "none",
+                _code(found.name),
+                _code(found.nearest) if found.likeness else "none",
                 f"{found.likeness:.2f}",
             )
             for found in comparison.only_theirs
@@ -166,7 +172,7 @@ def _shard(number: int, shard: ShardRecord) -> str:
 
 def _dropped(drafts: Sequence[DraftFate]) -> str:
     rows = [
-        (f"<code>{escape(draft.text)}</code>", escape(draft.why or ""), _stage(draft))
+        (_code(draft.text), escape(draft.why or ""), _stage(draft))
         for draft in drafts
         if draft.fate == "dropped"
     ]
@@ -184,11 +190,9 @@ def _drafts(drafts: Sequence[DraftFate]) -> str:
     rows = (
         (
             str(draft.number),
-            f"<code>{escape(draft.text)}</code>",
+            _code(draft.text),
             escape("seed" if draft.is_seed else draft.question or ""),
-            draft.fate
-            if draft.fate != "merged"
-            else f"into <code>{escape(draft.into or '')}</code>",
+            draft.fate if draft.fate != "merged" else f"into {_code(draft.into or '')}",
             _stage(draft),
         )
         for draft in drafts

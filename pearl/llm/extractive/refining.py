@@ -13,7 +13,7 @@ from pearl.llm import RefineTask
 
 __all__ = ["refine"]
 
-_LEAST = 0.2
+_LEAST = 0.25
 """Likeness below which two drafts share a word, hardly a purpose."""
 
 
