@@ -71,14 +71,13 @@ class CurationRow(_Frozen):
     usage: Usage = Usage()
 
 
-def trainable(samples: Iterable[Sample]) -> tuple[list[Sample], list[Sample]]:
-    """The samples that a bank can be made from, with question, document and gold option; and the others."""
-    good: list[Sample] = []
-    others: list[Sample] = []
-    for sample in samples:
-        is_good = sample.question and sample.document is not None and sample.gold is not None
-        (good if is_good else others).append(sample)
-    return good, others
+def trainable(samples: Iterable[Sample]) -> list[Sample]:
+    """The samples that a bank can be made from: those with question, document and gold option."""
+    return [
+        sample
+        for sample in samples
+        if sample.question and sample.document is not None and sample.gold is not None
+    ]
 
 
 async def curate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pearl import resources
@@ -17,15 +17,20 @@ from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.passages import terms
 from pearl.retrieval.bm25 import Index
 
-__all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread"]
+__all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread", "wording"]
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with a plan that is known to be good."""
+    """A question with a plan that is known to be good.
+
+    Attributes:
+        path: The file it is from, if it is from one.
+    """
 
     question: str
     plan: Plan
+    path: Path | None = field(default=None, compare=False)
 
 
 def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
@@ -68,7 +73,7 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
             raise DataError(f"not a plan: {error.message}", path=path) from error
         if not plan.question:
             raise DataError("an example begins with 'Question: ...'", path=path, line=1)
-        examples.append(Example(plan.question, plan))
+        examples.append(Example(plan.question, plan, path))
     return tuple(examples)
 
 
@@ -137,18 +142,19 @@ def _likeness(question: str, others: Sequence[str]) -> list[float]:
     return Index([terms(other) for other in others]).scores(terms(question))
 
 
-def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[str]:
-    """The questions that a bank has, told by their words: case, blanks and marks do not count.
+def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[Example]:
+    """The examples whose questions are among others, told by words: case, blanks, marks do not count.
 
     Example:
         >>> from pearl.dsl.parser import parse
         >>> bank = [Example("Why did Ada leave?", parse('1. a = FIND(CTX, "x") : Find'))]
-        >>> asked_again(bank, ["Who came?", "why did  Ada leave"])
-        ['why did  Ada leave']
+        >>> [example.question for example in asked_again(bank, ["Who came?", "why did  Ada leave"])]
+        ['Why did Ada leave?']
     """
-    known = {_words(example.question) for example in bank}
-    return [question for question in questions if _words(question) in known]
+    known = {wording(question) for question in questions}
+    return [example for example in bank if wording(example.question) in known]
 
 
-def _words(question: str) -> tuple[str, ...]:
+def wording(question: str) -> tuple[str, ...]:
+    """What makes two questions the same: their words, whatever the case, blanks and marks."""
     return tuple(re.findall(r"\w+", unicodedata.normalize("NFKC", question).casefold()))

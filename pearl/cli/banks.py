@@ -18,7 +18,7 @@ from pearl.cli.stopping import Stopper
 from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError
-from pearl.fewshot import Example
+from pearl.fewshot import Example, wording
 from pearl.journal import Journal
 from pearl.llm import Usage
 
@@ -28,8 +28,17 @@ JOURNAL = "curation.jsonl"
 """Every question and every plan that was tried, in the folder of the bank."""
 
 
-async def make_bank(out: str, retries: int, max_examples: int, options: dict[str, Any]) -> int:
+async def make_bank(
+    out: str, retries: int, max_examples: int, held_out: str | None, options: dict[str, Any]
+) -> int:
     """Curate the samples of `--data` and write the bank; what was tried before is not tried again.
+
+    Args:
+        out: Folder of the bank.
+        retries: How often a wrong plan goes back.
+        max_examples: Plans in the bank at most.
+        held_out: Data whose questions are left out.
+        options: Of the command line: those of `model_options` and `data_options`.
 
     Returns:
         The exit code: 0; 1 where rows could not be used or questions failed; 130 where it was
@@ -39,7 +48,11 @@ async def make_bank(out: str, retries: int, max_examples: int, options: dict[str
         DataError: Nothing can be trained on, or the folder holds something else.
     """
     samples, bad = read_data(options)
-    good, others = trainable(samples)
+    good = trainable(samples)
+    if held_out is not None:
+        kept_back, _ = read_data({**options, "data": held_out, "subset": None, "limit": None})
+        asked = {wording(sample.question) for sample in kept_back}
+        good = [sample for sample in good if wording(sample.question) not in asked]
     for error in bad[:3]:
         click.echo(f"pearl: {str(error).partition(chr(10))[0]}", err=True)
     if not good:
@@ -72,7 +85,7 @@ async def make_bank(out: str, retries: int, max_examples: int, options: dict[str
     rows = sorted(done.values(), key=lambda row: row.index)
     bank = choose_bank(rows, max_examples)
     _write(folder, bank)
-    _tell(rows, len(others), len(bad), len(bank))
+    _tell(rows, len(samples) + len(bad) - len(good), len(bank))
     if stopper.is_stopping:
         left = len(good) - len(rows)
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
@@ -106,13 +119,13 @@ def _write(folder: Path, bank: list[Example]) -> None:
             file.write(f"{print_plan(example.plan)}\n")
 
 
-def _tell(rows: list[CurationRow], n_others: int, n_bad: int, n_examples: int) -> None:
+def _tell(rows: list[CurationRow], n_left_out: int, n_examples: int) -> None:
     counts = Counter(row.outcome for row in rows)
     first = sum(row.outcome == "kept" and len(row.tries) == 1 for row in rows)
     usage = sum((row.usage for row in rows), Usage())
     for name, value in (
         ("questions", len(rows)),
-        ("left out, not trainable", n_others + n_bad),
+        ("left out", n_left_out),
         ("reached the gold answer", counts["kept"]),
         ("at the first plan", first),
         ("never reached it", counts["wrong"] + counts["repeated"]),

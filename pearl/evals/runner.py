@@ -88,10 +88,11 @@ def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
     """
     known = asked_again(bank, [sample.question for sample in samples])
     if known:
-        more = f" and {len(known) - 1} more" if len(known) > 1 else ""
+        first, more = known[0], f" and {len(known) - 1} more" if len(known) > 1 else ""
+        where = f"remove {first.path.name} from the bank, or " if first.path else ""
         raise DataError(
-            f"the bank of examples holds a question of the evaluation: {known[0]!r}{more}",
-            help="evaluate on other questions, or with another bank (--examples)",
+            f"the bank of examples holds a question of the evaluation: {first.question!r}{more}",
+            help=f"{where}make the bank with --except DATA, or name another (--examples)",
         )
 
 

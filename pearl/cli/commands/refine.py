@@ -172,8 +172,12 @@ def _calls(refinement: Refinement) -> str:
     "--max-examples", type=click.IntRange(min=1), default=12, show_default=True,
     help="Plans in the bank at most; of more, those least like one another.",
 )  # fmt: skip
+@click.option(
+    "--except", "held_out", type=click.Path(), metavar="DATA",
+    help="Data to be evaluated on: its questions are left out of the bank.",
+)  # fmt: skip
 @model_options
-def fewshot(out: str, retries: int, max_examples: int, **options: Any) -> int:
+def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **options: Any) -> int:
     """Make a bank of examples: plans for the questions of --data that reached the gold answer.
 
     Every plan is run over its document and its answer mapped to the options. Questions of the bank
@@ -183,4 +187,4 @@ def fewshot(out: str, retries: int, max_examples: int, **options: Any) -> int:
 
     if options["data"] is None:
         raise UsageError("a bank is made from questions", help="--data FILE")
-    return asyncio.run(make_bank(out, retries, max_examples, options))
+    return asyncio.run(make_bank(out, retries, max_examples, held_out, options))
