@@ -22,7 +22,9 @@ from traces import AnswerRow, Record, typed
 from pearl.errors import DataError
 from pearl.evals.stats import Interval, accuracy, bootstrap_p, difference, mcnemar
 
-PEARL, SECOND_RUN = "pearl_out", "pearl_out_1"
+PEARL, SECOND_RUN = "pearl", "pearl_rerun"
+RUNS = {"pearl_out": PEARL, "pearl_out_1": SECOND_RUN}
+"""Runs of the plan files; the authors report the first."""
 ORDER = ("mcq", "gqa", PEARL, SECOND_RUN)
 OPTIONS = ("A", "B", "C", "D")
 ALL = "all"
@@ -36,7 +38,8 @@ class Share:
     """One cell of the table.
 
     Attributes:
-        method: As the files call it: `mcq`, `gqa`, `pearl_out`, ...
+        method: `mcq`, `gqa`, or a run of plans: `pearl` is `pearl_out`, the one that was published,
+            `pearl_rerun` is `pearl_out_1`.
         split: As the files call it, or `all`.
         accuracy_pct: Right answers per 100 answers, as the authors count.
         interval_pct: Its 95 % bootstrap interval.
@@ -95,8 +98,14 @@ class Rerun:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Everything that is counted."""
+    """Everything that is counted.
 
+    Attributes:
+        accuracy_pct: Method → split → right answers per 100 answers, to one decimal.
+        accuracies: The same with all that belongs to it.
+    """
+
+    accuracy_pct: dict[str, dict[str, float]]
     accuracies: tuple[Share, ...]
     comparisons: tuple[Comparison, ...]
     reruns: tuple[Rerun, ...]
@@ -129,12 +138,12 @@ def read(records: Iterable[Record]) -> Answers:
     given: defaultdict[str, dict[Question, str | None]] = defaultdict(dict)
     for record in records:
         row = typed(AnswerRow, record)
-        question = row.split, row.qid
+        question, method = (row.split, row.qid), RUNS.get(row.method, row.method)
         if gold.setdefault(question, row.gold) != row.gold:
             raise record.error(f"question {row.qid} has another right option in an earlier row")
-        if question in given[row.method]:
+        if question in given[method]:
             raise record.error(f"a second answer of {row.method} to question {row.qid}")
-        given[row.method][question] = row.answer if row.answer in OPTIONS else None
+        given[method][question] = row.answer if row.answer in OPTIONS else None
     if not gold:
         raise DataError("the files hold no answers", help="name plan files, baseline files or both")
     return Answers(gold, given)
@@ -151,13 +160,18 @@ def recount(records: Iterable[Record]) -> Table:
     compared = [method for method in reversed(methods) if method != SECOND_RUN]
     names = sorted({split for split, _ in answers.gold})
     splits = {**{name: [name] for name in names}, ALL: names}
+    shares = tuple(
+        _share(answers, method, split, members)
+        for method in methods
+        for split, members in splits.items()
+        if answers.of(method, members)
+    )
     return Table(
-        tuple(
-            _share(answers, method, split, members)
+        {
+            method: {share.split: share.accuracy_pct for share in shares if share.method == method}
             for method in methods
-            for split, members in splits.items()
-            if answers.of(method, members)
-        ),
+        },
+        shares,
         tuple(
             _comparison(answers, first, second, split, shared)
             for first, second in combinations(compared, 2)

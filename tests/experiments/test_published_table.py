@@ -104,15 +104,15 @@ def test_failures_and_answers_that_are_none(files: dict[str, Path]) -> None:
         ("mcq", "all"): (91.7, 91.7),
         ("gqa", "long"): (25, 25),
         ("gqa", "all"): (25, 25),  # it was never asked the short ones
-        ("pearl_out", "long"): (66.7, 50),  # 4 of 6 answered, of 8 asked
-        ("pearl_out", "short"): (75, 75),
-        ("pearl_out", "all"): (70, 58.3),
-        ("pearl_out_1", "long"): (57.1, 50),
-        ("pearl_out_1", "all"): (57.1, 50),
+        ("pearl", "long"): (66.7, 50),  # 4 of 6 answered, of 8 asked
+        ("pearl", "short"): (75, 75),
+        ("pearl", "all"): (70, 58.3),
+        ("pearl_rerun", "long"): (57.1, 50),
+        ("pearl_rerun", "all"): (57.1, 50),
     }
     counts = cells(table, "n", "n_questions", "n_failed", "n_unmapped")
-    assert counts["pearl_out", "long"] == (6, 8, 2, 1)
-    assert counts["pearl_out", "all"] == (10, 12, 2, 1)
+    assert counts["pearl", "long"] == (6, 8, 2, 1)
+    assert counts["pearl", "all"] == (10, 12, 2, 1)
     assert counts["mcq", "short"] == (4, 4, 0, 0)
     for cell in table["accuracies"]:
         low, high = cell["interval_pct"]
@@ -125,15 +125,15 @@ def test_comparisons_are_paired(files: dict[str, Path]) -> None:
         (c["first"], c["second"], c["split"]): c for c in counted(*files.values())["comparisons"]
     }
     assert found.keys() == {
-        ("pearl_out", "gqa", "long"),
-        ("pearl_out", "gqa", "all"),
-        ("pearl_out", "mcq", "long"),
-        ("pearl_out", "mcq", "short"),
-        ("pearl_out", "mcq", "all"),
+        ("pearl", "gqa", "long"),
+        ("pearl", "gqa", "all"),
+        ("pearl", "mcq", "long"),
+        ("pearl", "mcq", "short"),
+        ("pearl", "mcq", "all"),
         ("gqa", "mcq", "long"),
         ("gqa", "mcq", "all"),
     }
-    one = found["pearl_out", "gqa", "long"]
+    one = found["pearl", "gqa", "long"]
     assert (one["n"], one["n_first_only"], one["n_second_only"]) == (6, 3, 1)
     assert one["difference_points"] == 33.3
     assert one["p_mcnemar"] == pytest.approx(0.625)  # 2 (1 + 4) / 16
@@ -162,10 +162,10 @@ def test_the_order_of_files_is_nothing(files: dict[str, Path]) -> None:
 
 def test_an_absent_split_and_an_absent_method(files: dict[str, Path]) -> None:
     assert set(cells(counted(files["base_short"], files["plans_short"]), "n")) == {
-        (method, split) for method in ("mcq", "pearl_out") for split in ("short", "all")
+        (method, split) for method in ("mcq", "pearl") for split in ("short", "all")
     }
     alone = counted(files["plans_long"])
-    assert cells(alone, "n_questions", "n_failed")["pearl_out", "long"] == (7, 1)
+    assert cells(alone, "n_questions", "n_failed")["pearl", "long"] == (7, 1)
     assert alone["comparisons"] == []
     only = counted(files["base_long"])
     assert [c["split"] for c in only["comparisons"]] == ["long", "all"]
@@ -175,9 +175,9 @@ def test_an_absent_split_and_an_absent_method(files: dict[str, Path]) -> None:
 def test_the_text_has_the_same_figures(files: dict[str, Path]) -> None:
     done = run("--table", "--traces", *files.values())
     rows = [line.split() for line in done.stdout.splitlines()]
-    (row,) = (row for row in rows if row[:2] == ["pearl_out", "long"])
+    (row,) = (row for row in rows if row[:2] == ["pearl", "long"])
     assert (row[2], row[5], row[-3:]) == ("66.7", "50.0", ["6", "2", "1"])
-    assert ["pearl_out,", "pearl_out_1", "long", "6", "3", "3"] in rows
+    assert ["pearl,", "pearl_rerun", "long", "6", "3", "3"] in rows
 
 
 def test_replay_and_table_at_once(files: dict[str, Path], tmp_path: Path) -> None:
@@ -247,15 +247,15 @@ def test_the_published_figures_to_the_digit() -> None:
     published = {
         ("mcq", "long"): 81.2, ("mcq", "short"): 84.4,
         ("gqa", "long"): 71.5, ("gqa", "short"): 79.1,
-        ("pearl_out", "long"): 77.4, ("pearl_out", "short"): 76.7,
+        ("pearl", "long"): 77.4, ("pearl", "short"): 76.7,
     }  # fmt: skip
     ours = cells(table, "accuracy_pct")
     assert {key: ours[key[0], f"dev.ctx_eval_{key[1]}"] for key in published} == published
     counts = cells(
         table, "n", "n_questions", "n_failed", "n_unmapped", "accuracy_with_failures_pct"
     )
-    assert counts["pearl_out", "dev.ctx_eval_long"] == (327, 330, 3, 2, 76.7)
-    assert counts["pearl_out", "dev.ctx_eval_short"] == (300, 302, 2, 3, 76.2)
+    assert counts["pearl", "dev.ctx_eval_long"] == (327, 330, 3, 2, 76.7)
+    assert counts["pearl", "dev.ctx_eval_short"] == (300, 302, 2, 3, 76.2)
     assert [
         (r["n"], r["n_decided_differently"], r["n_answers_differ"]) for r in table["reruns"]
     ] == [
