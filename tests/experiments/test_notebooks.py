@@ -20,6 +20,18 @@ METADATA = {
 }
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|Users|var|opt|mnt)/|[A-Z]:\\\\")
 
+SHOWN = {
+    "01_mine_and_refine": ("malformed", "# stands for: FIND_REASON, FIND_REASONS", "<iframe"),
+    "02_plan_and_self_correct": (
+        "[wrong-arity]",
+        "move that step up",
+        "ans = CONCAT(motive, feeling)",
+    ),
+    "03_execute_on_medical_reports": ("<b>not in the document:</b>", "normalised: "),
+    "04_evaluate_and_compare": ("guessing gets 25%", "McNemar p", "<svg"),
+}
+"""What is worth seeing in each."""
+
 notebooks = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -60,7 +72,10 @@ def test_no_logic_of_its_own(path: Path) -> None:
 
 
 @notebooks
-def test_it_runs_and_says_nothing_on_stderr(path: Path, tmp_path: Path) -> None:
+def test_it_runs_and_shows_what_is_worth_seeing(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the client's own, not the notebook's
         from nbclient import NotebookClient
@@ -73,4 +88,9 @@ def test_it_runs_and_says_nothing_on_stderr(path: Path, tmp_path: Path) -> None:
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     said = [output.text for output in outputs if output.get("name") == "stderr"]
     assert not said
-    assert outputs
+    shown = "\n".join(
+        [output.get("text", "") for output in outputs]
+        + [text for output in outputs for text in map(str, output.get("data", {}).values())]
+    )
+    for words in SHOWN[path.stem]:
+        assert words in shown
