@@ -140,7 +140,8 @@ class Answer:
             f"<p style='white-space:pre-wrap'>{escape(self.text)}</p>"
             f"<p>Evidence</p><ol>{evidence}</ol><ul>{flagged}</ul>"
             f"<details><summary>Plan and steps ({escape(self.model)})</summary>"
-            f"<pre>{escape(self.plan)}</pre><table>{steps}</table></details>"
+            "<pre style='font-family:monospace;white-space:pre-wrap;word-break:normal'>"
+            f"{escape(self.plan)}</pre><table>{steps}</table></details>"
         )
 
 

@@ -56,7 +56,9 @@ class CheckedPlan:
     def _repr_html_(self) -> str:
         from html import escape
 
-        return f"<pre>{escape(str(self))}</pre>"
+        # Notebooks have styles of their own for this element, which break words and take any font.
+        style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
+        return f"<pre style='{style}'>{escape(str(self))}</pre>"
 
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:
