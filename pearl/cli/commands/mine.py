@@ -91,7 +91,7 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
         is_json=options["as_json"],
     )  # fmt: skip
     if stopper.is_stopping:
-        left = len(questions) - len(mined)
+        left = sum(question.id not in done for question in questions)
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
         return 130
     return 1 if bad or any(row.status == "failed" for row in mined) else 0
