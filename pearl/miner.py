@@ -150,7 +150,8 @@ def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
     broken = [d for d in reading.errors if d.message != NO_STEP]
     if not actions and not all(row.form in _NOTHING for row in rows(reading.original)):
         actions, broken = read_actions(reading.original)
-        text = reading.original if actions else reading.text
+        # Of prose, nothing is left when it is mended; it is shown as it was.
+        text = reading.original if actions or not reading.text.strip() else reading.text
         broken = broken if actions else list(reading.errors)
     return Proposal(tuple(actions), (), _rendered(broken, text), is_read=not broken)
 
