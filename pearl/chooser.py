@@ -99,12 +99,15 @@ def _named(text: str, options: Sequence[str]) -> Iterator[int]:
     if index is None or index >= len(options):
         return
     yield index
-    if not rest or _folded(rest) == folded[index]:
+    own, added = folded[index], _folded(rest)
+    if not rest or added == own:
         return
     # Its text may go along, also cut short or explained, but not another option.
+    is_own = own.startswith(added) or bool(own and added.startswith(own))
     for words in filter(None, (rest, _said(rest))):
         yield from (i for i, option in enumerate(folded) if option and option == _folded(words))
-        if another := _ANOTHER.match(words):
+        another = None if is_own else _ANOTHER.match(words)
+        if another and _index(another) < len(options):
             yield _index(another)
 
 

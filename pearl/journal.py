@@ -103,14 +103,14 @@ class Journal(Generic[Head, Row]):
         self.rows: list[Row] = []
 
     def __enter__(self) -> Self:
-        if self.path.exists() and not self.path.is_file():
-            # A pipe or a device cannot be gone on with; reading one may never end.
-            raise DataError("no file that could grow", path=self.path, help="name a file")
         try:
+            if self.path.exists() and not self.path.is_file():
+                # A pipe or a device cannot be gone on with; reading one may never end.
+                raise DataError("no file that could grow", path=self.path, help="name a file")
             # Unbuffered: what could not be written is not tried again when the file is closed.
-            self._file = self.path.open("ab", buffering=0)
+            self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self._unwritable(error, "name another file or folder") from None
         try:
             self._begin(self._file)
         except BaseException:
@@ -126,10 +126,12 @@ class Journal(Generic[Head, Row]):
                 "another process is writing this file", path=self.path, help="wait for it to end"
             ) from None
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self._unwritable(error, "name a file on another disk") from None
         # A file that was cut off within its header has nothing worth keeping.
-        if b"\n" not in self.path.read_bytes()[:1_000_000]:
-            if self.path.stat().st_size and not self._is_cut_header():
+        file.seek(0)
+        start = file.read(1_000_000)
+        if b"\n" not in start:
+            if start and not self._is_cut_header(start):
                 raise DataError(
                     "the file is there and of another kind",
                     path=self.path,
@@ -142,10 +144,9 @@ class Journal(Generic[Head, Row]):
         self._compare(header)
         os.ftruncate(file.fileno(), n_bytes)
 
-    def _is_cut_header(self) -> bool:
-        whole = self._header.model_dump_json().encode()
-        found = self.path.read_bytes()[:20]
-        return whole.startswith(found)
+    def _is_cut_header(self, start: bytes) -> bool:
+        # Further on, the header may differ: it need not have been this version that wrote it.
+        return self._header.model_dump_json().encode().startswith(start[:20])
 
     def _compare(self, found: Head) -> None:
         for name in type(self._header).model_fields:
@@ -181,14 +182,10 @@ class Journal(Generic[Head, Row]):
             while line:  # a disk that is almost full takes a part
                 line = line[self._file.write(line) :]
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self._unwritable(error, "make room; what was written before stays") from None
 
-    def _unwritable(self, error: OSError) -> DataError:
-        return DataError(
-            f"cannot be written: {error.strerror}",
-            path=self.path,
-            help="make room or name another file; what was written stays",
-        )
+    def _unwritable(self, error: OSError, help: str) -> DataError:
+        return DataError(f"cannot be written: {error.strerror}", path=self.path, help=help)
 
 
 def _short(value: object) -> str:

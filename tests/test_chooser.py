@@ -72,6 +72,10 @@ def test_replies(reply: str, index: int | None) -> None:
         (["x", "x"], "A", 0),
         (["x", "x"], "B. x", 1),
         (["a", "None of the above"], "None of the above", 1),
+        (["a cow", "a goat", "A. Smith"], "C. A. Smith did it", 2),  # an initial is no letter
+        (["a cow", "a goat", "A. Smith"], "C. A. Miller", None),
+        (["a cow", "I. Newton"], "B. I. saw", 1),
+        (["x", "x y"], "B. x", None),
         (["yes", ""], "", None),
         (["yes", ""], "B", 1),
         (["yes", "."], ".", None),

@@ -274,6 +274,18 @@ def test_other_settings_need_another_file(
     assert len(openai_server.requests) == 1
 
 
+def test_another_version_goes_on(
+    folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_questions(2)
+    openai_server.on("Question:", REPLY)
+    mine(against(openai_server, "--limit", "1"), capsys)
+    text = Path("m.jsonl").read_text("utf-8")
+    older = re.sub('"pearl_version":"[^"]*"', '"pearl_version":"0.0.1"', text, count=1)
+    Path("m.jsonl").write_text(older, encoding="utf-8")
+    assert summary(against(openai_server), capsys)["asked_now"] == 1
+
+
 def test_another_kind_of_file_is_left_alone(
     folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:

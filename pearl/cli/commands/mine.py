@@ -73,7 +73,9 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
     async with open_pearl(options) as pearl:
         seed = load_library(seed_library)
         miner = Miner(pearl.calls(), seed, pearl.examples, pearl.library)
-        with Journal(out, _header(miner, seed, pearl, options), MinedRow) as journal:
+        header = _header(miner, seed, pearl, options)
+        # Another version is no other mining: what it asks is told apart by the prompt's digest.
+        with Journal(out, header, MinedRow, varying={"pearl_version"}) as journal:
             done = _done(journal.rows, questions, out)
             todo = [question for question in questions if question.id not in done]
             n_asked = 0
