@@ -23,15 +23,20 @@ MAX_OPTIONS = 26
 
 _MARKS = re.compile(r"[*_`]+")
 _QUOTES = "\"'“”‘’«»"
-_SAYS = re.compile(
-    r"(?:^|(?<=[\s.,:;!?]))(?:(?:the |my )?(?:final |best |correct )?(?:answer|option|choice)(?: is| would be)?)\s*[:=]?\s*(?P<rest>\S.*)$",
-    re.IGNORECASE,
+_BLANKS = r"[^\S\n]*+"
+_SAYS = re.compile(  # "option" alone says nothing: "Option A: it rained" weighs it
+    rf"(?:^|(?<=[\s.,:;!?]))(?:the |my )?(?:final |best |correct )?(?:answer\b{_BLANKS}(?:(?:is|would be)\b)?+|(?:option|choice)\b{_BLANKS}(?:(?:is|would be)\b|(?=[:=])))"
+    rf"{_BLANKS}[:=]?+{_BLANKS}(?=(?P<rest>\S.*)$)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _LETTER = re.compile(
-    r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|[.):]\s*(?P<text>\S.*)$|\s+[-–—]\s+(?P<dash>\S.*)$)",
+    rf"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|[.):]{_BLANKS}(?P<text>\S.*)$|\s+[-–—]\s+(?P<dash>\S.*)$)",
     re.IGNORECASE,
 )
 _IN_BRACKETS = re.compile(r"[(\[](?P<letter>[A-Z])[)\]]\s*(?P<text>\S.*)$", re.IGNORECASE)
+_ANOTHER = re.compile(  # what stands after a letter: "A) or B)", "(A) (B)", "A - B"
+    r"(?:(?:and|or)\b|[&,/+])?\s*(?:option\s+)?[(\[]?(?P<letter>[A-Z])(?:[)\].:]|$)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
     """The option that a reply names, counted from 0; None if it names none, or several.
 
     The whole reply is read first, then what it says last after "Answer:", then its first and its
-    last line, which have to agree.
+    last line; no line may name another option.
 
     Example:
         >>> options = ["a boat", "a mill", "Two dogs"]
@@ -67,11 +72,18 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
         return whole
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(">")]  # quoted, not said
-    said = [found for line in lines if (found := _SAYS.search(_MARKS.sub("", line)))]
+    said = [rest for line in lines if (rest := _said(line))]
     if said:
-        return _read(said[-1]["rest"], options)
+        return _read(said[-1], options)
     ends = {_read(line, options) for line in (lines[:1] + lines[-1:])} - {None}
-    return ends.pop() if len(ends) == 1 else None
+    named = {_read(line, options) for line in lines} - {None}
+    return ends.pop() if len(ends) == 1 and ends == named else None
+
+
+def _said(text: str) -> str | None:
+    """What stands after the last "Answer:" of a text."""
+    found = list(_SAYS.finditer(_MARKS.sub("", text)))
+    return found[-1]["rest"] if found else None
 
 
 def _read(text: str, options: Sequence[str]) -> int | None:
@@ -83,18 +95,34 @@ def _read(text: str, options: Sequence[str]) -> int | None:
 def _named(text: str, options: Sequence[str]) -> Iterator[int]:
     folded = [_folded(option) for option in options]
     yield from (i for i, option in enumerate(folded) if option and option == _folded(text))
+    index, rest = _lettered(text)
+    if index is None or index >= len(options):
+        return
+    yield index
+    own, added = folded[index], _folded(rest)
+    if not rest or added == own:
+        return
+    # Its text may go along, also cut short or explained, but not another option.
+    is_own = own.startswith(added) or bool(own and added.startswith(own))
+    for words in filter(None, (rest, _said(rest))):
+        yield from (i for i, option in enumerate(folded) if option and option == _folded(words))
+        another = None if is_own else _ANOTHER.match(words)
+        if another and _index(another) < len(options):
+            yield _index(another)
+
+
+def _lettered(text: str) -> tuple[int | None, str]:
+    """The letter that a text begins with, counted from 0, and what goes along with it."""
     bare = _MARKS.sub("", text).strip(_QUOTES + " \t")
     found = _LETTER.fullmatch(bare) or _IN_BRACKETS.fullmatch(bare)
     if found is None:
-        return
-    index = ord(found["letter"].upper()) - ord("A")
-    if index >= len(options):
-        return
+        return None, ""
     groups = found.groupdict()
-    rest = groups.get("text") or groups.get("dash")
-    yield index
-    if rest:  # its text may go along, also cut short or explained, but not another option's
-        yield from (i for i, option in enumerate(folded) if i != index and option == _folded(rest))
+    return _index(found), groups.get("text") or groups.get("dash") or ""
+
+
+def _index(found: re.Match[str]) -> int:
+    return ord(found["letter"].upper()) - ord("A")
 
 
 def _folded(text: str) -> str:
@@ -115,7 +143,7 @@ async def choose(
 ) -> Choice:
     """Have an option chosen, by an answer in words or by a document.
 
-    An answer that is an option already, word for word, is not asked about.
+    An answer that is an option already, by its letter or word for word, is not asked about.
 
     Args:
         question: What was asked.
@@ -135,7 +163,7 @@ async def choose(
     if (answer is None) == (document is None):
         raise UsageError("an option is chosen by an answer or by a document")
     if answer is not None:
-        found = read_choice(answer, options)
+        found = _given(answer, options)
         if found is not None or not answer.strip():
             return Choice(found, answer, n_calls=0)
     task = ChooseTask(question, tuple(options), document, answer, is_reasoned)
@@ -143,6 +171,14 @@ async def choose(
     completion = await model.complete(request)
     index = read_choice(completion.text, options)
     return Choice(index, completion.text, completion.usage)
+
+
+def _given(answer: str, options: Sequence[str]) -> int | None:
+    """The option that an answer in words is; "A. Smith did it" is a name, not the option A."""
+    text = unicodedata.normalize("NFKC", answer).strip()
+    index = _read(text, options)
+    _, rest = _lettered(text)
+    return index if index is None or not rest or _folded(rest) == _folded(options[index]) else None
 
 
 def fit_choice(

@@ -68,7 +68,9 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
         try:
-            plan = parse(path.read_text(encoding="utf-8"))
+            plan = parse(path.read_text(encoding="utf-8-sig"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"cannot be read as a plan: {error}", path=path) from error
         except PlanSyntaxError as error:
             raise DataError(f"not a plan: {error.message}", path=path) from error
         if not plan.question:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Collection, Iterator
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -98,14 +99,18 @@ class Journal(Generic[Head, Row]):
         self._header = header
         self._row_type = row_type
         self._varying = set(varying)
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
         self.rows: list[Row] = []
 
     def __enter__(self) -> Self:
         try:
-            self._file = self.path.open("ab")
+            if self.path.exists() and not self.path.is_file():
+                # A pipe or a device cannot be gone on with; reading one may never end.
+                raise DataError("no file that could grow", path=self.path, help="name a file")
+            # Unbuffered: what could not be written is not tried again when the file is closed.
+            self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
-            raise DataError(f"cannot be written: {error.strerror}", path=self.path) from None
+            raise self._unwritable(error, "name another file or folder") from None
         try:
             self._begin(self._file)
         except BaseException:
@@ -113,16 +118,20 @@ class Journal(Generic[Head, Row]):
             raise
         return self
 
-    def _begin(self, file: BinaryIO) -> None:
+    def _begin(self, file: FileIO) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise DataError(
                 "another process is writing this file", path=self.path, help="wait for it to end"
             ) from None
+        except OSError as error:
+            raise self._unwritable(error, "name a file on another disk") from None
         # A file that was cut off within its header has nothing worth keeping.
-        if b"\n" not in self.path.read_bytes()[:1_000_000]:
-            if self.path.stat().st_size and not self._is_cut_header():
+        file.seek(0)
+        start = file.read(1_000_000)
+        if b"\n" not in start:
+            if start and not self._is_cut_header(start):
                 raise DataError(
                     "the file is there and of another kind",
                     path=self.path,
@@ -135,10 +144,9 @@ class Journal(Generic[Head, Row]):
         self._compare(header)
         os.ftruncate(file.fileno(), n_bytes)
 
-    def _is_cut_header(self) -> bool:
-        whole = self._header.model_dump_json().encode()
-        found = self.path.read_bytes()
-        return found[:20] == whole[:20]
+    def _is_cut_header(self, start: bytes) -> bool:
+        # Further on, the header may differ: it need not have been this version that wrote it.
+        return self._header.model_dump_json().encode().startswith(start[:20])
 
     def _compare(self, found: Head) -> None:
         for name in type(self._header).model_fields:
@@ -160,13 +168,24 @@ class Journal(Generic[Head, Row]):
             self._file.close()
 
     def append(self, row: Row) -> None:
-        """Write one row; it survives the end of this process."""
+        """Write one row; it survives the end of this process.
+
+        Raises:
+            DataError: There is no room for it; what was written before stays.
+        """
         self._write(row)
 
     def _write(self, row: BaseModel) -> None:
         assert self._file is not None, "a journal is a context manager"
-        self._file.write(row.model_dump_json().encode() + b"\n")
-        self._file.flush()
+        line = memoryview(row.model_dump_json().encode() + b"\n")
+        try:
+            while line:  # a disk that is almost full takes a part
+                line = line[self._file.write(line) :]
+        except OSError as error:
+            raise self._unwritable(error, "make room; what was written before stays") from None
+
+    def _unwritable(self, error: OSError, help: str) -> DataError:
+        return DataError(f"cannot be written: {error.strerror}", path=self.path, help=help)
 
 
 def _short(value: object) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -28,7 +28,7 @@ from pearl.scheduling import as_completed
 
 __all__ = ["Miner", "Proposal", "Question", "common_drafts", "read_proposal"]
 
-_NOTHING = ("heading", "none", "blank")
+_NOTHING = ("heading", "none", "blank", "fence")
 """Lines that say that nothing is needed."""
 
 
@@ -72,10 +72,9 @@ class Miner:
         """Digest of the prompt without the question, in hexadecimal."""
         return _digest((self._head, Message("user", self._body)))
 
-    async def mine(self, questions: Iterable[Question], n: int = 8) -> AsyncIterator[MinedRow]:
+    def mine(self, questions: Iterable[Question], n: int = 8) -> AsyncGenerator[MinedRow, None]:
         """Rows as the replies come in, `n` questions at once; questions are taken one by one."""
-        async for row in as_completed(questions, self.ask, n):
-            yield row
+        return as_completed(questions, self.ask, n)
 
     async def ask(self, question: Question) -> MinedRow:
         """The row of one question. It never raises for what a model does."""
@@ -149,9 +148,10 @@ def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
     # Without a sketch: a block of new actions, or lines as an action file has them.
     text, actions = reading.text, list(reading.actions)
     broken = [d for d in reading.errors if d.message != NO_STEP]
-    if not actions and not all(row.role in _NOTHING for row in rows(reading.original)):
+    if not actions and not all(row.form in _NOTHING for row in rows(reading.original)):
         actions, broken = read_actions(reading.original)
-        text = reading.original if actions else reading.text
+        # Of prose, nothing is left when it is mended; it is shown as it was.
+        text = reading.original if actions or not reading.text.strip() else reading.text
         broken = broken if actions else list(reading.errors)
     return Proposal(tuple(actions), (), _rendered(broken, text), is_read=not broken)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TypeVar
 
 __all__ = ["as_completed"]
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 async def as_completed(
     items: Iterable[Item], work: Callable[[Item], Awaitable[Result]], n: int
-) -> AsyncIterator[Result]:
+) -> AsyncGenerator[Result, None]:
     """Work on at most `n` items at once; results come as they are ready.
 
     Items are taken one by one, when there is room for the next, so an iterable that ends early

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, UsageError
-from pearl.llm import Completion, Message, Request
+from pearl.llm import Completion, Message, ModelSettings, Request, create_model
 from pearl.llm.scripted import Scripted
-from pearl.middleware import Limited, Retrying
+from pearl.middleware import Limited, Retrying, Sampling
 from tests.models import answer_task
+from tests.server import Server
 
 REQUEST = Request((Message("user", "who?"),), answer_task("who?", ""))
 
@@ -209,9 +210,40 @@ def test_a_limit_survives_its_event_loop() -> None:
     assert slow.peak == 1
 
 
+def test_a_seed_goes_along_with_every_request() -> None:
+    model = failing()
+    asyncio.run(Sampling(model, 7).complete(REQUEST))
+    asyncio.run(Sampling(model, 8, 0.7).complete(REQUEST))
+    asyncio.run(Retrying(Sampling(Limited(model, 1), 9, 0.0)).complete(REQUEST))
+    asked = [(request.seed, request.temperature) for request in model.requests]
+    assert asked == [(7, 0.0), (8, 0.7), (9, 0.0)]
+    assert [request.messages for request in model.requests] == [REQUEST.messages] * 3
+    assert REQUEST.seed is None
+
+
+def test_a_server_is_told_seed_and_temperature(openai_server: Server) -> None:
+    async def main() -> None:
+        model = create_model("openai:test-model", ModelSettings(openai_server.url))
+        await model.complete(REQUEST)
+        await Sampling(model, 7).complete(REQUEST)
+        await Sampling(model, 8, 0.7).complete(REQUEST)
+        await model.aclose()
+
+    asyncio.run(main())
+    plain, seeded, warm = (request.body for request in openai_server.requests)
+    assert "seed" not in plain
+    assert (seeded["seed"], seeded["temperature"]) == (7, 0.0)
+    assert (warm["seed"], warm["temperature"]) == (8, 0.7)
+
+
 def test_wrappers_are_models() -> None:
     model = failing()
-    for wrapped in (Retrying(model), Limited(model, 2), Retrying(Limited(model, 2))):
+    for wrapped in (
+        Retrying(model),
+        Limited(model, 2),
+        Sampling(model, 1),
+        Retrying(Limited(model, 2)),
+    ):
         assert (wrapped.name, wrapped.window, wrapped.notice) == ("scripted", 7, model.notice)
         asyncio.run(wrapped.aclose())
     assert repr(Retrying(Limited(model, 2))) == "Retrying(Limited(Scripted('scripted')))"

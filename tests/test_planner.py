@@ -125,3 +125,13 @@ def test_scripted_requests_are_kept() -> None:
     assert model.requests == []
     assert isinstance(model.name, str)
     assert Request
+
+
+def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
+    tried = '1. a = FIND(CTX, "the wrong place") : f'
+    _, model, _ = plan("no plan", GOOD, rejected=[tried])
+    assert [request.task.n_rejected for request in model.requests] == [1, 1]  # type: ignore[union-attr]
+    assert all(tried in request.prompt for request in model.requests)
+    _, model, _ = plan(GOOD)
+    assert "the wrong place" not in model.requests[0].prompt
+    assert model.requests[0].task.n_rejected == 0  # type: ignore[union-attr]

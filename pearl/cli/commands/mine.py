@@ -73,7 +73,9 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
     async with open_pearl(options) as pearl:
         seed = load_library(seed_library)
         miner = Miner(pearl.calls(), seed, pearl.examples, pearl.library)
-        with Journal(out, _header(miner, seed, pearl, options), MinedRow) as journal:
+        header = _header(miner, seed, pearl, options)
+        # Another version is no other mining: what it asks is told apart by the prompt's digest.
+        with Journal(out, header, MinedRow, varying={"pearl_version"}) as journal:
             done = _done(journal.rows, questions, out)
             todo = [question for question in questions if question.id not in done]
             n_asked = 0
@@ -91,7 +93,7 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
         is_json=options["as_json"],
     )  # fmt: skip
     if stopper.is_stopping:
-        left = len(questions) - len(mined)
+        left = sum(question.id not in done for question in questions)
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
         return 130
     return 1 if bad or any(row.status == "failed" for row in mined) else 0

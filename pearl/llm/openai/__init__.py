@@ -107,7 +107,8 @@ class OpenAIModel:
         while True:
             parameters = self._parameters(request)
             try:
-                reply = await client.chat.completions.with_raw_response.create(**parameters)
+                # As `chat.completions.create`, which takes a fifth longer to look over a prompt.
+                return await client.post("/chat/completions", cast_to=bytes, body=parameters)
             except openai.APIStatusError as error:
                 if "temperature" in parameters and faults.refuses_temperature(error):
                     self._takes_temperature = False
@@ -115,8 +116,6 @@ class OpenAIModel:
                 raise await self._refused(error, client) from None
             except openai.APIConnectionError as error:
                 raise faults.cut_off(error, self._endpoint) from None
-            body: bytes = reply.content
-            return body
 
     def _connect(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI, Timeout
