@@ -84,7 +84,7 @@ def fit(
         )
     n_tokens = count(text) if n_tokens is None else n_tokens
     fits = budget is None or n_tokens <= budget
-    if fits and strategy in ("auto", "full"):
+    if not text or (fits and strategy in ("auto", "full")):
         return Context("full", (text,), 1.0)
     if strategy == "full":
         raise ExecutionError(
