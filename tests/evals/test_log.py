@@ -115,7 +115,12 @@ def test_results_are_mapped_and_scored() -> None:
     price = Price(input_usd=1_000_000, output_usd=0)
     found = scored(model := acting(), row("q1"), row("q2", answer="x"), price=price)
     first = found[0]
-    assert (first.method, first.status, first.choice, first.score) == ("executed", "answered", 0, 1.0)
+    assert (first.method, first.status, first.choice, first.score) == (
+        "executed",
+        "answered",
+        0,
+        1.0,
+    )
     assert (first.document, first.coverage, first.n_calls) == ("story.txt", 0.5, 3)
     assert (first.usage, first.cost_usd) == (Usage(110, 11, 5), 110.0)
     assert len(model.requests) == 2

@@ -78,7 +78,12 @@ def test_a_fallback_is_told_from_an_answer() -> None:
     model = acting(plan=BROKEN)
     pearl = Pearl(model, max_repairs=0, fallback="direct")
     record = run(pearl, [sample()], "pearl")["q1", "pearl", 0]
-    assert (record.status, record.score, record.plan, record.shape) == ("fell_back", 1.0, None, None)
+    assert (record.status, record.score, record.plan, record.shape) == (
+        "fell_back",
+        1.0,
+        None,
+        None,
+    )
     assert record.n_calls == len(model.requests) == 3  # plan, answer, choice
     assert record.planning_usage == Usage(10, 1)
 
@@ -137,7 +142,8 @@ def test_what_is_done_is_not_run_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", ["Why did Nils leave?", "why did NILS  leave", "“Why did Nils leave?!”", "ｗhy did Nils leave"]
+    "asked",
+    ["Why did Nils leave?", "why did NILS  leave", "“Why did Nils leave?!”", "ｗhy did Nils leave"],
 )
 def test_a_question_of_the_bank_is_refused_and_named(tmp_path: Path, asked: str) -> None:
     bank = tmp_path / "bank"
@@ -307,8 +313,6 @@ def test_the_digest_is_of_all_that_matters() -> None:
 def test_a_budget_of_a_plan_is_shared_by_its_steps() -> None:
     long = Document("\n\n".join(f"Nils sold boat {i} because of {i}." for i in range(400)), "l.txt")
     model = acting()
-    records = run(
-        Pearl(model), [sample(document=long)], "pearl", effort=Effort(token_budget=2_000)
-    )
+    records = run(Pearl(model), [sample(document=long)], "pearl", effort=Effort(token_budget=2_000))
     assert records["q1", "pearl", 0].coverage is not None
     assert 0 < records["q1", "pearl", 0].coverage < 0.5
