@@ -104,7 +104,9 @@ def _tasks(source: Row, documents: tuple[str, ...]) -> Iterator[Task]:
         # What is right of it goes along: a failure is scored as wrong, not left out.
         asked = source.fields.get("question")
         question = asked if isinstance(asked, str) else None
-        return Task(id, question=question, problem=source.error(message), extra=extra)
+        name = source.fields.get("document_name") or source.fields.get("document_path")
+        kept = {**extra, **({"document": name} if isinstance(name, str) else {})}
+        return Task(id, question=question, problem=source.error(message), extra=kept)
 
     try:
         row = _TaskRow.model_validate(source.fields)

@@ -23,7 +23,7 @@ from tests.models import Acting
 FIRST = '1. ans = FIND(CTX, "the tired man") : Find him'
 SECOND = '1. ans = FIND_REASON(CTX, "the sale") : Find why'
 THIRD = '1. ans = FIND_EVENT(CTX, "the sale") : Find what happened'
-ADDING = '1. found = FIND(CTX, "numbers") : Find them\n2. ans = MAX(found) : The highest'
+ADDING = '1. found = FIND(CTX, "numbers") : Find them\n2. ans = SUM(found) : All of them'
 
 GOLD = "The hull was rotten"
 
