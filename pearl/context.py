@@ -7,7 +7,7 @@ map-reduce, which reads everything).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -15,7 +15,7 @@ from pearl import plugins
 from pearl.errors import ExecutionError
 from pearl.passages import chunks
 
-__all__ = ["STRATEGIES", "Context", "Strategy", "fit"]
+__all__ = ["STRATEGIES", "Context", "NoRoomError", "Strategy", "fit"]
 
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -30,6 +30,10 @@ DEFAULT_RETRIEVED_TOKENS = 16_384
 
 GAP = "\n[...]\n"
 GAP_TOKENS = 4
+
+
+class NoRoomError(ExecutionError):
+    """What has to stand in one call does not fit its limit of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ def fit(
     query: str,
     n_tokens: int | None = None,
     max_retrieved: int = DEFAULT_RETRIEVED_TOKENS,
+    max_parts: int | None = None,
 ) -> Context:
     """Choose what to show of a text.
 
@@ -67,18 +72,19 @@ def fit(
         query: What `retrieve` looks for.
         n_tokens: Tokens of the text, where they are known already.
         max_retrieved: Tokens that `retrieve` shows at most.
+        max_parts: Parts that `map-reduce` reads at most, those that match best; None for all.
 
     Raises:
         ExecutionError: It does not fit, and the strategy allows nothing else.
     """
     if budget is not None and budget <= 0:
-        raise ExecutionError(
+        raise NoRoomError(
             "the step's own inputs fill the model's window",
             help="use a model with a larger window, or shorten what earlier steps return",
         )
     n_tokens = count(text) if n_tokens is None else n_tokens
     fits = budget is None or n_tokens <= budget
-    if fits and strategy in ("auto", "full"):
+    if not text or (fits and strategy in ("auto", "full")):
         return Context("full", (text,), 1.0)
     if strategy == "full":
         raise ExecutionError(
@@ -89,15 +95,24 @@ def fit(
         return _retrieve(
             text, max_retrieved if budget is None else min(budget, max_retrieved), count, query
         )
-    spans = chunks(text, budget or n_tokens, count)
-    return Context("map-reduce", tuple(text[s.start : s.end] for s in spans), 1.0)
+    parts = [text[span.start : span.end] for span in chunks(text, budget or n_tokens, count)]
+    if max_parts is not None and len(parts) > max_parts:
+        scores = _rank(query, parts)
+        best = sorted(range(len(parts)), key=lambda i: (-scores[i], i))[:max_parts]
+        parts = [parts[i] for i in sorted(best)]
+    return Context("map-reduce", tuple(parts), sum(map(len, parts)) / max(1, len(text)))
+
+
+def _rank(query: str, passages: Sequence[str]) -> Sequence[float]:
+    scores: Sequence[float] = plugins.load("pearl.retrieval", RANKER).rank(query, passages)
+    return scores
 
 
 def _retrieve(text: str, limit: int, count: Callable[[str], int], query: str) -> Context:
     """The best passages that fit, in document order; gaps are marked where they were left."""
     spans = chunks(text, max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS)), count)
     passages = [text[span.start : span.end] for span in spans]
-    scores = plugins.load("pearl.retrieval", RANKER).rank(query, passages)
+    scores = _rank(query, passages)
     chosen: list[int] = []
     used = 0
     for i in sorted(range(len(spans)), key=lambda i: (-scores[i], i)):
@@ -106,7 +121,7 @@ def _retrieve(text: str, limit: int, count: Callable[[str], int], query: str) ->
             chosen.append(i)
             used += cost
     if not chosen:
-        raise ExecutionError(
+        raise NoRoomError(
             f"no passage fits the {limit:,} tokens that the window leaves for the document",
             help="use a model with a larger window",
         )

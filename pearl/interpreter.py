@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pearl.actions import native
 from pearl.actions.native import Value
-from pearl.context import DEFAULT_RETRIEVED_TOKENS, Strategy, fit
+from pearl.context import DEFAULT_RETRIEVED_TOKENS, Context, NoRoomError, Strategy, fit
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.signatures import Action, ValueType
@@ -37,6 +37,7 @@ class Limits:
         window: Tokens of the model's window; None for no limit.
         max_output_tokens: Tokens kept free for the reply, and the most it may have.
         max_retrieved: Tokens of a document that `retrieve` shows a step at most.
+        max_parts: Parts of a document that `map-reduce` reads at most; None for all.
         counter: Counts tokens the way the model does, or estimates them.
     """
 
@@ -45,6 +46,7 @@ class Limits:
     window: int | None = None
     max_output_tokens: int | None = None
     max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
+    max_parts: int | None = None
 
     @property
     def reply_tokens(self) -> int:
@@ -160,8 +162,8 @@ class _Interpreter:
             )  # fmt: skip
         task, shown = self._task(step, action, values)
         if task.document is None:
-            if (room := self._room(task)) is not None and room < 0:
-                raise ExecutionError(
+            if self._excess(action_messages(task)) > 0:
+                raise NoRoomError(
                     "the step's inputs do not fit the model's window",
                     help="use a model with a larger window, or shorten what earlier steps return",
                 )
@@ -199,16 +201,7 @@ class _Interpreter:
     async def _over_document(
         self, step: Step, task: ActionTask, document: str, shown: str | None, began: float
     ) -> StepResult:
-        context = await asyncio.to_thread(
-            fit,
-            document,
-            strategy=self._limits.strategy,
-            budget=self._room(task),
-            count=self._limits.counter.count,
-            query=" ".join([*(value for _, value in task.arguments), task.explanation]),
-            n_tokens=await asyncio.to_thread(self._count, document),
-            max_retrieved=self._limits.max_retrieved,
-        )
+        context = await asyncio.to_thread(self._fit, task, document)
         pieces = [replace(task, document=text) for text in context.texts]
         purpose: Literal["step", "part"] = "step" if len(pieces) == 1 else "part"
         parts = await _all(
@@ -228,6 +221,26 @@ class _Interpreter:
             None if shown is not None else context.coverage,
             n_calls, usage, time.monotonic() - began, shown,
         )  # fmt: skip
+
+    def _fit(self, task: ActionTask, document: str) -> Context:
+        """What the step is shown of its document."""
+        room = self._room(task)
+        while True:
+            context = fit(
+                document,
+                strategy=self._limits.strategy,
+                budget=room,
+                count=self._limits.counter.count,
+                query=" ".join([*(value for _, value in task.arguments), task.explanation]),
+                n_tokens=self._count(document),
+                max_retrieved=self._limits.max_retrieved,
+                max_parts=self._limits.max_parts,
+            )
+            pieces = (replace(task, document=text) for text in context.texts)
+            excess = max(self._excess(action_messages(piece)) for piece in pieces)
+            if room is None or excess <= 0:
+                return context
+            room -= excess  # tokens do not add up exactly, so whole prompts are counted
 
     async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> Completion:
         if len(group) == 1:
@@ -249,12 +262,30 @@ class _Interpreter:
                 used = 0
             groups[-1].append(text)
             used += n
+        groups = [part for group in groups for part in self._parted(task, group)]
         if len(groups) == len(texts):
-            raise ExecutionError(
+            raise NoRoomError(
                 "the results over two parts of the document do not fit one call",
                 help="use a model with a larger window, or --max-output-tokens",
             )
         return groups
+
+    def _parted(self, task: ActionTask, group: list[str]) -> Iterator[list[str]]:
+        """A group, in halves where its prompt as a whole is too long after all."""
+        if len(group) == 1 or self._excess(combine_messages(task, group)) <= 0:
+            yield group
+            return
+        middle = len(group) // 2
+        yield from self._parted(task, group[:middle])
+        yield from self._parted(task, group[middle:])
+
+    def _excess(self, messages: tuple[Message, ...]) -> int:
+        """Tokens by which a prompt is too long for the window."""
+        if self._limits.window is None:
+            return 0
+        prompt = "\n\n".join(message.content for message in messages)
+        room = self._limits.window - self._limits.reply_tokens
+        return self._limits.counter.count(prompt) - room
 
     def _room(self, task: ActionTask) -> int | None:
         """Tokens left for the document once everything else of the call has its place."""

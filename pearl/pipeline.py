@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy as shallow_copy
 from dataclasses import replace
 from functools import cached_property
@@ -15,18 +16,26 @@ from typing import Literal, Self
 from pearl.actions.library import load_library
 from pearl.answerer import Answer, compose
 from pearl.chooser import Choice, choose, fit_choice
-from pearl.context import STRATEGIES, Strategy
+from pearl.context import STRATEGIES, Context, NoRoomError, Strategy
 from pearl.domains import load_domain
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import ModelError, PearlError, PlanningError, UsageError, did_you_mean
+from pearl.errors import (
+    ExecutionError,
+    ModelError,
+    PearlError,
+    PlanningError,
+    UsageError,
+    did_you_mean,
+)
 from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits, run
-from pearl.llm import Model, ModelSettings, Usage, create_model
+from pearl.llm import ChooseTask, Model, ModelSettings, Request, Usage, create_model
 from pearl.middleware import Limited, Retrying, Sampling
 from pearl.planner import MAX_REPAIRS, one_line, write_plan
+from pearl.prompts.choosing import choose_messages
 from pearl.sources import Document
 from pearl.tokens import Counter
 from pearl.trace import (
@@ -221,7 +230,8 @@ class Pearl:
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
         limits = self._within(token_budget, checked)
-        return await self._run(checked, document, "plan", limits, trace)
+        with _told_as_budget(token_budget):
+            return await self._run(checked, document, "plan", limits, trace)
 
     async def ask(
         self,
@@ -253,8 +263,7 @@ class Pearl:
             if self.fallback is None:
                 raise
             return await self.answer(question, document, token_budget=token_budget, trace=trace)
-        limits = self._within(token_budget, checked)
-        return await self._run(checked, document, "plan", limits, trace)
+        return await self.execute(checked, document, token_budget=token_budget, trace=trace)
 
     async def answer(
         self,
@@ -286,7 +295,12 @@ class Pearl:
             limits = replace(limits, strategy=context)
         if window is not None:
             limits = replace(limits, window=min(window, limits.window or window))
-        return await self._run(checked, document, "direct", limits, trace)
+        if token_budget is not None and limits.window is not None:
+            # n parts take n - 1 more calls at most to merge them, each of no more than a window.
+            n_calls = token_budget // max(1, limits.window - limits.reply_tokens)
+            limits = replace(limits, max_parts=max(1, (n_calls + 1) // 2))
+        with _told_as_budget(token_budget):
+            return await self._run(checked, document, "direct", limits, trace)
 
     async def choose(
         self,
@@ -319,9 +333,10 @@ class Pearl:
         limits = self._limits(token_budget, 1)
         shown = None
         if document is not None:
-            shown = await asyncio.to_thread(
-                fit_choice, question, options, document.text, limits, is_reasoned
-            )
+            with _told_as_budget(token_budget):
+                shown = await asyncio.to_thread(
+                    _fit_choice, question, options, document.text, limits, is_reasoned
+                )
         choice = await choose(
             question,
             options,
@@ -444,11 +459,46 @@ class Pearl:
         """The plan of a question: written once, however many documents it is asked of."""
         if question not in self._plans:
             self._plans[question] = asyncio.ensure_future(self.plan(question, trace=trace))
+        shared = self._plans[question]
         try:
-            return await asyncio.shield(self._plans[question])
+            return await asyncio.shield(shared)
         except (ModelError, asyncio.CancelledError):
-            self._plans.pop(question, None)  # another try may fare better
+            # Another try may fare better, and may be under way already.
+            if self._plans.get(question) is shared:
+                del self._plans[question]
             raise
+
+
+def _fit_choice(
+    question: str, options: Sequence[str], text: str, limits: Limits, is_reasoned: bool
+) -> Context:
+    """What to show of a document to choose by, so that the prompt as a whole fits."""
+    most = None if limits.window is None else limits.window - limits.reply_tokens
+    while True:
+        shown = fit_choice(question, options, text, limits, is_reasoned)
+        task = ChooseTask(question, tuple(options), shown.texts[0], None, is_reasoned)
+        excess = 0
+        if most is not None:  # tokens do not add up exactly
+            excess = limits.counter.count(Request(choose_messages(task), task).prompt) - most
+        if limits.window is None or excess <= 0:
+            return shown
+        limits = replace(limits, window=limits.window - excess)
+
+
+@contextmanager
+def _told_as_budget(token_budget: int | None) -> Iterator[None]:
+    """Where a budget leaves no room, the budget is what is too small, and not the model's window."""
+    try:
+        yield
+    except ExecutionError as error:
+        cause = error.__cause__ or error
+        if token_budget is None or not isinstance(cause, NoRoomError):
+            raise
+        raise ExecutionError(
+            f"a budget of {token_budget:,} tokens is too small: {error.message}",
+            step=error.step,
+            help="give more tokens (--token-budget)",
+        ) from cause
 
 
 def _direct(question: str) -> CheckedPlan:

@@ -101,7 +101,12 @@ def _tasks(source: Row, documents: tuple[str, ...]) -> Iterator[Task]:
     home, extra = Path(source.path).parent, _passed_on(source.fields)
 
     def bad(message: str, id: str) -> Task:
-        return Task(id, problem=source.error(message))
+        # What is right of it goes along: a failure is scored as wrong, not left out.
+        asked = source.fields.get("question")
+        question = asked if isinstance(asked, str) else None
+        name = source.fields.get("document_name") or source.fields.get("document_path")
+        kept = {**extra, **({"document": name} if isinstance(name, str) else {})}
+        return Task(id, question=question, problem=source.error(message), extra=kept)
 
     try:
         row = _TaskRow.model_validate(source.fields)
@@ -124,9 +129,11 @@ def _tasks(source: Row, documents: tuple[str, ...]) -> Iterator[Task]:
         return
     if row.document is not None:
         text, name = row.document, row.document_name or id
+        extra["document"] = name
         yield Task(id, partial(from_text, text, name), row.question, plan, extra=extra)
     elif row.document_path is not None:
         path, name = home / row.document_path, row.document_path
+        extra["document"] = name
         yield Task(id, partial(load, path, name=name), row.question, plan, extra=extra)
     elif documents:
         for document in documents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pearl.errors import DataError
 from pearl.fewshot import Example, wording
 from pearl.journal import Journal
 from pearl.llm import Usage
+from pearl.samples import Sample
 
 __all__ = ["make_bank"]
 
@@ -72,7 +74,7 @@ async def make_bank(
             retries=retries,
         )
         with Journal(folder / JOURNAL, header, CurationRow, varying={"pearl_version"}) as journal:
-            done = {row.id: row for row in journal.rows if row.outcome != "failed"}
+            done = _done(journal.rows, good, folder)
             with Stopper() as stopper, Reporter(len(good)) as reporter:
                 for _ in done:
                     reporter.advance()
@@ -91,6 +93,27 @@ async def make_bank(
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
         return 130
     return 1 if bad or any(row.outcome == "failed" for row in rows) else 0
+
+
+def _done(
+    rows: Iterable[CurationRow], samples: Sequence[Sample], folder: Path
+) -> dict[str, CurationRow]:
+    """What need not be tried again, of the samples that are there now; failures are."""
+    asked = {sample.id: (index, sample) for index, sample in enumerate(samples)}
+    done: dict[str, CurationRow] = {}
+    for row in rows:
+        if row.id not in asked:
+            continue
+        index, sample = asked[row.id]
+        if (row.question, row.gold) != (sample.question, sample.gold):
+            raise DataError(
+                f"question '{row.id}' was another one when this bank was begun",
+                path=folder / JOURNAL,
+                help="name another folder for other questions",
+            )
+        if row.outcome != "failed":
+            done[row.id] = row.model_copy(update={"index": index})
+    return done
 
 
 def _folder(out: str) -> Path:

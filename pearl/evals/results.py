@@ -10,14 +10,16 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from typing import Any
 
-from pearl.errors import PearlError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from pearl.evals.log import Key, Price, Record
-from pearl.evals.scorers import score
+from pearl.evals.scorers import reason, score
+from pearl.journal import reason as first_reason
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
 from pearl.scheduling import as_completed
-from pearl.trace import Trace
+from pearl.sources import Document
 
 __all__ = ["EXECUTED", "score_results"]
 
@@ -55,54 +57,79 @@ async def score_results(
         yield record
 
 
+class _Lenient(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Step(_Lenient):
+    calls: int = 0
+
+
+class _Usage(_Lenient):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class _Result(_Lenient):
+    """What `execute` writes beside what the row of the task said."""
+
+    status: str | None = None
+    answer: str | None = None
+    plan: str | None = None
+    error: Any = None
+    steps: tuple[_Step, ...] = ()
+    coverage: float | None = None
+    usage: _Usage = _Usage()
+    duration_s: float = 0.0
+
+
 async def _record(pearl: Pearl, sample: Sample, price: Price | None) -> Record:
-    row = sample.extra
     began = time.monotonic()
-    answer = str(row.get("answer") or "")
-    update: dict[str, Any] = {"answer": answer, "plan": row.get("plan")}
-    usage = _usage(row)
-    n_calls = sum(int(step.get("calls", 0)) for step in row.get("steps") or ())
-    if row.get("status") != "answered":
-        update["error"] = _reason(row)
-    elif sample.options:
-        trace = Trace(sample.id)
-        try:
-            choice = await pearl.choose(sample.question, sample.options, answer=answer, trace=trace)
-        except PearlError as error:
-            update["error"] = f"{type(error).__name__}: {error.message}"
-        else:
-            update |= {"status": "answered", "reply": choice.reply, "choice": choice.index}
-            usage, n_calls = usage + choice.usage, n_calls + choice.n_calls
-    else:
-        update["status"] = "answered"
     record = Record(
         sample=sample.id,
         method=EXECUTED,
         status="failed",
         question=sample.question,
-        document=str(row.get("document_name") or ""),
+        # In a row of a result, `document` is the name of a document.
+        document=sample.document.text if isinstance(sample.document, Document) else "",
         subsets=tuple(sorted(sample.subsets)),
         options=sample.options,
         gold=sample.gold,
         reference=sample.reference,
-        coverage=row.get("coverage"),
-        n_calls=n_calls,
-        usage=usage,
-        cost_usd=price.cost_usd(usage) if price else None,
-        duration_s=round(float(row.get("duration_s") or 0.0) + time.monotonic() - began, 4),
-    ).model_copy(update=update)
+    )
+    try:
+        result = _Result.model_validate(sample.extra)
+    except ValidationError as error:
+        return record.model_copy(update={"error": f"no row of a result: {first_reason(error)}"})
+    answer = result.answer or ""
+    usage = Usage(result.usage.input_tokens, result.usage.output_tokens, result.usage.cached_tokens)
+    n_calls = sum(step.calls for step in result.steps)
+    update: dict[str, Any] = {"answer": answer, "plan": result.plan, "coverage": result.coverage}
+    if result.status != "answered":
+        update["error"] = _why(result)
+    elif sample.options:
+        try:
+            choice = await pearl.choose(sample.question, sample.options, answer=answer)
+        except Exception as error:  # noqa: BLE001 - the boundary of a sample: recorded and counted
+            update["error"] = reason(error)
+        else:
+            update |= {"status": "answered", "reply": choice.reply, "choice": choice.index}
+            usage, n_calls = usage + choice.usage, n_calls + choice.n_calls
+    else:
+        update["status"] = "answered"
+    update |= {
+        "n_calls": n_calls,
+        "usage": usage,
+        "cost_usd": price.cost_usd(usage) if price else None,
+        "duration_s": round(result.duration_s + time.monotonic() - began, 4),
+    }
+    record = record.model_copy(update=update)
     return record.model_copy(update={"score": score(record)})
 
 
-def _usage(row: Any) -> Usage:
-    spent = row.get("usage") or {}
-    return Usage(
-        spent.get("input_tokens", 0), spent.get("output_tokens", 0), spent.get("cached_tokens", 0)
-    )
-
-
-def _reason(row: Any) -> str:
-    error = row.get("error")
+def _why(result: _Result) -> str:
+    error = result.error
     if isinstance(error, dict):
         return f"{error.get('type', 'error')}: {error.get('message', '')}".partition("\n")[0]
     return "the row has no answer"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -16,7 +17,7 @@ from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
 from pearl.evals.log import Key, PlanShape, Price, Record
 from pearl.evals.methods import Effort, Method, Prediction, load_method
-from pearl.evals.scorers import is_scorable, score
+from pearl.evals.scorers import is_scorable, reason, score
 from pearl.fewshot import Example, asked_again
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
@@ -25,7 +26,15 @@ from pearl.scheduling import as_completed
 from pearl.sources import Document
 from pearl.trace import ModelCalled, OptionChosen, PlanAttempted, Trace
 
-__all__ = ["Evaluation", "Work", "digest", "evaluate", "refuse_known", "scorable"]
+__all__ = [
+    "Evaluation",
+    "Work",
+    "digest",
+    "evaluate",
+    "refuse_known",
+    "refuse_unfit",
+    "scorable",
+]
 
 
 Work = tuple[Sample, str, int]
@@ -96,6 +105,26 @@ def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
         )
 
 
+def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
+    """Refuse an evaluation whose records could not be told apart, or would all fail.
+
+    Raises:
+        UsageError: There is no such method, or one that shows options where a sample has none.
+        DataError: Two samples have the same id.
+    """
+    ids = Counter(sample.id for sample in samples)
+    twice = next((id for id, n in ids.items() if n > 1), None)
+    if twice is not None:
+        raise DataError(f"two samples have the id '{twice}'", help="give each an id of its own")
+    bare = next((sample.id for sample in samples if not sample.options), None)
+    for name in methods:
+        if load_method(name).NEEDS_OPTIONS and bare is not None:
+            raise UsageError(
+                f"method '{name}' shows options, and sample '{bare}' has none",
+                help="leave it out: --methods pearl,direct",
+            )
+
+
 def digest(samples: Iterable[Sample]) -> str:
     """SHA-256 over all that matters of the samples, in hexadecimal; files count by their names."""
     hasher = sha256()
@@ -129,19 +158,11 @@ async def evaluate(
 
     Raises:
         UsageError: There is no such method, or one that shows options where a sample has none.
-        DataError: A question of the bank is among the samples.
+        DataError: A question of the bank is among the samples, or two samples have the same id.
     """
+    refuse_unfit(samples, evaluation.methods)
     methods = {name: load_method(name) for name in evaluation.methods}
     refuse_known(samples, pearl.examples)
-    for name, method in methods.items():
-        bare = (
-            next((s.id for s in samples if not s.options), None) if method.NEEDS_OPTIONS else None
-        )
-        if bare is not None:
-            raise UsageError(
-                f"method '{name}' shows options, and sample '{bare}' has none",
-                help="leave it out: --methods pearl,direct",
-            )
     pearls = {
         seed: pearl.sampling(seed, evaluation.temperature)
         if len(evaluation.seeds) > 1 or seed or evaluation.temperature is not None
@@ -184,11 +205,9 @@ async def _record(
     try:
         document = await asyncio.to_thread(sample.load)
         prediction = await method.predict(pearl, sample, document, evaluation.effort, trace)
-    except Exception as error:  # noqa: BLE001 - the boundary of a sample: recorded and counted
-        message = str(error).partition("\n")[0]
-        update["error"] = f"{type(error).__name__}: {message}"
-    else:
         update |= _said(prediction, pearl)
+    except Exception as error:  # noqa: BLE001 - the boundary of a sample: recorded and counted
+        update["error"] = reason(error)
     usage = _spent(trace)
     update |= {
         "n_calls": sum(

@@ -8,7 +8,7 @@ import unicodedata
 from pearl.chooser import read_choice
 from pearl.evals.log import EvalLog, Record
 
-__all__ = ["is_scorable", "rescored", "score"]
+__all__ = ["is_scorable", "reason", "rescored", "score"]
 
 
 def is_scorable(gold: int | None, reference: str | None) -> bool:
@@ -31,6 +31,12 @@ def score(record: Record) -> float:
     if record.reference is not None:
         return float(_words(record.answer) == _words(record.reference))
     return 0.0
+
+
+def reason(error: Exception) -> str:
+    """What a record says of an error: its type and the first line of its message."""
+    first = str(error).partition("\n")[0].encode(errors="backslashreplace").decode()
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
 def rescored(log: EvalLog) -> EvalLog:

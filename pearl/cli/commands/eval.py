@@ -83,6 +83,8 @@ def command(
             "one of --data FILE, --results FILE, --rescore LOG",
             help="pearl eval --domain quality --data FILE --methods pearl,direct,mcq",
         )
+    if results is not None and options["seeds"] > 1:
+        raise UsageError("--results has one run", help="leave out --seeds")
     keep_inputs([out], [name for name in (options["data"], results, rescore) if name])
     cluster: Cluster = "document" if by_document else "sample"
     if rescore is not None:
@@ -134,6 +136,8 @@ async def _evaluate(
             path=options["data"],
             help="a sample needs a question, a document and what is right (gold or reference)",
         )
+    if not is_executed:
+        runner.refuse_unfit(samples, names)
     async with open_pearl(options) as pearl:
         runner.refuse_known(samples, pearl.examples)
         header = _header(pearl, samples, evaluation, len(bad) + len(unfit), options)

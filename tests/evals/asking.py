@@ -1,0 +1,76 @@
+"""Samples and models for tests of an evaluation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pearl import Document, Pearl
+from pearl.evals.log import Record
+from pearl.evals.runner import Evaluation, evaluate
+from pearl.llm import ActionTask, ChooseTask, CombineTask, PlanTask, Request
+from pearl.samples import Sample
+from tests.models import Acting
+
+STORY = Document(
+    "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
+    "His sister Ada kept the oars.\n\nThe buyer paid with a clock that had no hands.",
+    "story.txt",
+)
+OPTIONS = ("The hull was rotten", "He was tired", "Ada asked him to", "It had sunk")
+PLAN = """\
+New actions:
+- None
+
+1. reason = FIND_REASON(CTX, "the sale") : Find why
+2. event = FIND_EVENT(CTX, "the sale") : Find what happened
+3. ans = CONCAT(reason, event) : Join
+"""
+
+
+def sample(id: str = "q1", **fields: Any) -> Sample:
+    """A question with four options, the first of them right; `fields` replace what it says."""
+    known: dict[str, Any] = {
+        "question": f"Why did Nils sell the boat, {id}?", "document": STORY, "options": OPTIONS,
+        "gold": 0,
+    }  # fmt: skip
+    return Sample(id, **{**known, **fields})
+
+
+def acting(
+    *,
+    plan: str | Callable[[PlanTask], str] = PLAN,
+    step: str | Callable[[Request], str] = "It was rotten.",
+    choose: str | Callable[[ChooseTask], str] = "A",
+    window: int | None = None,
+) -> Acting:
+    """A model whose replies go by what is asked for."""
+
+    async def act(request: Request) -> str:
+        await asyncio.sleep(0)
+        match request.task:
+            case PlanTask() as task:
+                return plan if isinstance(plan, str) else plan(task)
+            case ActionTask() | CombineTask():
+                return step if isinstance(step, str) else step(request)
+            case ChooseTask() as task:
+                return choose if isinstance(choose, str) else choose(task)
+        raise AssertionError(request.task)
+
+    return Acting(act, window=window)
+
+
+def run(
+    pearl: Pearl, samples: Sequence[Sample], *methods: str, **settings: Any
+) -> dict[tuple[str, str, int], Record]:
+    """The records by their keys, of which there is one each."""
+    done = settings.pop("done", ())
+
+    async def all_of_them() -> list[Record]:
+        found = evaluate(pearl, samples, Evaluation(methods, **settings), done=done)
+        return [record async for record in found]
+
+    records = asyncio.run(all_of_them())
+    assert len({record.key for record in records}) == len(records)
+    return {record.key: record for record in records}

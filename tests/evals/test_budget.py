@@ -1,0 +1,135 @@
+"""A token budget holds: for every method, over all calls that read, whatever the document is like."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pearl import Document, Pearl
+from pearl.evals.log import Record
+from pearl.evals.methods import Effort, load_method, method_names
+from pearl.llm import ChooseTask, PlanTask, Request
+from pearl.tokens import Counter
+from tests.evals.asking import acting, run, sample
+from tests.models import Acting
+
+NAMES = method_names()
+COUNTER = Counter.for_model("acting")
+
+PARAGRAPHS = (
+    "Nils sold the boat because the hull was rotten, and the rain of the night had filled it.",
+    "Ada counted 12,345.67 crowns (and 8 øre) in the ledger: 1/2 of what he owed to the harbour.",
+    "Der Käufer bezahlte mit einer Uhr ohne Zeiger, über die sich später niemand wundern wollte.",
+    "Покупатель заплатил часами без стрелок, и никто не спросил почему.",
+    "船体が腐っていたのでニルスは船を売った。",
+    "zqxjkvbp" * 40,
+    "The the of and to the of and to the of and to the and of the.",
+)
+
+documents = st.lists(
+    st.tuples(st.sampled_from(PARAGRAPHS), st.integers(1, 60)), min_size=1, max_size=6
+).map(lambda runs: "\n\n".join(text for text, n in runs for _ in range(n)))
+
+
+def reads(request: Request) -> bool:
+    """Whether a call is about the document: no plan, no mapping of an answer to the options."""
+    if isinstance(request.task, ChooseTask):
+        return request.task.document is not None
+    return not isinstance(request.task, PlanTask)
+
+
+def spent(model: Acting) -> int:
+    return sum(COUNTER.count(request.prompt) for request in model.requests if reads(request))
+
+
+def asked(
+    name: str, text: str, effort: Effort, *, reply: str = "It was rotten.",
+    window: int | None = 8_000, max_output_tokens: int | None = None,
+) -> tuple[Record, Acting]:  # fmt: skip
+    model = acting(step=reply, window=window)
+    pearl = Pearl(model, max_output_tokens=max_output_tokens)
+    record = run(pearl, [sample(document=Document(text, "d.txt"))], name, effort=effort)
+    return record["q1", name, 0], model
+
+
+LONG = "\n\n".join(f"{PARAGRAPHS[i % 2]} {i}." for i in range(900))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(
+    text=documents,
+    budget=st.integers(256, 20_000),
+    part_tokens=st.integers(256, 5_000),
+    reply=st.sampled_from(["no", "It was rotten. " * 5, "> " + PARAGRAPHS[1] * 12, "wort " * 600]),
+    window=st.sampled_from([None, 1_000, 8_000]),
+    max_output_tokens=st.sampled_from([None, 16, 400]),
+)
+@example(LONG, 20_000, 1_000, "It was rotten. " * 5, 8_000, None)
+@example(LONG, 20_000, 4_096, "> " + PARAGRAPHS[1] * 12, None, 16)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_all_calls_together_stay_within_the_budget(
+    name: str, text: str, budget: int, part_tokens: int, reply: str, window: int | None,
+    max_output_tokens: int | None,
+) -> None:  # fmt: skip
+    record, model = asked(
+        name, text, Effort(budget, part_tokens), reply=reply, window=window,
+        max_output_tokens=max_output_tokens,
+    )  # fmt: skip
+    assert spent(model) <= budget
+    if record.status == "failed":
+        assert record.error is not None
+        assert "ExecutionError: a budget of " in record.error
+        assert " tokens is too small: " in record.error
+    elif record.coverage is not None:
+        assert 0 < record.coverage <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_budget_is_made_use_of(name: str) -> None:
+    budget = 12_000
+    record, model = asked(name, LONG, Effort(budget, 2_000), window=None)
+    assert record.status == "answered"
+    assert record.coverage is not None
+    assert 0 < record.coverage < 1
+    least = {"retrieve": 1_000, "map-reduce": budget // 3}.get(name, budget // 2)
+    assert least < spent(model) <= budget
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_document_that_fits_is_shown_whole(name: str) -> None:
+    record, _ = asked(name, PARAGRAPHS[0], Effort(4_000, 2_000))
+    assert (record.status, record.coverage) == ("answered", 1.0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_budget_without_room_is_a_failure_that_says_so(name: str) -> None:
+    record, model = asked(name, LONG, Effort(100, 2_000))
+    assert record.status == "failed"
+    assert record.error is not None
+    assert record.error.startswith("ExecutionError: a budget of 100 tokens is too small: ")
+    assert spent(model) == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_budget_shows_no_less(name: str) -> None:
+    if load_method(name).NEEDS_OPTIONS or name == "direct":
+        shares = [
+            asked(name, LONG, Effort(budget, 2_000), window=None)[0].coverage or 0
+            for budget in (1_000, 4_000, 16_000, 64_000)
+        ]
+        assert shares == sorted(shares)
+        assert shares[-1] == 1.0
+
+
+def test_parts_that_match_best_are_read_in_the_order_of_the_document() -> None:
+    filler = "\n\n".join("Ada counted the oars again and again in the rain." for _ in range(300))
+    text = f"{filler}\n\nNils sold the boat at noon.\n\n{filler}\n\nThe boat was sold by Nils.\n"
+    record, model = asked("map-reduce", text, Effort(6_000, 1_000), window=None)
+    shown = [r.task.document for r in model.requests if hasattr(r.task, "document")]
+    parts = [text.index(part) for part in shown if part is not None and part in text]
+    assert len(parts) == len([part for part in shown if part is not None]) > 1
+    joined = "".join(part for part in shown if part is not None)
+    assert "at noon" in joined
+    assert "sold by Nils" in joined
+    assert record.coverage == pytest.approx(len(joined) / len(text))

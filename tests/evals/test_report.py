@@ -1,0 +1,142 @@
+"""A log → its figures, next to figures worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pearl.errors import UsageError
+from pearl.evals import report
+from pearl.evals.log import EvalLog, Record
+from pearl.llm import Usage
+from tests import evallogs
+from tests.evallogs import header, record
+
+
+def right(id: str, method: str = "a", **fields: object) -> Record:
+    return record(id, method, **fields)
+
+
+def wrong(id: str, method: str = "a", **fields: object) -> Record:
+    return record(id, method, **{"choice": 1, "score": 0.0, **fields})
+
+
+def failed(id: str, method: str = "a", **fields: object) -> Record:
+    known = {"status": "failed", "choice": None, "score": 0.0, "error": "gone", "cost_usd": None}
+    return record(id, method, **{**known, **fields})
+
+
+def log(*records: Record, **fields: object) -> EvalLog:
+    return EvalLog(header(methods=("a", "b"), **fields), records)
+
+
+def test_a_row_counts_every_record_that_was_tried() -> None:
+    made = log(
+        right("q1", duration_s=1.0, cost_usd=0.25),
+        right("q2", duration_s=2.0, cost_usd=0.25, status="fell_back"),
+        wrong("q3", duration_s=3.0, cost_usd=0.5),
+        wrong("q4", duration_s=4.0, cost_usd=0.5, choice=None),
+        failed("q5", duration_s=5.0, cost_usd=0.5, n_calls=0, usage=Usage()),
+    )
+    (row,) = report.rows(made)
+    assert (row.method, row.subset, row.n) == ("a", "all", 5)
+    assert (row.n_answered, row.n_fell_back, row.n_failed, row.n_unmapped) == (3, 1, 1, 1)
+    assert row.n_correct == 2
+    assert row.accuracy.estimate == pytest.approx(0.4)
+    assert row.accuracy.low < 0.4 < row.accuracy.high
+    assert row.to_json()["accuracy_pct"] == 40.0
+    assert row.usage == Usage(36_000, 480)
+    assert (row.n_calls, row.cost_usd, row.latency_p50_s) == (4, 2.0, 3.0)
+    assert row.latency_p95_s == pytest.approx(4.8)
+    assert row.by_seed == (0.4,)
+    assert report.errors(made) == [("gone", 1)]
+
+
+def test_a_cost_that_is_not_known_of_all_is_not_known() -> None:
+    (row,) = report.rows(log(right("q1", cost_usd=0.25), right("q2", cost_usd=None)))
+    assert row.cost_usd is None
+
+
+def test_every_subset_has_rows_of_its_own() -> None:
+    made = log(
+        right("q1", subsets=("hard", "long")), wrong("q2", subsets=("hard",)), right("q3"),
+        wrong("q1", "b", subsets=("hard", "long")), right("q3", "b"),
+    )  # fmt: skip
+    found = {(r.subset, r.method): (r.n, r.n_correct) for r in report.rows(made)}
+    assert found == {
+        ("all", "a"): (3, 2), ("all", "b"): (2, 1), ("hard", "a"): (2, 1), ("hard", "b"): (1, 0),
+        ("long", "a"): (1, 1), ("long", "b"): (1, 0),
+    }  # fmt: skip
+
+
+def test_seeds_of_a_sample_are_no_further_samples() -> None:
+    once = log(*(right(f"q{i}") if i < 6 else wrong(f"q{i}") for i in range(10)))
+    thrice = log(
+        *(r.model_copy(update={"seed": seed}) for seed in range(3) for r in once.records),
+        seeds=(0, 1, 2),
+    )
+    (one,), (three,) = report.rows(once), report.rows(thrice)
+    assert (three.n, three.by_seed) == (30, (0.6, 0.6, 0.6))
+    assert three.accuracy.estimate == pytest.approx(one.accuracy.estimate)
+    assert three.accuracy.low == pytest.approx(one.accuracy.low, abs=0.03)
+    assert three.accuracy.high == pytest.approx(one.accuracy.high, abs=0.03)
+
+
+def test_intervals_by_document_are_wider_where_documents_agree() -> None:
+    made = log(
+        *(
+            (right if i // 10 in (0, 3) else wrong)(f"q{i}", document=f"story {i // 10}")
+            for i in range(60)
+        )
+    )
+    (samples,), (documents,) = report.rows(made), report.rows(made, cluster="document")
+    assert samples.accuracy.estimate == documents.accuracy.estimate == pytest.approx(1 / 3)
+    width = samples.accuracy.high - samples.accuracy.low
+    assert documents.accuracy.high - documents.accuracy.low > 2 * width
+
+
+def test_comparisons_pair_by_sample_and_seed() -> None:
+    made = log(
+        right("q1"), wrong("q2"), right("q3"), right("only a"),
+        wrong("q3", "b"), wrong("q1", "b"), right("q2", "b"), wrong("only b", "b"),
+    )  # fmt: skip
+    (found,) = report.comparisons(made)
+    assert (found.first, found.second, found.n) == ("a", "b", 3)
+    assert found.difference.estimate == pytest.approx(1 / 3)
+    assert found.mcnemar is not None
+    test = found.mcnemar
+    assert (test.n_both, test.n_first_only, test.n_second_only, test.n_neither) == (0, 2, 1, 0)
+    assert test.p_value == 1.0
+
+
+def test_mcnemar_is_for_one_seed_only() -> None:
+    made = evallogs.log(12, seeds=(0, 1))
+    for found in report.comparisons(made):
+        assert found.mcnemar is None
+        assert found.n in (24, 12)
+    assert all(found.mcnemar for found in report.comparisons(evallogs.log(12)))
+
+
+def test_logs_are_compared_where_both_have_it() -> None:
+    first = log(right("q1"), right("q2"), wrong("q3"))
+    second = log(wrong("q2"), wrong("q3"), right("q4"))
+    (found,) = report.across(first, second)
+    assert (found.n, found.difference.estimate) == (2, 0.5)
+    assert report.across(first, log(right("q9"))) == []
+    other = log(right("q1", question="Who came?"))
+    with pytest.raises(UsageError, match="'q1' is another question"):
+        report.across(first, other)
+
+
+def test_guessing_goes_by_the_number_of_options() -> None:
+    two, five = ("a", "b"), ("a", "b", "c", "d", "e")
+    made = log(right("q1", options=two), right("q2", options=five), right("q2", "b", options=five))
+    assert report.chance(made) == pytest.approx(0.35)
+    assert report.chance(log(right("q1"), right("q2", options=(), reference="x"))) is None
+
+
+def test_a_log_without_records_has_no_figures() -> None:
+    assert report.chance(log()) is None
+    assert report.comparisons(log()) == []
+    assert report.errors(log()) == []
+    with pytest.raises(UsageError, match="no record"):
+        report.rows(log())

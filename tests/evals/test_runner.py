@@ -1,0 +1,318 @@
+"""Samples × methods × seeds → records: one each, whatever goes wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.errors import DataError, ModelError, UsageError
+from pearl.evals.log import Price
+from pearl.evals.methods import Effort, method_names
+from pearl.evals.runner import digest, scorable
+from pearl.fewshot import Example
+from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
+from tests.evals.asking import OPTIONS, PLAN, STORY, acting, run, sample
+
+PROSE = ("pearl", "direct", "map-reduce", "retrieve")
+BROKEN = "1. ans = NO_SUCH(CTX) : Fail"
+
+
+def gone(request: object) -> str:
+    raise ModelError("the server is gone", kind="bad_request")
+
+
+def test_every_sample_has_one_record_per_method_and_seed() -> None:
+    samples = [sample(f"q{i}", gold=i % 4) for i in range(5)]
+    records = run(Pearl(acting()), samples, *method_names(), seeds=(0, 1))
+    assert set(records) == {
+        (f"q{i}", name, seed) for i in range(5) for name in method_names() for seed in (0, 1)
+    }
+    for (id, _, _), record in records.items():
+        assert record.status == "answered"
+        assert record.choice == 0
+        assert record.score == float(id in ("q0", "q4"))
+        assert record.error is None
+        assert record.document == "story.txt"
+        assert record.options == OPTIONS
+
+
+def test_what_goes_wrong_with_one_sample_is_recorded_and_counted(tmp_path: Path) -> None:
+    samples = [
+        sample("good"),
+        sample("absent", document=tmp_path / "absent.txt"),
+        sample("broken", question="What is broken?"),
+        sample("gone", question="What is gone?"),
+    ]
+
+    def plan(task: PlanTask) -> str:
+        return BROKEN if "broken" in task.question else PLAN
+
+    def step(request: Any) -> str:
+        return gone(request) if "gone" in request.task.question else "It was rotten."
+
+    model = acting(plan=plan, step=step)
+    records = run(Pearl(model, max_repairs=1), samples, "pearl", "direct", "mcq")
+    assert len(records) == 12
+    reasons = {key[:2]: record.error for key, record in records.items() if record.error}
+    assert set(reasons) == {
+        ("absent", "pearl"), ("absent", "direct"), ("absent", "mcq"), ("broken", "pearl"),
+        ("gone", "pearl"), ("gone", "direct"),
+    }  # fmt: skip
+    assert "absent.txt: there is no" in reasons["absent", "mcq"]
+    assert reasons["broken", "pearl"].startswith("PlanningError: no valid plan after 2 attempts")
+    assert "the server is gone" in reasons["gone", "direct"]
+    for key, record in records.items():
+        assert (record.status == "failed") == (key[:2] in reasons)
+        assert record.score == float(key[:2] not in reasons)
+    spent = records["broken", "pearl", 0]
+    assert (spent.n_calls, spent.planning_usage) == (2, Usage(20, 2))
+
+
+def test_a_fallback_is_told_from_an_answer() -> None:
+    model = acting(plan=BROKEN)
+    pearl = Pearl(model, max_repairs=0, fallback="direct")
+    record = run(pearl, [sample()], "pearl")["q1", "pearl", 0]
+    assert (record.status, record.score, record.plan, record.shape) == (
+        "fell_back",
+        1.0,
+        None,
+        None,
+    )
+    assert record.n_calls == len(model.requests) == 3  # plan, answer, choice
+    assert record.planning_usage == Usage(10, 1)
+
+
+@pytest.fixture
+def buggy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A method that is not written yet; `monkeypatch` takes it away again."""
+    module = ModuleType("pearl.evals.methods.mcq")
+    module.DESCRIPTION, module.NEEDS_OPTIONS = "buggy", False  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pearl.evals.methods.mcq", module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("by zero\nand more"), "ZeroDivisionError: by zero"),
+        (KeyError("x"), "KeyError: 'x'"),
+        (AssertionError(), "AssertionError"),
+        (ValueError("half \ud800"), "ValueError: half \\ud800"),
+        (TimeoutError("late"), "TimeoutError: late"),
+    ],
+)
+def test_a_bug_in_a_method_is_a_failure_of_its_samples(
+    buggy: ModuleType, error: Exception, said: str
+) -> None:
+    async def predict(*arguments: object) -> None:
+        raise error
+
+    buggy.predict = predict  # type: ignore[attr-defined]
+    records = run(Pearl(acting()), [sample("q1"), sample("q2")], "mcq", "direct")
+    for id in ("q1", "q2"):
+        failed = records[id, "mcq", 0]
+        assert (failed.status, failed.score, failed.error) == ("failed", 0.0, said)
+        assert failed.model_dump_json()
+        assert records[id, "direct", 0].status == "answered"
+
+
+def test_a_method_that_returns_nothing_is_a_failure(buggy: ModuleType) -> None:
+    async def predict(*arguments: object) -> None:
+        return None
+
+    buggy.predict = predict  # type: ignore[attr-defined]
+    records = run(Pearl(acting()), [sample()], "mcq", "direct")
+    assert records["q1", "mcq", 0].status == "failed"
+    assert records["q1", "direct", 0].score == 1.0
+
+
+def test_what_is_done_is_not_run_again() -> None:
+    samples = [sample("q1"), sample("q2")]
+    model = acting()
+    done = {("q1", "direct", 0), ("q2", "mcq", 0), ("q2", "mcq", 1)}
+    records = run(Pearl(model), samples, "direct", "mcq", done=done)
+    assert set(records) == {("q1", "mcq", 0), ("q2", "direct", 0)}
+    assert len(model.requests) == sum(record.n_calls for record in records.values()) == 3
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["Why did Nils leave?", "why did NILS  leave", "“Why did Nils leave?!”", "ｗhy did Nils leave"],
+)
+def test_a_question_of_the_bank_is_refused_and_named(tmp_path: Path, asked: str) -> None:
+    bank = tmp_path / "bank"
+    bank.mkdir()
+    (bank / "1.plan").write_text(f"Question: Why did Nils leave?\n\n{PLAN}", encoding="utf-8")
+    pearl = Pearl(model := acting(), examples=bank)
+    with pytest.raises(DataError) as refused:
+        run(pearl, [sample("q1"), sample("q2", question=asked)], "direct")
+    assert repr(asked) in str(refused.value)
+    assert model.requests == []
+    assert run(pearl, [sample(question="Why did Nils ever leave?")], "direct")
+
+
+def test_the_whole_bank_counts_and_not_only_what_is_shown(tmp_path: Path) -> None:
+    bank = tmp_path / "bank"
+    bank.mkdir()
+    for i in range(6):
+        text = f"Question: What of {i}?\n\n{PLAN}"
+        (bank / f"{i}.plan").write_text(text, encoding="utf-8")
+    pearl = Pearl(acting(), examples=bank, nearest=1)
+    assert {type(example) for example in pearl.examples} == {Example}
+    with pytest.raises(DataError, match="'What of 4' and 1 more"):
+        run(pearl, [sample("a", question="What of 4"), sample("b", question="what of 2")], "mcq")
+
+
+def test_ids_tell_samples_apart() -> None:
+    with pytest.raises(DataError, match="two samples have the id 'q1'"):
+        run(Pearl(model := acting()), [sample("q1"), sample("q1", question="Who?")], "direct")
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("name", ["mcq", "cot"])
+def test_methods_that_show_options_need_them(name: str) -> None:
+    samples = [sample("q1"), sample("q2", options=(), gold=None, reference="rotten")]
+    with pytest.raises(UsageError, match=f"method '{name}' shows options, and sample 'q2' has"):
+        run(Pearl(model := acting()), samples, "direct", name)
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 26])
+@pytest.mark.parametrize("name", method_names())
+def test_any_number_of_options(name: str, n: int) -> None:
+    options = tuple(f"It was reason {i:02d}" for i in range(n))
+    last = chr(ord("A") + n - 1)
+    model = acting(choose=last)
+    record = run(Pearl(model), [sample(options=options, gold=n - 1)], name)["q1", name, 0]
+    assert (record.choice, record.score) == (n - 1, 1.0)
+    shown = [r.prompt for r in model.requests if isinstance(r.task, ChooseTask)]
+    assert f"\n{last}. It was reason {n - 1:02d}" in shown[-1]
+    beyond = acting(choose="Z" if n < 26 else "None of them.")
+    unmapped = run(Pearl(beyond), [sample(options=options)], name)["q1", name, 0]
+    assert (unmapped.status, unmapped.choice, unmapped.score) == ("answered", None, 0.0)
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_answers_in_words_are_compared_with_the_reference(name: str) -> None:
+    about: dict[str, Any] = {"options": (), "gold": None}
+    samples = [
+        sample("right", reference="It was ROTTEN", **about),
+        sample("wrong", reference="it sank", **about),
+    ]
+    model = acting(plan='1. ans = FIND(CTX, "it") : Find it')
+    records = run(Pearl(model), samples, name)
+    assert records["right", name, 0].score == 1.0
+    assert records["wrong", name, 0].score == 0.0
+    assert not any(isinstance(request.task, ChooseTask) for request in model.requests)
+
+
+def test_calls_and_tokens_are_those_of_the_requests() -> None:
+    samples = [sample(f"q{i}") for i in range(3)]
+    price = Price(input_usd=1_000_000, output_usd=2_000_000)
+    for name in method_names():
+        model = acting()
+        records = run(Pearl(model), samples, name, price=price).values()
+        assert sum(record.n_calls for record in records) == len(model.requests)
+        n_planned = sum(isinstance(request.task, PlanTask) for request in model.requests)
+        for record in records:
+            assert record.usage == Usage(10 * record.n_calls, record.n_calls)
+            assert record.cost_usd == pytest.approx(12 * record.n_calls)
+        planned = sum((record.planning_usage for record in records), Usage())
+        assert planned == Usage(10 * n_planned, n_planned)
+        assert n_planned == (3 if name == "pearl" else 0)
+    assert run(Pearl(acting()), samples, "mcq")["q0", "mcq", 0].cost_usd is None
+
+
+def test_an_answer_that_is_an_option_takes_no_call() -> None:
+    model = acting(step="He was tired.")
+    record = run(Pearl(model), [sample(gold=1)], "direct")["q1", "direct", 0]
+    assert (record.n_calls, record.choice, record.score) == (1, 1, 1.0)
+
+
+def test_the_shape_of_a_plan_is_that_of_its_run() -> None:
+    shape = run(Pearl(acting()), [sample()], "pearl")["q1", "pearl", 0].shape
+    assert shape is not None
+    assert (shape.n_steps, shape.n_calls, shape.depth, shape.width) == (3, 2, 2, 2)
+
+
+def test_a_question_of_many_documents_is_planned_once() -> None:
+    samples = [
+        sample(f"q{i}", question="Why was it sold?", document=Document(f"It sank {i}. Ada left."))
+        for i in range(6)
+    ]
+    model = acting()
+    records = run(Pearl(model, concurrency=3), samples, "pearl")
+    kinds = Counter(type(request.task) for request in model.requests)
+    assert kinds == {PlanTask: 1, ActionTask: 12, ChooseTask: 6}
+    assert sum(record.planning_usage.n_input_tokens for record in records.values()) == 10
+    assert sum(record.n_calls for record in records.values()) == 19
+
+
+def test_seeds_reach_every_request_and_plan_for_themselves() -> None:
+    model = acting()
+    run(Pearl(model), [sample("q1"), sample("q2")], "pearl", seeds=(0, 1, 2), temperature=0.7)
+    for seed in (0, 1, 2):
+        mine = Counter(type(r.task) for r in model.requests if r.seed == seed)
+        assert mine == {PlanTask: 2, ActionTask: 4, ChooseTask: 2}
+    assert {request.temperature for request in model.requests} == {0.7}
+    assert len(model.requests) == 24
+
+
+def test_one_run_without_a_temperature_asks_as_ever() -> None:
+    model = acting()
+    run(Pearl(model), [sample()], "mcq")
+    assert {(request.seed, request.temperature) for request in model.requests} == {(None, 0.0)}
+
+
+def test_a_failed_plan_is_written_again_for_the_next_sample() -> None:
+    n_asked = 0
+
+    def plan(task: PlanTask) -> str:
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked == 1:
+            raise ModelError("no luck", kind="bad_request")
+        return PLAN
+
+    samples = [sample("q1", question="Why?"), sample("q2", question="Why?")]
+    records = run(Pearl(acting(plan=plan), concurrency=1), samples, "pearl")
+    assert [r.status for r in records.values()] == ["failed", "answered"]
+    assert n_asked == 2
+
+
+def test_scorable_says_what_is_missing() -> None:
+    fit, unfit = scorable([
+        sample("good"), sample("mute", question=""), sample("bare", document=None),
+        sample("open", gold=None), sample("words", gold=None, options=(), reference="x"),
+    ])  # fmt: skip
+    assert [one.id for one in fit] == ["good", "words"]
+    assert [str(error) for error in unfit] == [
+        "sample 'mute' has no question", "sample 'bare' has no document",
+        "sample 'open' does not say what is right",
+    ]  # fmt: skip
+    assert len(scorable([sample("bare", document=None)], with_document=False)[0]) == 1
+
+
+def test_the_digest_is_of_all_that_matters() -> None:
+    first = digest([sample()])
+    assert first == digest([sample()])
+    for change in (
+        {"question": "Who?"}, {"gold": 1}, {"options": OPTIONS[:3]},
+        {"document": Document(STORY.text + "!", STORY.name)}, {"reference": "x"},
+    ):  # fmt: skip
+        assert digest([sample(**change)]) != first
+    assert digest([sample(subsets=frozenset({"hard"}))]) == first
+
+
+def test_a_budget_of_a_plan_is_shared_by_its_steps() -> None:
+    long = Document("\n\n".join(f"Nils sold boat {i} because of {i}." for i in range(400)), "l.txt")
+    model = acting()
+    records = run(Pearl(model), [sample(document=long)], "pearl", effort=Effort(token_budget=2_000))
+    assert records["q1", "pearl", 0].coverage is not None
+    assert 0 < records["q1", "pearl", 0].coverage < 0.5
