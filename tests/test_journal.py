@@ -157,13 +157,17 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         write(tmp_path / "absent" / "j.jsonl")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser writes everywhere")
-def test_a_read_only_folder_is_told(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
+@pytest.mark.parametrize("rights", [0o500, 0o000])
+def test_a_folder_without_rights_is_told(tmp_path: Path, rights: int) -> None:
+    tmp_path.chmod(rights)
+    user = os.geteuid()
+    if user == 0:  # the superuser writes everywhere; nobody does not
+        os.seteuid(65_534)
     try:
-        with pytest.raises(DataError, match="Permission denied"):
+        with pytest.raises(DataError, match="cannot be written: Permission denied"):
             write(tmp_path / "j.jsonl")
     finally:
+        os.seteuid(user)
         tmp_path.chmod(0o700)
 
 
