@@ -138,9 +138,9 @@ async def bare(url: str, n: int) -> float:
 
 
 def _request(text: str) -> Any:
-    from pearl.llm import AnswerTask, Message, Request
+    from pearl.llm import ChooseTask, Message, Request
 
-    return Request((Message("user", text),), AnswerTask(text, ""))
+    return Request((Message("user", text),), ChooseTask(text, ("yes", "no")))
 
 
 @contextmanager
