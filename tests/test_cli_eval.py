@@ -164,6 +164,9 @@ def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Serv
         (("--seeds", "2"), "seeds: (0,), now (0, 1)"),
         (("--token-budget", "4000"), "token_budget: None, now 4000"),
         (("--temperature", "0.5"), "temperature: None, now 0.5"),
+        (("--fallback", "direct"), "fallback: None, now direct"),
+        (("--max-output-tokens", "99"), "max_output_tokens: None, now 99"),
+        (("--examples", "more/bank"), "bank_sha256: "),
     ],
 )  # fmt: skip
 def test_a_log_of_something_else_is_refused(
@@ -173,7 +176,10 @@ def test_a_log_of_something_else_is_refused(
     data([row(9)], "other.jsonl")
     data([row(9)], "more/data.jsonl")
     Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
-    args = ("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l")
+    for bank, question in (("bank", "Who?"), ("more/bank", "Where?")):
+        Path(bank).mkdir()
+        Path(bank, "1.plan").write_text(f"Question: {question}\n\n{PLAN}", encoding="utf-8")
+    args = ("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", "--examples", "bank")
     pearl(*args)
     before = Path("l").read_bytes()
     pearl(*args, *change, code=3)

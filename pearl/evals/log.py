@@ -72,6 +72,7 @@ class Header(_Frozen):
     library_sha256: str
     bank: str
     n_examples: int
+    bank_sha256: str = ""
     nearest: int | None = None
     """Examples chosen by likeness for each question; None for the whole bank."""
     methods: tuple[str, ...]
@@ -84,6 +85,9 @@ class Header(_Frozen):
     context: str = "auto"
     """What was done with documents longer than the window."""
     window: int | None = None
+    max_output_tokens: int | None = None
+    fallback: str | None = None
+    """What answered where no valid plan could be had."""
     price: Price | None = None
 
 

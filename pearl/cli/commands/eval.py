@@ -211,10 +211,12 @@ def _header(
 
     from pearl import __version__
     from pearl.actions.library import library_text
+    from pearl.dsl.printer import print_plan
     from pearl.evals.log import Header
     from pearl.evals.runner import digest
 
     samples = list(samples)
+    bank = "\n".join(print_plan(example.plan) for example in pearl.examples)
     return Header(
         pearl_version=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -229,6 +231,7 @@ def _header(
         library_sha256=sha256(library_text(pearl.library).encode()).hexdigest(),
         bank=Path(pearl.bank).name,
         n_examples=len(pearl.examples),
+        bank_sha256=sha256(bank.encode()).hexdigest(),
         nearest=pearl.nearest,
         methods=evaluation.methods,
         seeds=evaluation.seeds,
@@ -237,6 +240,8 @@ def _header(
         part_tokens=evaluation.effort.part_tokens,
         context=options["context"],
         window=pearl.limits.window,
+        max_output_tokens=pearl.limits.max_output_tokens,
+        fallback=pearl.fallback,
         price=evaluation.price,
     )
 
