@@ -132,12 +132,13 @@ def test_a_question_is_the_same_however_it_is_written(
 ) -> None:
     asked = form.format(question.upper() if is_upper else question.replace(" ", "  "))
     bank = [Example(f"{question}?", PLAN)]
-    assert asked_again(bank, [asked, f"{question} today?"]) == [asked]
+    bank.append(Example(f"{question} tomorrow?", PLAN))
+    assert asked_again(bank, [asked, f"{question} today?"]) == bank[:1]
 
 
 def test_full_width_and_composed_letters_are_the_same() -> None:
     bank = [Example("Why did José go?", PLAN)]
-    assert asked_again(bank, ["Ｗｈｙ did Jose\u0301 go"]) == ["Ｗｈｙ did Jose\u0301 go"]
+    assert asked_again(bank, ["Ｗｈｙ did Jose\u0301 go"]) == bank
 
 
 def test_a_bank_is_read_whole_whatever_its_plans_call(tmp_path: Path) -> None:
