@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.errors import ExecutionError, ModelError, PearlError
+from pearl.executors import Listener
 from pearl.fewshot import Example, spread
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
@@ -87,6 +88,7 @@ async def curate(
     retries: int = 2,
     done: Collection[str] = (),
     until: Callable[[Iterator[tuple[int, Sample]]], Iterator[tuple[int, Sample]]] = iter,
+    listener: Listener | None = None,
 ) -> AsyncIterator[CurationRow]:
     """Try every sample; rows come as they are done.
 
@@ -96,19 +98,22 @@ async def curate(
         retries: How often a wrong plan goes back.
         done: Ids that need not be tried again.
         until: May end the work early; what is under way is finished.
+        listener: Told of every event of every sample.
     """
     done = frozenset(done)
     todo = ((i, sample) for i, sample in enumerate(samples) if sample.id not in done)
 
     async def one(item: tuple[int, Sample]) -> CurationRow:
-        return await _try(pearl, *item, retries)
+        return await _try(pearl, *item, retries, listener)
 
     async for row in as_completed(until(todo), one, pearl.concurrency):
         yield row
 
 
-async def _try(pearl: Pearl, index: int, sample: Sample, retries: int) -> CurationRow:
-    trace = Trace(sample.id)
+async def _try(
+    pearl: Pearl, index: int, sample: Sample, retries: int, listener: Listener | None
+) -> CurationRow:
+    trace = Trace(sample.id, (lambda event: listener(sample.id, event)) if listener else None)
     tries: list[Try] = []
     outcome: Literal["kept", "wrong", "repeated", "failed"] = "wrong"
     problem: str | None = None

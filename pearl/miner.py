@@ -13,8 +13,9 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from pearl import __version__
 from pearl.actions.library import read_actions
-from pearl.drafts import MinedRow
+from pearl.drafts import MinedHeader, MinedRow
 from pearl.dsl.checker import diagnose
 from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.printer import print_action
@@ -71,6 +72,23 @@ class Miner:
     def prompt_sha256(self) -> str:
         """Digest of the prompt without the question, in hexadecimal."""
         return _digest((self._head, Message("user", self._body)))
+
+    def header(self, *, domain: str, data: str) -> MinedHeader:
+        """What stands on top of a file of the rows.
+
+        Args:
+            domain: Whose examples the prompt shows.
+            data: What to call the questions.
+        """
+        return MinedHeader(
+            pearl_version=__version__,
+            domain=domain,
+            data=data,
+            model=self._model.name,
+            library=self._library.name,
+            seed_actions=tuple(map(print_action, self._library.values())),
+            prompt_sha256=self.prompt_sha256,
+        )
 
     def mine(self, questions: Iterable[Question], n: int = 8) -> AsyncGenerator[MinedRow, None]:
         """Rows as the replies come in, `n` questions at once; questions are taken one by one."""

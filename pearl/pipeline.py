@@ -118,6 +118,7 @@ class Pearl:
                 f"unknown context strategy '{context}'",
                 help=f"did you mean '{close}'?" if close else f"one of {', '.join(STRATEGIES)}",
             )
+        self.domain_name = domain
         self.domain = load_domain(domain)
         self.library = (
             library

@@ -79,7 +79,12 @@ async def make_bank(
                 for _ in done:
                     reporter.advance()
                 async for row in curate(
-                    pearl, good, retries=retries, done=done.keys(), until=stopper.until
+                    pearl,
+                    good,
+                    retries=retries,
+                    done=done.keys(),
+                    until=stopper.until,
+                    listener=reporter,
                 ):
                     journal.append(row)
                     done[row.id] = row

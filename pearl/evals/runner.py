@@ -18,6 +18,7 @@ from pearl.errors import DataError, UsageError
 from pearl.evals.log import Key, PlanShape, Price, Record
 from pearl.evals.methods import Effort, Method, Prediction, load_method
 from pearl.evals.scorers import is_scorable, reason, score
+from pearl.executors import Listener
 from pearl.fewshot import Example, asked_again
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
@@ -143,6 +144,7 @@ async def evaluate(
     *,
     done: Collection[Key] = (),
     until: Callable[[Iterator[Work]], Iterator[Work]] = iter,
+    listener: Listener | None = None,
 ) -> AsyncIterator[Record]:
     """Run every method over every sample.
 
@@ -152,6 +154,7 @@ async def evaluate(
         evaluation: What to run.
         done: What need not be run again.
         until: May end the work early; what is under way is finished.
+        listener: Told of every event of every piece of work.
 
     Yields:
         One record a piece of work, in the order in which they are done.
@@ -178,16 +181,23 @@ async def evaluate(
 
     async def one(piece: Work) -> Record:
         sample, name, seed = piece
-        return await _record(pearls[seed], sample, name, methods[name], seed, evaluation)
+        return await _record(pearls[seed], sample, name, methods[name], seed, evaluation, listener)
 
     async for record in as_completed(until(todo), one, pearl.concurrency):
         yield record
 
 
 async def _record(
-    pearl: Pearl, sample: Sample, name: str, method: Method, seed: int, evaluation: Evaluation
+    pearl: Pearl,
+    sample: Sample,
+    name: str,
+    method: Method,
+    seed: int,
+    evaluation: Evaluation,
+    listener: Listener | None,
 ) -> Record:
-    trace = Trace(f"{sample.id}/{name}/{seed}")
+    id = f"{sample.id}/{name}/{seed}"
+    trace = Trace(id, (lambda event: listener(id, event)) if listener else None)
     began = time.monotonic()
     record = Record(
         sample=sample.id,

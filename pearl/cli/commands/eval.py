@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +23,8 @@ from pearl.cli.output import Reporter, keep_inputs, new_file
 from pearl.errors import DataError, PearlError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.evals.log import EvalLog, Header, Record
+    from pearl.evals.log import EvalLog, Key, Record
     from pearl.evals.report import Cluster
-    from pearl.evals.runner import Evaluation
-    from pearl.journal import Journal
-    from pearl.pipeline import Pearl
-    from pearl.samples import Sample
 
 
 @click.command()
@@ -114,10 +109,9 @@ async def _evaluate(
 ) -> int:
     from pearl.cli.stopping import Stopper
     from pearl.evals import runner
-    from pearl.evals.log import EvalLog, Record
     from pearl.evals.methods import Effort
+    from pearl.evals.recorder import describe, record
     from pearl.evals.results import EXECUTED, score_results
-    from pearl.journal import Journal
 
     names = (EXECUTED,) if is_executed else tuple(dict.fromkeys(_names(methods)))
     evaluation = runner.Evaluation(
@@ -140,44 +134,31 @@ async def _evaluate(
         runner.refuse_unfit(samples, names)
     async with open_pearl(options) as pearl:
         runner.refuse_known(samples, pearl.examples)
-        header = _header(pearl, samples, evaluation, len(bad) + len(unfit), options)
-        records: dict[Any, Record] = {}
-        with ExitStack() as stack:
-            journal: Journal[Header, Record] | None = None
-            if out is not None:
-                journal = stack.enter_context(
-                    Journal(out, header, Record, varying={"created", "pearl_version", "n_bad_rows"})
+        header = describe(
+            pearl, samples, evaluation,
+            data=Path(options["data"]).name, n_bad_rows=len(bad) + len(unfit),
+        )  # fmt: skip
+        n_all = len(samples) * len(names) * len(evaluation.seeds)
+        with Stopper() as stopper, Reporter(n_all) as reporter:
+
+            def run(done: Collection[Key]) -> AsyncIterator[Record]:
+                if is_executed:
+                    return score_results(
+                        pearl, samples, price=evaluation.price, done=done, until=stopper.until
+                    )
+                return runner.evaluate(
+                    pearl, samples, evaluation, done=done, until=stopper.until, listener=reporter
                 )
-                records = {row.key: row for row in journal.rows if row.status != "failed"}
-            stopper = stack.enter_context(Stopper())
-            n_all = len(samples) * len(names) * len(evaluation.seeds)
-            reporter = stack.enter_context(Reporter(n_all))
-            for _ in records:
-                reporter.advance()
-            running = (
-                score_results(
-                    pearl, list(samples), price=evaluation.price, done=records.keys(),
-                    until=stopper.until,
-                )
-                if is_executed
-                else runner.evaluate(
-                    pearl, samples, evaluation, done=records.keys(), until=stopper.until
-                )
-            )  # fmt: skip
-            async for record in running:
-                if journal is not None:
-                    journal.append(record)
-                records[record.key] = record
-                reporter.advance()
-    log = EvalLog(header, tuple(records.values()))
-    if records:
+
+            log = await record(header, run, out, on_record=lambda _: reporter.advance())
+    if log.records:
         _print(log, cluster, is_json=options["as_json"])
     if stopper.is_stopping:
-        left = n_all - len(records)
+        left = n_all - len(log.records)
         again = "run it again to go on" if out else "-o LOG keeps what is done"
         click.echo(f"pearl: stopped with {left} left; {again}", err=True)
         return 130
-    return 1 if any(record.status == "failed" for record in log.records) else 0
+    return 1 if any(one.status == "failed" for one in log.records) else 0
 
 
 def _names(methods: str) -> list[str]:
@@ -197,53 +178,6 @@ def _tell(problems: Sequence[PearlError]) -> None:
         click.echo(f"pearl: left out: {str(problem).partition(chr(10))[0]}", err=True)
     if len(problems) > 3:
         click.echo(f"pearl: and {len(problems) - 3} more left out", err=True)
-
-
-def _header(
-    pearl: Pearl,
-    samples: Iterable[Sample],
-    evaluation: Evaluation,
-    n_bad: int,
-    options: dict[str, Any],
-) -> Header:
-    from datetime import UTC, datetime
-    from hashlib import sha256
-
-    from pearl import __version__
-    from pearl.actions.library import library_text
-    from pearl.dsl.printer import print_plan
-    from pearl.evals.log import Header
-    from pearl.evals.runner import digest
-
-    samples = list(samples)
-    bank = "\n".join(print_plan(example.plan) for example in pearl.examples)
-    return Header(
-        pearl_version=__version__,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        domain=options["domain"],
-        data=Path(options["data"]).name,
-        data_sha256=digest(samples),
-        n_samples=len(samples),
-        n_bad_rows=n_bad,
-        model=pearl.model.name,
-        library=pearl.library.name,
-        n_actions=len(pearl.library),
-        library_sha256=sha256(library_text(pearl.library).encode()).hexdigest(),
-        bank=Path(pearl.bank).name,
-        n_examples=len(pearl.examples),
-        bank_sha256=sha256(bank.encode()).hexdigest(),
-        nearest=pearl.nearest,
-        methods=evaluation.methods,
-        seeds=evaluation.seeds,
-        temperature=evaluation.temperature,
-        token_budget=evaluation.effort.token_budget,
-        part_tokens=evaluation.effort.part_tokens,
-        context=options["context"],
-        window=pearl.limits.window,
-        max_output_tokens=pearl.limits.max_output_tokens,
-        fallback=pearl.fallback,
-        price=evaluation.price,
-    )
 
 
 def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:

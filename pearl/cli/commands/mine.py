@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,8 @@ from pearl.cli.output import Reporter, keep_inputs
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.drafts import MinedHeader, MinedRow
-    from pearl.miner import Miner, Question
-    from pearl.pipeline import Pearl
+    from pearl.drafts import MinedRow
+    from pearl.miner import Question
 
 N_COMMON = 15
 """Drafts in the table."""
@@ -62,6 +62,7 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
     from pearl.drafts import MinedRow
     from pearl.journal import Journal
     from pearl.miner import Miner
+    from pearl.trace import Trace
 
     samples, bad = read_data(options)
     questions, n_doubles = _questions(samples)
@@ -72,14 +73,16 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
     began = time.monotonic()
     async with open_pearl(options) as pearl:
         seed = load_library(seed_library)
-        miner = Miner(pearl.calls(), seed, pearl.examples, pearl.library)
-        header = _header(miner, seed, pearl, options)
+        reporter = Reporter(len(questions))
+        waits = Trace("", partial(reporter, ""))
+        miner = Miner(pearl.calls(waits), seed, pearl.examples, pearl.library)
+        header = miner.header(domain=options["domain"], data=Path(options["data"]).name)
         # Another version is no other mining: what it asks is told apart by the prompt's digest.
         with Journal(out, header, MinedRow, varying={"pearl_version"}) as journal:
             done = _done(journal.rows, questions, out)
             todo = [question for question in questions if question.id not in done]
             n_asked = 0
-            with Stopper() as stopper, Reporter(len(questions)) as reporter:
+            with Stopper() as stopper, reporter:
                 for _ in done:
                     reporter.advance()
                 async for row in miner.mine(stopper.until(todo), pearl.concurrency):
@@ -109,22 +112,6 @@ def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
         text = " ".join(sample.question.split())
         found.setdefault(text, Question(sample.id, index, text))
     return list(found.values()), len(asked) - len(found)
-
-
-def _header(miner: Miner, seed: Any, pearl: Pearl, options: dict[str, Any]) -> MinedHeader:
-    from pearl import __version__
-    from pearl.drafts import MinedHeader
-    from pearl.dsl.printer import print_action
-
-    return MinedHeader(
-        pearl_version=__version__,
-        domain=options["domain"],
-        data=Path(options["data"]).name,
-        model=pearl.model.name,
-        library=seed.name,
-        seed_actions=tuple(print_action(action) for action in seed.values()),
-        prompt_sha256=miner.prompt_sha256,
-    )
 
 
 def _done(rows: Sequence[MinedRow], questions: Sequence[Question], out: str) -> dict[str, MinedRow]:
