@@ -22,7 +22,7 @@ from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
 from pearl.scheduling import as_completed
-from pearl.trace import ModelCalled, OptionChosen, PlanAttempted, Trace
+from pearl.trace import Trace
 
 __all__ = ["CurationHeader", "CurationRow", "Try", "choose_bank", "curate", "trainable"]
 
@@ -153,10 +153,7 @@ async def _try(
         outcome=outcome,
         tries=tuple(tries),
         error=problem,
-        usage=sum(
-            (e.usage for e in trace if isinstance(e, ModelCalled | OptionChosen | PlanAttempted)),
-            Usage(),
-        ),
+        usage=trace.usage,
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import copy as shallow_copy
 from dataclasses import replace
 from functools import cached_property
@@ -15,39 +14,23 @@ from typing import Literal, Self
 
 from pearl.actions.library import load_library
 from pearl.answerer import Answer, compose
-from pearl.chooser import Choice, choose, fit_choice
-from pearl.context import STRATEGIES, Context, NoRoomError, Strategy
+from pearl.budget import share, share_parts, told_as_budget
+from pearl.chooser import Choice, choose
+from pearl.context import STRATEGIES, Strategy
 from pearl.domains import load_domain
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import (
-    ExecutionError,
-    ModelError,
-    PearlError,
-    PlanningError,
-    UsageError,
-    did_you_mean,
-)
+from pearl.errors import ModelError, PearlError, PlanningError, UsageError, did_you_mean
 from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits, run
-from pearl.llm import ChooseTask, Model, ModelSettings, Request, Usage, create_model
+from pearl.llm import Model, ModelSettings, create_model
 from pearl.middleware import Limited, Retrying, Sampling
 from pearl.planner import MAX_REPAIRS, one_line, write_plan
-from pearl.prompts.choosing import choose_messages
 from pearl.sources import Document
 from pearl.tokens import Counter
-from pearl.trace import (
-    ModelCalled,
-    ModelWaited,
-    OptionChosen,
-    PlanAttempted,
-    PlanFailed,
-    RunFinished,
-    RunStarted,
-    Trace,
-)
+from pearl.trace import ModelWaited, PlanFailed, RunFinished, RunStarted, Trace
 
 __all__ = ["Pearl"]
 
@@ -198,12 +181,12 @@ class Pearl:
         )
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
-        """Read and check the text of a plan.
+        """Read and check the text of a plan; line breaks around it do not count.
 
         Raises:
             PlanError: With every diagnostic.
         """
-        checked = compile_plan(text, self.library, max_steps=self.max_steps)
+        checked = compile_plan(text.strip("\n"), self.library, max_steps=self.max_steps)
         if question and not checked.plan.question:
             return _asking(checked, question)
         return checked
@@ -231,7 +214,7 @@ class Pearl:
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
         limits = self._within(token_budget, checked)
-        with _told_as_budget(token_budget):
+        with told_as_budget(token_budget):
             return await self._run(checked, document, "plan", limits, trace)
 
     async def ask(
@@ -296,11 +279,8 @@ class Pearl:
             limits = replace(limits, strategy=context)
         if window is not None:
             limits = replace(limits, window=min(window, limits.window or window))
-        if token_budget is not None and limits.window is not None:
-            # n parts take n - 1 more calls at most to merge them, each of no more than a window.
-            n_calls = token_budget // max(1, limits.window - limits.reply_tokens)
-            limits = replace(limits, max_parts=max(1, (n_calls + 1) // 2))
-        with _told_as_budget(token_budget):
+        limits = share_parts(limits, token_budget)
+        with told_as_budget(token_budget):
             return await self._run(checked, document, "direct", limits, trace)
 
     async def choose(
@@ -330,36 +310,17 @@ class Pearl:
             ExecutionError: Nothing of the document fits.
             ModelError: The model gave no usable reply.
         """
-        began = time.monotonic()
-        limits = self._limits(token_budget, 1)
-        shown = None
-        if document is not None:
-            with _told_as_budget(token_budget):
-                shown = await asyncio.to_thread(
-                    _fit_choice, question, options, document.text, limits, is_reasoned
-                )
-        choice = await choose(
-            question,
-            options,
-            self.calls(trace),
-            answer=answer,
-            document=shown.texts[0] if shown else None,
-            is_reasoned=is_reasoned,
-            max_output_tokens=limits.max_output_tokens,
-        )
-        if trace is not None:
-            trace.append(
-                OptionChosen(
-                    by="answer" if shown is None else "document",
-                    reply=choice.reply,
-                    choice=choice.index,
-                    coverage=shown.coverage if shown else None,
-                    n_calls=choice.n_calls,
-                    usage=choice.usage,
-                    duration_s=time.monotonic() - began,
-                )
+        with told_as_budget(token_budget):
+            return await choose(
+                question,
+                options,
+                self.calls(trace),
+                share(self.limits, token_budget, 1),
+                answer=answer,
+                document=document,
+                is_reasoned=is_reasoned,
+                trace=trace,
             )
-        return choice
 
     def sampling(self, seed: int, temperature: float | None = None) -> Pearl:
         """A copy whose calls are drawn by a seed; it writes plans of its own."""
@@ -381,19 +342,7 @@ class Pearl:
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> Limits:
         """The limits of each step, where all of them share a budget."""
         n_calls = sum(not checked.action(step).is_native for step in checked.plan.steps)
-        return self._limits(token_budget, n_calls)
-
-    def _limits(self, token_budget: int | None, n_calls: int) -> Limits:
-        if token_budget is None:
-            return self.limits
-        share = token_budget // max(1, n_calls)
-        # Of a share, the window of a call, a quarter at most is kept free for the reply.
-        return replace(
-            self.limits,
-            strategy="retrieve",
-            window=min(share, self.limits.window or share),
-            max_retrieved=share,
-        )
+        return share(self.limits, token_budget, n_calls)
 
     async def _run(
         self,
@@ -428,7 +377,7 @@ class Pearl:
         try:
             results = await run(graph, document, self.calls(trace), limits, trace)
         except PearlError:
-            spent = _spent(trace)
+            spent = trace.usage
             trace.append(
                 RunFinished(
                     status="failed", answer="", usage=spent, duration_s=time.monotonic() - began
@@ -442,7 +391,7 @@ class Pearl:
             document,
             method=method,
             model=self.model.name,
-            usage=_spent(trace),
+            usage=trace.usage,
             duration_s=time.monotonic() - began,
             trace=trace,
         )
@@ -470,38 +419,6 @@ class Pearl:
             raise
 
 
-def _fit_choice(
-    question: str, options: Sequence[str], text: str, limits: Limits, is_reasoned: bool
-) -> Context:
-    """What to show of a document to choose by, so that the prompt as a whole fits."""
-    most = None if limits.window is None else limits.window - limits.reply_tokens
-    while True:
-        shown = fit_choice(question, options, text, limits, is_reasoned)
-        task = ChooseTask(question, tuple(options), shown.texts[0], None, is_reasoned)
-        excess = 0
-        if most is not None:  # tokens do not add up exactly
-            excess = limits.counter.count(Request(choose_messages(task), task).prompt) - most
-        if limits.window is None or excess <= 0:
-            return shown
-        limits = replace(limits, window=limits.window - excess)
-
-
-@contextmanager
-def _told_as_budget(token_budget: int | None) -> Iterator[None]:
-    """Where a budget leaves no room, the budget is what is too small, and not the model's window."""
-    try:
-        yield
-    except ExecutionError as error:
-        cause = error.__cause__ or error
-        if token_budget is None or not isinstance(cause, NoRoomError):
-            raise
-        raise ExecutionError(
-            f"a budget of {token_budget:,} tokens is too small: {error.message}",
-            step=error.step,
-            help="give more tokens (--token-budget)",
-        ) from cause
-
-
 def _direct(question: str) -> CheckedPlan:
     """Answering directly is a plan, too: of one step."""
     step = Step("answer", ANSWER.name, (Reference(CTX), String(question)), "Answer the question")
@@ -511,14 +428,3 @@ def _direct(question: str) -> CheckedPlan:
 
 def _asking(checked: CheckedPlan, question: str) -> CheckedPlan:
     return replace(checked, plan=replace(checked.plan, question=question))
-
-
-def _spent(trace: Trace) -> Usage:
-    return sum(
-        (
-            event.usage
-            for event in trace
-            if isinstance(event, ModelCalled | OptionChosen | PlanAttempted)
-        ),
-        Usage(),
-    )

@@ -200,6 +200,23 @@ class Trace:
     def __len__(self) -> int:
         return len(self._events)
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens of every reply so far: plans, steps and choices."""
+        return sum((event.usage for event in self._replies()), Usage())
+
+    @property
+    def n_calls(self) -> int:
+        """Replies so far."""
+        return sum(
+            event.n_calls if isinstance(event, OptionChosen) else 1 for event in self._replies()
+        )
+
+    def _replies(self) -> Iterator[PlanAttempted | ModelCalled | OptionChosen]:
+        for event in self._events:
+            if isinstance(event, PlanAttempted | ModelCalled | OptionChosen):
+                yield event
+
     def to_jsonl(self) -> str:
         """One JSON object a line, each with the schema version and the id of the run."""
         head = {"v": SCHEMA_VERSION, "id": self.id}

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import unicodedata
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pearl.chooser import Choice, choose, fit_choice, read_choice
+from pearl.choices import read_choice
+from pearl.chooser import Choice, choose
 from pearl.errors import ModelError, UsageError
 from pearl.interpreter import Limits
 from pearl.llm import ChooseTask, Model, ModelSettings
 from pearl.llm.extractive import create as create_extractive
 from pearl.llm.scripted import Scripted
 from pearl.samples import letter
+from pearl.sources import Document
 from pearl.tokens import Counter
+from pearl.trace import OptionChosen, Trace
 from tests import strategies
 from tests.shared import shared
 
@@ -151,9 +155,25 @@ def test_every_form_of_every_option_reads_back(data: st.DataObject, options: lis
 # --- choose -----------------------------------------------------------------------------------
 
 
-def choice(model: Model, answer: str | None = None, **settings: object) -> Choice:
-    options = settings.pop("options", OPTIONS)
-    return asyncio.run(choose("What was sold?", options, model, answer=answer, **settings))  # type: ignore[arg-type]
+def choice(
+    model: Model,
+    answer: str | None = None,
+    *,
+    options: Sequence[str] = OPTIONS,
+    document: str | None = None,
+    window: int | None = None,
+    max_output_tokens: int | None = None,
+    is_reasoned: bool = False,
+    trace: Trace | None = None,
+) -> Choice:
+    limits = Limits(Counter.for_model("extractive"), "auto", window, max_output_tokens)
+    shown = None if document is None else Document(document)
+    return asyncio.run(
+        choose(
+            "What was sold?", options, model, limits,
+            answer=answer, document=shown, is_reasoned=is_reasoned, trace=trace,
+        )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("answer", ["two dogs", "Two dogs.", "C", "(C) Two dogs", "“Two dogs”"])
@@ -224,10 +244,14 @@ def test_the_embedded_model_chooses_by_words() -> None:
 
 def test_a_long_document_is_cut_to_its_best_passages() -> None:
     text = "Goats graze on the hill all day.\n\n" * 300 + "Ada sold the mill."
-    count = Counter.for_model("extractive")
-    whole = fit_choice("What was sold?", OPTIONS, text, Limits(count, "auto", None, None))
-    assert whole.texts == (text,)
-    cut = fit_choice("What was sold?", OPTIONS, text, Limits(count, "auto", 1_000, None))
-    assert len(cut.texts) == 1
-    assert "Ada sold the mill." in cut.texts[0]
-    assert cut.coverage < 1
+    model = Scripted(lambda request: "B")
+    whole, cut = Trace(), Trace()
+    choice(model, document=text, trace=whole)
+    choice(model, document=text, window=1_000, trace=cut)
+    first, second = (request.prompt for request in model.requests)
+    assert text in first
+    assert "Ada sold the mill." in second
+    counted = Counter.for_model("extractive").count(second)
+    assert counted <= 750  # a quarter is kept for the reply
+    assert [event.coverage for event in whole if isinstance(event, OptionChosen)] == [1.0]
+    assert [event.coverage < 1 for event in cut if isinstance(event, OptionChosen)] == [True]  # type: ignore[operator]

@@ -25,7 +25,7 @@ from pearl.pipeline import Pearl
 from pearl.samples import Sample
 from pearl.scheduling import as_completed
 from pearl.sources import Document
-from pearl.trace import ModelCalled, OptionChosen, PlanAttempted, Trace
+from pearl.trace import OptionChosen, PlanAttempted, Trace
 
 __all__ = [
     "Evaluation",
@@ -218,16 +218,11 @@ async def _record(
         update |= _said(prediction, pearl)
     except Exception as error:  # noqa: BLE001 - the boundary of a sample: recorded and counted
         update["error"] = reason(error)
-    usage = _spent(trace)
     update |= {
-        "n_calls": sum(
-            event.n_calls if isinstance(event, OptionChosen) else 1
-            for event in trace
-            if isinstance(event, ModelCalled | OptionChosen | PlanAttempted)
-        ),
-        "usage": usage,
+        "n_calls": trace.n_calls,
+        "usage": trace.usage,
         "planning_usage": sum((e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()),
-        "cost_usd": evaluation.price.cost_usd(usage) if evaluation.price else None,
+        "cost_usd": evaluation.price.cost_usd(trace.usage) if evaluation.price else None,
         "duration_s": round(time.monotonic() - began, 4),
         "coverage": update.get("coverage", _coverage(trace)),
     }
@@ -256,13 +251,6 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
                 width=max(map(len, levels)),
             )
     return fields
-
-
-def _spent(trace: Trace) -> Usage:
-    return sum(
-        (e.usage for e in trace if isinstance(e, ModelCalled | OptionChosen | PlanAttempted)),
-        Usage(),
-    )
 
 
 def _coverage(trace: Trace) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from pearl.chooser import read_choice
+from pearl.choices import read_choice
 from pearl.evals.log import EvalLog, Record
 
 __all__ = ["is_scorable", "reason", "rescored", "score"]

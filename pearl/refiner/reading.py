@@ -81,7 +81,7 @@ def _action(text: str) -> tuple[Action | None, str | None]:
     if found or not actions:
         return None, f"{found[0].message} [{found[0].code}]" if found else "is no action"
     if not _NAME.match(actions[0].name):
-        return None, f"'{actions[0].name}' is no name of an action: A_Z, 0-9 and _ make one"
+        return None, f"'{actions[0].name}' is no name of an action: A-Z, 0-9 and _ make one"
     return actions[0], None
 
 

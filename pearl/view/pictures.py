@@ -62,6 +62,10 @@ class Picture:
     svg: str
     png: bytes
 
+    def _repr_svg_(self) -> str:
+        """The figure for a notebook."""
+        return self.svg
+
     def files(self, folder: Path) -> dict[Path, bytes]:
         """What to write into a folder."""
         return {
@@ -260,7 +264,7 @@ def _distributions(
     axes.set_title(f"tallest bar: {100 * tallest:.0f} %; ▲ median", color=GREY, fontsize=8)
     axes.set_ylim(len(counts) - 0.7, -0.85)
     margin = max(0.8, (5 - (last - first)) / 2)  # or a lone bar would fill the width
-    axes.set_xlim(first - margin, last + margin)
+    axes.set_xlim(max(first - margin, min(0, first - 0.8)), last + margin)  # no count is below 0
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=7))
     axes.xaxis.set_major_formatter(_number)
     axes.set_yticks([])

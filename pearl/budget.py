@@ -1,0 +1,61 @@
+"""A budget of tokens for all calls over a document → the limits of each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pearl.context import NoRoomError
+from pearl.errors import ExecutionError
+from pearl.interpreter import Limits
+
+__all__ = ["share", "share_parts", "told_as_budget"]
+
+
+def share(limits: Limits, token_budget: int | None, n_calls: int) -> Limits:
+    """The limits of each of so many calls that share a budget.
+
+    Args:
+        limits: Of a call without a budget.
+        token_budget: Input tokens of all calls together; None for no budget.
+        n_calls: Calls that read; a plan's steps that ask a model.
+    """
+    if token_budget is None:
+        return limits
+    each = token_budget // max(1, n_calls)
+    # Of a share, the window of a call, a quarter at most is kept free for the reply.
+    return replace(
+        limits, strategy="retrieve", window=min(each, limits.window or each), max_retrieved=each
+    )
+
+
+def share_parts(limits: Limits, token_budget: int | None) -> Limits:
+    """The limits of a call that is split into parts: so many of them as the budget has room for.
+
+    n parts take n - 1 more calls at most to merge them, each of no more than a window.
+    """
+    if token_budget is None or limits.window is None:
+        return limits
+    n_calls = token_budget // max(1, limits.window - limits.reply_tokens)
+    return replace(limits, max_parts=max(1, (n_calls + 1) // 2))
+
+
+@contextmanager
+def told_as_budget(token_budget: int | None) -> Iterator[None]:
+    """Where a budget leaves no room, the budget is what is too small, and not the model's window.
+
+    Raises:
+        ExecutionError: Instead of the one that speaks of the window.
+    """
+    try:
+        yield
+    except ExecutionError as error:
+        cause = error.__cause__ or error
+        if token_budget is None or not isinstance(cause, NoRoomError):
+            raise
+        raise ExecutionError(
+            f"a budget of {token_budget:,} tokens is too small: {error.message}",
+            step=error.step,
+            help="give more tokens (--token-budget)",
+        ) from cause
