@@ -158,7 +158,7 @@ async def _evaluate(
         again = "run it again to go on" if out else "-o LOG keeps what is done"
         click.echo(f"pearl: stopped with {left} left; {again}", err=True)
         return 130
-    return 1 if any(one.status == "failed" for one in log.records) else 0
+    return 1 if bad or any(one.status == "failed" for one in log.records) else 0
 
 
 def _names(methods: str) -> list[str]:
