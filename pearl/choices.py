@@ -1,14 +1,15 @@
 r"""A reply → the option that it names; what names none is unmapped.
 
 A reply is read strictly: `C`, `(C)`, `C. its text`, `Answer: C` or the option's own text. The first
-letter of whatever was said ("The ..." for T) is not an option. Pure string work.
+letter of whatever was said ("The ..." for T) is not an option, and neither is one that is weighed
+("A) is wrong"). Pure string work.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 __all__ = ["read_answer", "read_choice"]
 
@@ -21,11 +22,10 @@ _SAYS = re.compile(  # "option" alone says nothing: "Option A: it rained" weighs
     re.IGNORECASE | re.MULTILINE,
 )
 _LETTER = re.compile(
-    rf"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|[.):]{_BLANKS}(?P<text>\S.*)$|\s+[-–—]\s+(?P<dash>\S.*)$)",
+    r"(?:option\s+)?(?P<open>[(\[])?(?P<letter>[A-Z])(?(open)[)\]])(?:[.):]?$|(?:[.):]|\s+[-–—](?=\s)|(?=\s*\()|(?(open)(?=\s)|(?!)))\s*(?P<text>\S.*)$)",
     re.IGNORECASE,
 )
-_IN_BRACKETS = re.compile(r"[(\[](?P<letter>[A-Z])[)\]]\s*(?P<text>\S.*)$", re.IGNORECASE)
-_ANOTHER = re.compile(  # what stands after a letter: "A) or B)", "(A) (B)", "A - B"
+_ANOTHER = re.compile(  # what stands after a letter: "A) or B)", "(A) (B)"
     r"(?:(?:and|or)\b|[&,/+])?\s*(?:option\s+)?[(\[]?(?P<letter>[A-Z])(?:[)\].:]|$)", re.IGNORECASE
 )
 
@@ -42,62 +42,63 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
         [2, 1, 0, 2, None]
     """
     text = unicodedata.normalize("NFKC", reply).strip()
-    whole = _read(text, options)
+    whole = _named(text, options)
     if whole is not None:
         return whole
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith(">")]  # quoted, not said
-    said = [rest for line in lines if (rest := _said(line))]
+    said = [
+        found["rest"] for line in lines for found in _SAYS.finditer(_MARKS.sub("", line))
+    ]  # fmt: skip
+    for rest in reversed(said):
+        if re.match(r"(?:not|neither)\b", rest, re.IGNORECASE):
+            return None
+        if (declared := _declared(rest, options)) is not None:
+            return declared
     if said:
-        return _read(said[-1], options)
-    ends = {_read(line, options) for line in (lines[:1] + lines[-1:])} - {None}
-    named = {_read(line, options) for line in lines} - {None}
+        return None
+    ends = {_named(line, options) for line in (lines[:1] + lines[-1:])} - {None}
+    named = {_named(line, options) for line in lines} - {None}
     return ends.pop() if len(ends) == 1 and ends == named else None
 
 
-def _said(text: str) -> str | None:
-    """What stands after the last "Answer:" of a text."""
-    found = list(_SAYS.finditer(_MARKS.sub("", text)))
-    return found[-1]["rest"] if found else None
-
-
-def _read(text: str, options: Sequence[str]) -> int | None:
-    """The option that a text is, by its letter or its own words; None where the two disagree."""
-    named = set(_named(text, options))
+def _named(text: str, options: Sequence[str]) -> int | None:
+    """The option that a text is: its own words, its letter, or its letter with its own words."""
+    folded = [_folded(option) for option in options]
+    named = {i for i, option in enumerate(folded) if option and option == _folded(text)}
+    index, added = _lettered(text)
+    if index is not None and index < len(options):
+        own = folded[index]
+        others = {i for i, option in enumerate(folded) if option == added != own}
+        # Its words may be cut short or explained; those of another option contradict the letter.
+        if not added or own.startswith(added) or (own and added.startswith(own)) or others:
+            named |= {index, *others}
     return named.pop() if len(named) == 1 else None
 
 
-def _named(text: str, options: Sequence[str]) -> Iterator[int]:
-    folded = [_folded(option) for option in options]
-    yield from (i for i, option in enumerate(folded) if option and option == _folded(text))
-    index, rest = _lettered(text)
-    if index is None or index >= len(options):
-        return
-    yield index
-    own, added = folded[index], _folded(rest)
-    if not rest or added == own:
-        return
-    # Its text may go along, also cut short or explained, but not another option.
-    is_own = own.startswith(added) or bool(own and added.startswith(own))
-    for words in filter(None, (rest, _said(rest))):
-        yield from (i for i, option in enumerate(folded) if option and option == _folded(words))
-        another = None if is_own else _ANOTHER.match(words)
-        if another and _index(another) < len(options):
-            yield _index(another)
+def _declared(text: str, options: Sequence[str]) -> int | None:
+    """The same for what stands after "Answer:", where reasons may follow the letter."""
+    named = _named(text, options)
+    index, added = _lettered(text)
+    if named is not None or index is None or index >= len(options):
+        return named
+    another = _ANOTHER.match(added)
+    is_other = added in map(_folded, options) or (
+        another is not None and ord(another["letter"].upper()) - ord("A") < len(options)
+    )
+    return None if is_other else index
 
 
 def _lettered(text: str) -> tuple[int | None, str]:
-    """The letter that a text begins with, counted from 0, and what goes along with it."""
+    """The letter that a text begins with, counted from 0, and the words that go along with it."""
     bare = _MARKS.sub("", text).strip(_QUOTES + " \t")
-    found = _LETTER.fullmatch(bare) or _IN_BRACKETS.fullmatch(bare)
+    found = _LETTER.fullmatch(bare)
     if found is None:
         return None, ""
-    groups = found.groupdict()
-    return _index(found), groups.get("text") or groups.get("dash") or ""
-
-
-def _index(found: re.Match[str]) -> int:
-    return ord(found["letter"].upper()) - ord("A")
+    words = found["text"] or ""
+    if words.startswith("(") and words.endswith(")"):
+        words = words[1:-1]
+    return ord(found["letter"].upper()) - ord("A"), _folded(words)
 
 
 def _folded(text: str) -> str:
@@ -107,8 +108,17 @@ def _folded(text: str) -> str:
 
 
 def read_answer(answer: str, options: Sequence[str]) -> int | None:
-    """The option that an answer in words is already; "A. Smith did it" is a name, not the option A."""
+    """The option that an answer in words is already, word for word, its letter along or not.
+
+    Who answered in words has not seen the options, so a letter alone names none: vitamin A is not
+    option A.
+
+    Example:
+        >>> [read_answer(said, ["vitamin C", "vitamin A"]) for said in ("A", "Vitamin A.", "B. vitamin A")]
+        [None, 1, 1]
+    """
     text = unicodedata.normalize("NFKC", answer).strip()
-    index = _read(text, options)
-    _, rest = _lettered(text)
-    return index if index is None or not rest or _folded(rest) == _folded(options[index]) else None
+    index, words = _named(text, options), _lettered(text)[1]
+    if index is None or _folded(options[index]) not in (_folded(text), words):
+        return None
+    return index
