@@ -186,7 +186,7 @@ def test_a_bank_is_made_and_kept_from_its_questions(bank: Bank) -> None:
         {k: v for k, v in row("d", "Who?").items() if k != "gold"},
         {"id": "e", "question": "What?", "document": "x", "reference": "y"},
     )  # fmt: skip
-    told = bank.make().replace(", not trainable", "")
+    told = bank.make()
     for line in ("questions 3", "left out 2", "reached the gold answer 2",
                  "never reached it 1", "examples in the bank 2"):  # fmt: skip
         assert line in " ".join(told.split())
@@ -255,3 +255,18 @@ def test_bad_rows_are_told_and_the_rest_goes_on(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), row("b", "Why?", gold="Z"))
     assert "train.jsonl:2" in bank.make(code=1)
     assert len(bank.files) == 1
+
+
+def test_questions_to_be_evaluated_on_stay_out_of_the_bank(bank: Bank) -> None:
+    bank.rows(row("a", "Why did Nils sell the boat?"), row("b", "Who kept the oars?"))
+    bank.rows({"id": "x", "question": "why did NILS sell the boat"}, name="dev.jsonl")
+    bank.make("--except", "dev.jsonl")
+    assert [e.question for e in load_examples("bank", load_library("seed"))] == [
+        "Who kept the oars?"
+    ]
+    Path("dev.jsonl").write_text('{"question": "Who kept the oars?", "gold": "A"}\n')
+    told = bank(
+        "refine", "fewshot", "--data", "train.jsonl", "-o", "other", "--except", "dev.jsonl", code=3
+    )
+    assert "dev.jsonl:1" in told
+    assert not Path("other").exists()

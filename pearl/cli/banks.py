@@ -16,6 +16,7 @@ from pearl.actions.library import library_text
 from pearl.cli.options import open_pearl, read_data
 from pearl.cli.output import Reporter, new_file
 from pearl.cli.stopping import Stopper
+from pearl.cli.work import tell_left_out
 from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError
@@ -52,11 +53,9 @@ async def make_bank(
     samples, bad = read_data(options)
     good = trainable(samples)
     if held_out is not None:
-        kept_back, _ = read_data({**options, "data": held_out, "subset": None, "limit": None})
-        asked = {wording(sample.question) for sample in kept_back}
+        asked = _wordings(held_out, options)
         good = [sample for sample in good if wording(sample.question) not in asked]
-    for error in bad[:3]:
-        click.echo(f"pearl: {str(error).partition(chr(10))[0]}", err=True)
+    tell_left_out(bad)
     if not good:
         raise DataError(
             "no sample has a question, a document, options and the right one of them",
@@ -74,7 +73,9 @@ async def make_bank(
             retries=retries,
         )
         with Journal(folder / JOURNAL, header, CurationRow, varying={"pearl_version"}) as journal:
-            done = _done(journal.rows, good, folder)
+            known = _known(journal.rows, good, folder)
+            done = {id for id, row in known.items() if row.outcome != "failed"}
+            n_tried = 0
             with Stopper() as stopper, Reporter(len(good)) as reporter:
                 for _ in done:
                     reporter.advance()
@@ -82,30 +83,48 @@ async def make_bank(
                     pearl,
                     good,
                     retries=retries,
-                    done=done.keys(),
+                    done=done,
                     until=stopper.until,
                     listener=reporter,
                 ):
                     journal.append(row)
-                    done[row.id] = row
+                    known[row.id] = row
+                    n_tried += 1
                     reporter.advance()
-    rows = sorted(done.values(), key=lambda row: row.index)
+    rows = sorted(known.values(), key=lambda row: row.index)
     bank = choose_bank(rows, max_examples)
     _write(folder, bank)
     _tell(rows, len(samples) + len(bad) - len(good), len(bank))
     if stopper.is_stopping:
-        left = len(good) - len(rows)
+        left = len(good) - len(done) - n_tried
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
         return 130
     return 1 if bad or any(row.outcome == "failed" for row in rows) else 0
 
 
-def _done(
+def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
+    """The questions that may not enter the bank.
+
+    Raises:
+        DataError: A row of the data cannot be read: its question might enter.
+    """
+    plain = {"data": held_out, "split": None, "columns": (), "subset": None, "limit": None}
+    samples, bad = read_data({**options, **plain})
+    if bad:
+        raise bad[0]
+    return {wording(sample.question) for sample in samples}
+
+
+def _known(
     rows: Iterable[CurationRow], samples: Sequence[Sample], folder: Path
 ) -> dict[str, CurationRow]:
-    """What need not be tried again, of the samples that are there now; failures are."""
+    """The last row of every sample that is there now.
+
+    Raises:
+        DataError: A row has the id of a sample and another question.
+    """
     asked = {sample.id: (index, sample) for index, sample in enumerate(samples)}
-    done: dict[str, CurationRow] = {}
+    known: dict[str, CurationRow] = {}
     for row in rows:
         if row.id not in asked:
             continue
@@ -116,9 +135,8 @@ def _done(
                 path=folder / JOURNAL,
                 help="name another folder for other questions",
             )
-        if row.outcome != "failed":
-            done[row.id] = row.model_copy(update={"index": index})
-    return done
+        known[row.id] = row.model_copy(update={"index": index})
+    return known
 
 
 def _folder(out: str) -> Path:

@@ -11,10 +11,11 @@ import click
 
 from pearl.cli.options import open_pearl
 from pearl.cli.output import Reporter, new_file, print_answer
+from pearl.errors import PearlError
 from pearl.executors import Outcome, Task
 from pearl.executors.local import run
 
-__all__ = ["run_tasks", "tell_failures"]
+__all__ = ["run_tasks", "tell_failures", "tell_left_out"]
 
 
 async def run_tasks(
@@ -77,6 +78,14 @@ def tell_failures(failures: Sequence[str], n_done: int) -> None:
     """Say on stderr how many rows failed and why the first of them did; the rows have the rest."""
     click.echo(f"pearl: {len(failures)} of {n_done} failed", err=True)
     click.echo(f"  first: {failures[0]}", err=True)
+
+
+def tell_left_out(problems: Sequence[PearlError]) -> None:
+    """Say on stderr which rows are left out and why: the first three, and how many more."""
+    for problem in problems[:3]:
+        click.echo(f"pearl: left out: {str(problem).partition(chr(10))[0]}", err=True)
+    if len(problems) > 3:
+        click.echo(f"pearl: and {len(problems) - 3} more left out", err=True)
 
 
 def _print(outcome: Outcome, *, verbose: bool, first: bool) -> None:

@@ -91,11 +91,13 @@ async def record(
     records: dict[Key, Record] = {}
     with Journal(out, header, Record, varying=VARYING) if out else nullcontext() as journal:
         if journal is not None:
-            records = {row.key: row for row in journal.rows if row.status != "failed"}
-        for found in records.values():
+            records = {row.key: row for row in journal.rows}
+        # What failed is tried again; until then it stays what it is, a failure.
+        done = frozenset(key for key, row in records.items() if row.status != "failed")
+        for key in done:
             if on_record is not None:
-                on_record(found)
-        async for made in run(frozenset(records)):
+                on_record(records[key])
+        async for made in run(done):
             if journal is not None:
                 journal.append(made)
             records[made.key] = made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,8 @@ from pearl.cli.options import (
     read_data,
 )
 from pearl.cli.output import Reporter, keep_inputs, new_file
-from pearl.errors import DataError, PearlError, UsageError
+from pearl.cli.work import tell_left_out
+from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from pearl.evals.log import EvalLog, Key, Record
@@ -123,7 +124,7 @@ async def _evaluate(
     )
     read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
     samples, unfit = runner.scorable(read, with_document=not is_executed)
-    _tell([*bad, *unfit])
+    tell_left_out([*bad, *unfit])
     if not samples:
         raise DataError(
             "no sample can be evaluated",
@@ -150,11 +151,18 @@ async def _evaluate(
                     pearl, samples, evaluation, done=done, until=stopper.until, listener=reporter
                 )
 
-            log = await record(header, run, out, on_record=lambda _: reporter.advance())
+            n_done = 0
+
+            def tick(_: Record) -> None:
+                nonlocal n_done
+                n_done += 1
+                reporter.advance()
+
+            log = await record(header, run, out, on_record=tick)
     if log.records:
         _print(log, cluster, is_json=options["as_json"])
     if stopper.is_stopping:
-        left = n_all - len(log.records)
+        left = n_all - n_done
         again = "run it again to go on" if out else "-o LOG keeps what is done"
         click.echo(f"pearl: stopped with {left} left; {again}", err=True)
         return 130
@@ -170,14 +178,6 @@ def _names(methods: str) -> list[str]:
     for name in names:
         load_method(name)
     return names
-
-
-def _tell(problems: Sequence[PearlError]) -> None:
-    """The first few rows that are left out, and how many there are."""
-    for problem in problems[:3]:
-        click.echo(f"pearl: left out: {str(problem).partition(chr(10))[0]}", err=True)
-    if len(problems) > 3:
-        click.echo(f"pearl: and {len(problems) - 3} more left out", err=True)
 
 
 def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:

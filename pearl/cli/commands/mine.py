@@ -22,6 +22,7 @@ from pearl.cli.options import (
     read_data,
 )
 from pearl.cli.output import Reporter, keep_inputs
+from pearl.cli.work import tell_left_out
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
 
     samples, bad = read_data(options)
     questions, n_doubles = _questions(samples)
-    for error in bad[:3]:
-        click.echo(f"pearl: {str(error).partition(chr(10))[0]}", err=True)
+    tell_left_out(bad)
     if not questions:
         raise DataError("there is no question in the data", path=options["data"])
     began = time.monotonic()
@@ -79,7 +79,8 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
         header = miner.header(domain=options["domain"], data=Path(options["data"]).name)
         # Another version is no other mining: what it asks is told apart by the prompt's digest.
         with Journal(out, header, MinedRow, varying={"pearl_version"}) as journal:
-            done = _done(journal.rows, questions, out)
+            rows = _known(journal.rows, questions, out)
+            done = {id for id, row in rows.items() if row.status != "failed"}
             todo = [question for question in questions if question.id not in done]
             n_asked = 0
             with Stopper() as stopper, reporter:
@@ -87,16 +88,16 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
                     reporter.advance()
                 async for row in miner.mine(stopper.until(todo), pearl.concurrency):
                     journal.append(row)
-                    done[row.id] = row
+                    rows[row.id] = row
                     n_asked += 1
                     reporter.advance()
-    mined = sorted(done.values(), key=lambda row: row.index)
+    mined = sorted(rows.values(), key=lambda row: row.index)
     _report(
         mined, n_asked, n_doubles, len(bad), price, time.monotonic() - began,
         is_json=options["as_json"],
     )  # fmt: skip
     if stopper.is_stopping:
-        left = sum(question.id not in done for question in questions)
+        left = len(todo) - n_asked
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
         return 130
     return 1 if bad or any(row.status == "failed" for row in mined) else 0
@@ -114,8 +115,14 @@ def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
     return list(found.values()), len(asked) - len(found)
 
 
-def _done(rows: Sequence[MinedRow], questions: Sequence[Question], out: str) -> dict[str, MinedRow]:
-    """What need not be asked again; a question without a reply is asked again."""
+def _known(
+    rows: Sequence[MinedRow], questions: Sequence[Question], out: str
+) -> dict[str, MinedRow]:
+    """The last row of every question that is there already.
+
+    Raises:
+        DataError: A row has the id of a question and another text.
+    """
     asked = {question.id: question.text for question in questions}
     for row in rows:
         if row.id in asked and asked[row.id] != row.question:
@@ -124,7 +131,7 @@ def _done(rows: Sequence[MinedRow], questions: Sequence[Question], out: str) -> 
                 path=out,
                 help="name another output file for other questions",
             )
-    return {row.id: row for row in rows if row.status != "failed"}
+    return {row.id: row for row in rows if row.id in asked}
 
 
 def _report(
