@@ -1,12 +1,17 @@
-"""Work over many items, so many at once. The one place where items are turned into tasks."""
+"""Work over many items, so many at once: the one way in which items are turned into tasks.
+
+Items are taken one by one, when there is room for the next, so an iterable that ends early ends the
+work: what is under way is still finished. Closing the iterator cancels it instead.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TypeVar
 
-__all__ = ["as_completed"]
+__all__ = ["as_completed", "in_order"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -16,9 +21,6 @@ async def as_completed(
     items: Iterable[Item], work: Callable[[Item], Awaitable[Result]], n: int
 ) -> AsyncGenerator[Result, None]:
     """Work on at most `n` items at once; results come as they are ready.
-
-    Items are taken one by one, when there is room for the next, so an iterable that ends early
-    ends the work: what is under way is still finished. Closing the iterator cancels it instead.
 
     Args:
         items: What to work on.
@@ -51,6 +53,35 @@ async def as_completed(
                     yield task.result()
             if failed is not None:
                 raise failed
+    finally:
+        for unfinished in running:
+            unfinished.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def in_order(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[Result]], n: int
+) -> AsyncGenerator[Result, None]:
+    """Work on at most `n` items at once; results come in the order of the items.
+
+    Args:
+        items: What to work on.
+        work: Makes the result of one item.
+        n: At least 1.
+
+    Raises:
+        Exception: The first, in the order of the items, that `work` raises; the rest is cancelled.
+    """
+    running: deque[asyncio.Future[Result]] = deque()
+    try:
+        for item in items:
+            if len(running) >= n:
+                yield await running[0]
+                running.popleft()
+            running.append(asyncio.ensure_future(work(item)))
+        while running:
+            yield await running[0]
+            running.popleft()
     finally:
         for unfinished in running:
             unfinished.cancel()

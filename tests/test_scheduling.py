@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.scheduling import as_completed
+from pearl.scheduling import as_completed, in_order
 from tests import strategies
 
 assert strategies  # its profile: the same examples on every run
@@ -208,3 +208,50 @@ def test_nothing_comes_of_nothing() -> None:
         return [result async for result in as_completed([], Work(), 3)]
 
     assert asyncio.run(main()) == []
+
+
+# --- in_order ---------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 4))
+def test_results_in_order_come_in_the_order_of_the_items(naps: list[int], n: int) -> None:
+    running = most = 0
+
+    async def work(item: tuple[int, int]) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(item[1]):
+            await asyncio.sleep(0)
+        running -= 1
+        return item[0]
+
+    async def main() -> list[int]:
+        return [found async for found in in_order(enumerate(naps), work, n)]
+
+    assert asyncio.run(main()) == list(range(len(naps)))
+    assert most <= n
+
+
+def test_a_failure_in_order_comes_after_what_was_before_it() -> None:
+    work = Work({2: 60.0, 3: 60.0}, broken=1)
+    found: list[int] = []
+
+    async def main() -> None:
+        with pytest.raises(KeyError):
+            await collect(in_order(range(9), work, 3), found)
+        assert await all_done()
+
+    asyncio.run(main())
+    assert found == [0]
+    assert set(work.cancelled) == {2, 3}
+
+
+def test_closing_ends_what_is_under_way_in_order() -> None:
+    async def main() -> bool:
+        results = in_order(range(5), asyncio.sleep, 3)
+        assert await anext(results) is None
+        await results.aclose()
+        return await all_done()
+
+    assert asyncio.run(main())

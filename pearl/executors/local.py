@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
 
 from pearl.errors import PearlError
 from pearl.executors import Listener, Outcome, Task
 from pearl.pipeline import Pearl
+from pearl.scheduling import in_order
 from pearl.trace import Trace
 
 __all__ = ["run"]
@@ -24,18 +25,13 @@ async def run(
         tasks: Read one by one, at most `pearl.concurrency` ahead of the outcomes.
         listener: Told of every event of every task.
     """
-    running: deque[asyncio.Task[Outcome]] = deque()
-    try:
-        for task in tasks:
-            if len(running) >= pearl.concurrency:
-                yield await running.popleft()
-            running.append(asyncio.create_task(_run(pearl, task, listener)))
-        while running:
-            yield await running.popleft()
-    finally:
-        for unfinished in running:
-            unfinished.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+
+    async def one(task: Task) -> Outcome:
+        return await _run(pearl, task, listener)
+
+    async with aclosing(in_order(tasks, one, pearl.concurrency)) as outcomes:
+        async for outcome in outcomes:
+            yield outcome
 
 
 async def _run(pearl: Pearl, task: Task, listener: Listener | None) -> Outcome:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -80,12 +80,6 @@ async def _one(
     return 0
 
 
-def _write_trace(path: str | None, *traces: Any) -> None:
-    if path is not None:
-        with new_file(path) as file:
-            file.writelines(trace.to_jsonl() for trace in traces)
-
-
 def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
     return {
         "question": question,
@@ -97,30 +91,31 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
 
 
 async def _many(out: str | None, trace: str | None, options: dict[str, Any]) -> int:
+    from pearl.scheduling import in_order
     from pearl.trace import Trace
 
     rows = list(open_samples(options))
     failures: list[str] = []
-    traces: list[Trace] = []
     async with open_pearl(options) as pearl:
-        gate = asyncio.Semaphore(pearl.concurrency)
-        with new_file(out) as file, Reporter(len(rows)) as reporter:
+        with ExitStack() as stack:
+            file = stack.enter_context(new_file(out))
+            events_file = stack.enter_context(new_file(trace)) if trace else None
+            reporter = stack.enter_context(Reporter(len(rows)))
 
-            async def one(row: Sample | DataError) -> dict[str, Any]:
+            async def one(row: Sample | DataError) -> tuple[dict[str, Any], Trace]:
                 if isinstance(row, DataError):
-                    return {"id": None, "status": "failed", "error": _error(row)}
+                    return {"id": None, "status": "failed", "error": _error(row)}, Trace()
                 events = Trace(row.id, lambda event: reporter(row.id, event))
-                traces.append(events)
-                async with gate:
-                    result = await _plan(pearl, row.question, events)
-                reporter.advance()
-                return {**_moved(row.to_json(), out), **result}
+                result = await _plan(pearl, row.question, events)
+                return {**_moved(row.to_json(), out), **result}, events
 
-            for done in await asyncio.gather(*(one(row) for row in rows)):
+            async for done, events in in_order(rows, one, pearl.concurrency):
                 if done["status"] == "failed":
                     failures.append(str(done["error"]["message"]).partition("\n")[0])
-                _write(file, done)
-    _write_trace(trace, *traces)
+                file.write(json.dumps(done, ensure_ascii=False) + "\n")
+                if events_file is not None:
+                    events_file.write(events.to_jsonl())
+                reporter.advance()
     if failures:
         tell_failures(failures, len(rows))
     return 1 if failures else 0
@@ -150,7 +145,3 @@ async def _plan(pearl: Pearl, question: str, trace: Any) -> dict[str, Any]:
 
 def _error(error: PearlError) -> dict[str, str]:
     return {"type": type(error).__name__, "message": str(error)}
-
-
-def _write(file: IO[str], row: dict[str, Any]) -> None:
-    file.write(json.dumps(row, ensure_ascii=False) + "\n")
