@@ -44,10 +44,16 @@ def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ..
         library: The library the planner is given.
 
     Raises:
-        DataError: There is no such bank, or a file of it is no plan with a question.
+        DataError: There is no such bank, nothing is in it, or a file of it is no plan with a
+            question.
     """
+    read = read_bank(bank)
+    if not read:
+        raise DataError(
+            f"there is no plan in the bank '{bank}'", help="name a folder of .plan files"
+        )
     examples: list[Example] = []
-    for example in read_bank(bank):
+    for example in read:
         try:
             check(example.plan, library)
         except PlanCheckError:

@@ -270,3 +270,35 @@ def test_questions_to_be_evaluated_on_stay_out_of_the_bank(bank: Bank) -> None:
     )
     assert "dev.jsonl:1" in told
     assert not Path("other").exists()
+
+
+def test_plans_of_a_person_stay_in_the_bank(bank: Bank) -> None:
+    bank.rows(row("a", "Why was it sold?"), row("b", "Why did he go?"), row("c", "Why not?"))
+    bank.make()
+    names = list(bank.files)
+    assert names == ["001-why-was-it-sold.plan", "002-why-did-he-go.plan", "003-why-not.plan"]
+    edited = bank.files[names[1]].replace("Find", "Look for")
+    Path("bank", names[1]).write_text(edited, encoding="utf-8")
+    mine = bank.files[names[0]].replace("Why was it sold?", "What else?")
+    Path("bank", "mine.plan").write_text(mine, encoding="utf-8")
+    told = bank.make()
+    assert "files of yours, kept 2" in " ".join(told.split())
+    assert bank.files[names[1]] == edited
+    assert bank.files["mine.plan"] == mine
+    questions = [e.question for e in load_examples("bank", load_library("seed"))]
+    assert sorted(questions) == ["What else?", "Why did he go?", "Why not?", "Why was it sold?"]
+
+
+def test_everything_held_out_is_told_as_that(bank: Bank) -> None:
+    bank.rows(row("a", "Why was it sold?"))
+    told = bank.make("--except", "train.jsonl", code=3)
+    assert "all 1 questions are in 'train.jsonl', too" in told
+
+
+def test_why_all_failed_is_told(bank: Bank) -> None:
+    bank.rows(row("a", "Why was it sold?"))
+    bank.rules = [{"match": "Write the plan", "reply": "I would rather not."}]
+    told = bank.make("--max-repairs", "0", code=1)
+    assert "failed 1 time: no valid plan" in told
+    told = bank.make("--examples", "nobank", code=3)
+    assert "no folder of examples 'nobank'" in told

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -14,9 +16,9 @@ import click
 from pearl import __version__
 from pearl.actions.library import library_text
 from pearl.cli.options import open_pearl, read_data
-from pearl.cli.output import Reporter, new_file
+from pearl.cli.output import Reporter, new_file, read_input
 from pearl.cli.stopping import Stopper
-from pearl.cli.work import tell_left_out
+from pearl.cli.work import tell_left_out, tell_reasons
 from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError
@@ -56,13 +58,21 @@ async def make_bank(
         asked = _wordings(held_out, options)
         good = [sample for sample in good if wording(sample.question) not in asked]
     tell_left_out(bad)
+    if not good and trainable(samples):
+        raise DataError(
+            f"all {len(trainable(samples))} questions are in '{held_out}', too",
+            path=options["data"],
+            help="train on other questions than those of --except",
+        )
     if not good:
         raise DataError(
             "no sample has a question, a document, options and the right one of them",
             path=options["data"],
+            help="a bank is made from rows with question, document, options and gold; --domain says how they are read",
         )
-    folder = _folder(out)
     async with open_pearl(options) as pearl:
+        await asyncio.to_thread(lambda: pearl.examples)  # a bank that is not there is told first
+        folder = _folder(out)
         header = CurationHeader(
             pearl_version=__version__,
             domain=options["domain"],
@@ -93,8 +103,8 @@ async def make_bank(
                     reporter.advance()
     rows = sorted(known.values(), key=lambda row: row.index)
     bank = choose_bank(rows, max_examples)
-    _write(folder, bank)
-    _tell(rows, len(samples) + len(bad) - len(good), len(bank))
+    n_by_hand = _write(folder, bank, [*journal.rows, *rows])
+    _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
     if stopper.is_stopping:
         left = len(good) - len(done) - n_tried
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
@@ -155,17 +165,44 @@ def _folder(out: str) -> Path:
     return folder
 
 
-def _write(folder: Path, bank: list[Example]) -> None:
-    """The plan files; those of an earlier run make room."""
-    for path in folder.glob("*.plan"):
-        path.unlink()
-    for number, example in enumerate(bank, start=1):
-        words = re.findall(r"[a-z0-9]+", example.question.lower())[:6]
-        with new_file(str(folder / f"{number:03d}-{'-'.join(words) or 'question'}.plan")) as file:
-            file.write(f"{print_plan(example.plan)}\n")
+def _write(folder: Path, bank: Sequence[Example], rows: Iterable[CurationRow]) -> int:
+    """Write the plan files; those of an earlier run make room, those that a person wrote stay.
+
+    A file is an earlier run's if it says, to the letter, what a row of the journal came to. An
+    edited one is a person's, and stands for its question.
+
+    Returns:
+        How many files of a person there are.
+    """
+    own = {_text(example) for example in choose_bank(rows, sys.maxsize)}
+    by_hand: set[tuple[str, ...]] = set()
+    n_by_hand = 0
+    for path in sorted(folder.glob("*.plan")):
+        text = read_input(str(path))
+        if text in own:
+            path.unlink()
+            continue
+        n_by_hand += 1
+        first = text.partition("\n")[0]
+        by_hand.add(wording(first.removeprefix("Question: ")))
+    number = 0
+    for example in bank:
+        if wording(example.question) in by_hand:
+            continue
+        words = "-".join(re.findall(r"[a-z0-9]+", example.question.lower())[:6]) or "question"
+        number += 1
+        while any(folder.glob(f"{number:03d}-*.plan")):
+            number += 1
+        with new_file(str(folder / f"{number:03d}-{words}.plan")) as file:
+            file.write(_text(example))
+    return n_by_hand
 
 
-def _tell(rows: list[CurationRow], n_left_out: int, n_examples: int) -> None:
+def _text(example: Example) -> str:
+    return f"{print_plan(example.plan)}\n"
+
+
+def _tell(rows: list[CurationRow], n_left_out: int, n_examples: int, n_by_hand: int) -> None:
     counts = Counter(row.outcome for row in rows)
     first = sum(row.outcome == "kept" and len(row.tries) == 1 for row in rows)
     usage = sum((row.usage for row in rows), Usage())
@@ -177,7 +214,9 @@ def _tell(rows: list[CurationRow], n_left_out: int, n_examples: int) -> None:
         ("never reached it", counts["wrong"] + counts["repeated"]),
         ("failed", counts["failed"]),
         ("examples in the bank", n_examples),
+        ("files of yours, kept", n_by_hand),
         ("input tokens", usage.n_input_tokens),
         ("output tokens", usage.n_output_tokens),
     ):
         click.echo(f"{name:<26}{value:>10,}", err=True)
+    tell_reasons(row.error for row in rows if row.outcome == "failed")

@@ -199,7 +199,9 @@ class Reporter:
                 *columns, TimeElapsedColumn(), TextColumn("{task.description}"),
                 console=_console(err=True), transient=True,
             )  # fmt: skip
-            self._bar = self._progress.add_task("starting", total=self._total)
+            self._bar = self._progress.add_task(
+                "starting" if self._total == 1 else "", total=self._total
+            )
             self._progress.start()
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -15,7 +16,7 @@ from pearl.errors import PearlError
 from pearl.executors import Outcome, Task
 from pearl.executors.local import run
 
-__all__ = ["run_tasks", "tell_failures", "tell_left_out"]
+__all__ = ["run_tasks", "tell_failures", "tell_left_out", "tell_reasons"]
 
 
 async def run_tasks(
@@ -81,11 +82,18 @@ def tell_failures(failures: Sequence[str], n_done: int) -> None:
 
 
 def tell_left_out(problems: Sequence[PearlError]) -> None:
-    """Say on stderr which rows are left out and why: the first three, and how many more."""
-    for problem in problems[:3]:
-        click.echo(f"pearl: left out: {str(problem).partition(chr(10))[0]}", err=True)
-    if len(problems) > 3:
-        click.echo(f"pearl: and {len(problems) - 3} more left out", err=True)
+    """Say on stderr how many rows are left out, and why the first of them is."""
+    if problems:
+        rows = "1 row" if len(problems) == 1 else f"{len(problems)} rows"
+        first = str(problems[0]).partition("\n")[0]
+        click.echo(f"pearl: {rows} left out; the first: {first}", err=True)
+
+
+def tell_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
+    """Say on stderr what failed how often, the commonest reasons first."""
+    counts = Counter(reason or "no reason was given" for reason in reasons)
+    for reason, times in counts.most_common(n):
+        click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)
 
 
 def _print(outcome: Outcome, *, verbose: bool, first: bool) -> None:

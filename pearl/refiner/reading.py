@@ -19,7 +19,7 @@ __all__ = ["Drafts", "read_drafts"]
 
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\Z")
 _BEST_FIRST = ("mined", "unreadable", "failed")
-_HELP = "`pearl mine actions` writes one; or one action a line: NAME(CTX, X) : definition"
+_HELP = "`pearl mine` writes one; or one action a line: NAME(CTX, X) : definition"
 
 
 @dataclass(frozen=True, slots=True)

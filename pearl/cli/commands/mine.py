@@ -22,8 +22,8 @@ from pearl.cli.options import (
     read_data,
 )
 from pearl.cli.output import Reporter, keep_inputs
-from pearl.cli.work import tell_left_out
-from pearl.errors import DataError, UsageError
+from pearl.cli.work import tell_left_out, tell_reasons
+from pearl.errors import DataError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from pearl.drafts import MinedRow
@@ -49,7 +49,8 @@ N_COMMON = 15
 def command(out: str, seed_library: str, price: Any, **options: Any) -> int:
     """Draft actions from the questions of --data, one prompt a question.
 
-    Stop it at any time (Ctrl-C) and run it again: it goes on where it stopped.
+    The prompt shows the actions of --seed-library and the domain's examples; --library is where the
+    definitions of what those examples call are from. Stop it at any time (Ctrl-C) and run it again: it goes on where it stopped.
     """
     if options["data"] is None:
         raise UsageError("mining needs questions", help="--data FILE")
@@ -96,6 +97,13 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
         mined, n_asked, n_doubles, len(bad), price, time.monotonic() - began,
         is_json=options["as_json"],
     )  # fmt: skip
+    failures = [row.error for row in mined if row.status == "failed"]
+    if failures and len(failures) == len(mined) and not stopper.is_stopping:
+        raise ModelError(
+            f"not one of {len(failures)} questions got a reply; the first: {failures[0]}",
+            kind="server",
+            help="nothing is lost: run it again when the model can be reached",
+        )
     if stopper.is_stopping:
         left = len(todo) - n_asked
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
@@ -174,6 +182,10 @@ def _report(
     for name, value in summary.items():
         shown = "not known (--price)" if value is None else f"{value:,}"
         click.echo(f"{name.replace('_', ' '):<22}{shown:>12}", err=True)
+    tell_reasons(row.error for row in rows if row.status == "failed")
+    if unread := next((row for row in rows if row.status == "unreadable"), None):
+        problem = unread.diagnostics[0].partition("\n")[0] if unread.diagnostics else "no action"
+        click.echo(f"unreadable, the first: question '{unread.id}': {problem}", err=True)
     if common:
         click.echo("questions  action")
     for action, n in common:

@@ -97,6 +97,7 @@ async def _many(out: str | None, trace: str | None, options: dict[str, Any]) -> 
     rows = list(open_samples(options))
     failures: list[str] = []
     async with open_pearl(options) as pearl:
+        await asyncio.to_thread(lambda: pearl.examples)  # a bank that is not there is told first
         with ExitStack() as stack:
             file = stack.enter_context(new_file(out))
             events_file = stack.enter_context(new_file(trace)) if trace else None
