@@ -26,7 +26,7 @@ class Reply:
         merges: Actions with the drafts that each stands for.
         drops: Drafts to leave out, with the reason.
         problems: What could not be followed.
-        is_usable: False for prose and for numbers that no draft has: nothing of it is followed.
+        is_usable: False where nothing of it can be followed: prose, or numbers that no draft has.
     """
 
     merges: tuple[tuple[Action, tuple[int, ...]], ...] = ()
@@ -55,11 +55,13 @@ def read_reply(text: str, drafts: Sequence[Action]) -> Reply:
     invented: set[int] = set()
 
     def free(numbers: Sequence[int]) -> tuple[int, ...]:
-        """Those of the numbers that are drafts and not spoken for, which they are from now on."""
-        invented.update(number for number in numbers if not 1 <= number <= len(drafts))
+        """The numbers that are not spoken for, which they are from now on; none if one is no draft's."""
+        if unknown := [number for number in numbers if not 1 <= number <= len(drafts)]:
+            invented.update(unknown)  # what the line means cannot be known
+            return ()
         if twice := [number for number in numbers if number in taken]:
             problems.append(f"draft {_listed(twice)} is named twice; the first place counts")
-        own = tuple(sorted(set(numbers) - taken - invented))
+        own = tuple(sorted(set(numbers) - taken))
         taken.update(own)
         return own
 
@@ -76,9 +78,10 @@ def read_reply(text: str, drafts: Sequence[Action]) -> Reply:
             elif not numbers:
                 problems.append(f"{action.name} names no draft")
     if invented:
-        return Reply(problems=(f"there is no draft {_listed(sorted(invented))}",), is_usable=False)
+        problems.append(f"there is no draft {_listed(sorted(invented))}")
     if not taken:
-        return Reply(problems=(*problems, "the reply names no draft"), is_usable=False)
+        nothing = [] if invented else ["the reply names no draft"]
+        return Reply(problems=(*problems, *nothing), is_usable=False)
     return Reply(tuple(merges), tuple(drops), tuple(problems))
 
 

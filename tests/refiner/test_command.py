@@ -165,3 +165,22 @@ def test_the_published_drafts_beside_the_published_library(pearl: Pearl) -> None
     assert report.comparison is not None
     assert len(report.comparison.in_both) >= 40
     assert "also in actions_refined" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--max-actions", "1"), "actions, more than --max-actions 1"),
+        (("--max-tokens", "1"), "tokens, more than --max-tokens 1"),
+    ],
+)
+def test_limits_that_cannot_be_kept_are_told(
+    pearl: Pearl, args: tuple[str, ...], said: str
+) -> None:
+    Path("drafts.txt").write_text(
+        "CONCAT(S1, S2, ...) : Join\nCOUNT(ITEMS) : Count\nFIND(CTX, X) : Find X\n", "utf-8"
+    )
+    code, _, err = pearl("refine", "actions", "drafts.txt", *args)
+    assert code == 1
+    assert said in err
+    assert "no action is left that reads a text" in err

@@ -105,3 +105,11 @@ def test_any_reply_names_a_draft_once_at_most(text: str) -> None:
     assert len(named) == len(set(named))
     assert set(named) <= set(range(1, len(DRAFTS) + 1))
     assert bool(named) == reply.is_usable
+
+
+def test_a_line_with_an_invented_number_does_not_spoil_the_others() -> None:
+    reply = read_reply("FIND_A(CTX, X) : Find A [1, 2]\ndrop [99] : no\ndrop [3] : dull", DRAFTS)
+    assert reply.is_usable
+    assert [numbers for _, numbers in reply.merges] == [(1, 2)]
+    assert reply.drops == ((3, "dull"),)
+    assert reply.problems == ("there is no draft 99",)

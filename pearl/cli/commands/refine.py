@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,31 @@ def actions(
         if page is not None:
             page.write(_report(refinement, is_json=str(report).endswith(".json")))
     click.echo(_summary(refinement), err=True)
-    return 0
+    warnings = list(_warnings(refinement))
+    for warning in warnings:
+        click.echo(f"pearl: {warning}", err=True)
+    return 1 if warnings else 0
+
+
+def _warnings(refinement: Refinement) -> Iterator[str]:
+    """What the library is not that it was asked to be."""
+    if len(refinement.actions) > refinement.max_actions:
+        yield (
+            f"{len(refinement.actions)} actions, more than --max-actions {refinement.max_actions}: "
+            "those computed in Python always stay"
+        )
+    if refinement.max_tokens is not None and refinement.n_tokens > refinement.max_tokens:
+        yield (
+            f"{refinement.n_tokens:,} tokens, more than --max-tokens {refinement.max_tokens:,}: "
+            "actions computed in Python always stay"
+        )
+    if all(action.is_native for action in refinement.actions):
+        yield "no action is left that reads a text; allow more actions or tokens"
+    calls, unusable = refinement.calls(), refinement.calls("unusable") + refinement.calls("failed")
+    if calls and unusable == calls:
+        shards = [shard for each in refinement.rounds for shard in each.shards]
+        problem = next((p for shard in shards for p in shard.problems), "no reply")
+        yield f"the model merged nothing, rules did it all; its first reply: {problem}"
 
 
 async def _refine(
