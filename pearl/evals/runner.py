@@ -10,14 +10,14 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
 from pearl.evals.log import Key, PlanShape, Price, Record
 from pearl.evals.methods import Effort, Method, Prediction, load_method
-from pearl.evals.scorers import is_scorable, reason, score
+from pearl.evals.scorers import reason, right_option, score
 from pearl.executors import Listener
 from pearl.fewshot import Example, asked_again
 from pearl.llm import Usage
@@ -72,6 +72,8 @@ def scorable(
 ) -> tuple[list[Sample], list[DataError]]:
     """The samples that can be evaluated, and why the others cannot.
 
+    Where a sample has options and a reference, the option that the reference is becomes its gold.
+
     Args:
         samples: Any.
         with_document: Whether they need one; what was answered already does not.
@@ -83,10 +85,16 @@ def scorable(
             unfit.append(DataError(f"sample '{sample.id}' has no question"))
         elif sample.document is None and with_document:
             unfit.append(DataError(f"sample '{sample.id}' has no document"))
-        elif not is_scorable(sample.gold, sample.reference):
-            unfit.append(DataError(f"sample '{sample.id}' does not say what is right"))
-        else:
+        elif sample.gold is not None:
             fit.append(sample)
+        elif sample.reference is None:
+            unfit.append(DataError(f"sample '{sample.id}' does not say what is right"))
+        elif not sample.options:
+            fit.append(sample)
+        elif (gold := right_option(sample.options, sample.reference)) is not None:
+            fit.append(replace(sample, gold=gold))
+        else:
+            unfit.append(DataError(f"sample '{sample.id}' does not say which option is right"))
     return fit, unfit
 
 

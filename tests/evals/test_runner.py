@@ -299,6 +299,27 @@ def test_scorable_says_what_is_missing() -> None:
     assert len(scorable([sample("bare", document=None)], with_document=False)[0]) == 1
 
 
+@pytest.mark.parametrize(
+    ("reference", "options", "gold"),
+    [
+        ("he was TIRED.", OPTIONS, 1),
+        ("He was very tired", OPTIONS, None),
+        ("twice", ("Twice", "twice.", "once"), None),
+        ("A", ("X", "A", "Y"), 1),
+    ],
+)
+def test_a_reference_says_which_option_is_right(
+    reference: str, options: tuple[str, ...], gold: int | None
+) -> None:
+    fit, unfit = scorable([sample(gold=None, reference=reference, options=options)])
+    if gold is None:
+        assert [str(error) for error in unfit] == ["sample 'q1' does not say which option is right"]
+    else:
+        model = acting(choose="ABCD"[gold], step="None of it.")
+        scores = {r.score for r in run(Pearl(model), fit, *method_names()).values()}
+        assert scores == {1.0}
+
+
 def test_the_digest_is_of_all_that_matters() -> None:
     first = digest([sample()])
     assert first == digest([sample()])
