@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pearl.errors import UsageError
 from pearl.evals import report
@@ -132,6 +136,28 @@ def test_guessing_goes_by_the_number_of_options() -> None:
     made = log(right("q1", options=two), right("q2", options=five), right("q2", "b", options=five))
     assert report.chance(made) == pytest.approx(0.35)
     assert report.chance(log(right("q1"), right("q2", options=(), reference="x"))) is None
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(["sample", "document"]))
+@settings(max_examples=10, deadline=None)
+def test_the_order_in_which_records_came_does_not_matter(
+    mixed: random.Random, cluster: report.Cluster
+) -> None:
+    records = [
+        r.model_copy(update={"document": f"story {int(r.sample[1:]) // 4}"})
+        for r in evallogs.log(30, seeds=(0, 1)).records
+    ]
+    came = list(records)
+    mixed.shuffle(came)
+
+    def figures(records: list[Record]) -> list[object]:
+        made = EvalLog(header(), tuple(records))
+        return [
+            *((r.method, r.subset, r.accuracy) for r in report.rows(made, cluster=cluster)),
+            *report.comparisons(made, cluster=cluster),
+        ]
+
+    assert figures(came) == figures(records)
 
 
 def test_a_log_without_records_has_no_figures() -> None:
