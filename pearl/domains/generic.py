@@ -4,7 +4,8 @@ A row is a question about a document (`document`, its text, or `document_path`, 
 file), a question alone, or a document alone. `options` is an array of texts; a cell of a table has
 it as JSON, or several columns hold it together (`options=A,B,C,D`). `gold` is the letter of an
 option, else an option's own text, else its number **counted from 1**. `subsets` is an array of
-names, or one name. Where there is no `id`, the number of the line is it. Other fields of a row are
+names, or one name. Where there is no `id`, the number of the line is it. Rows of one text have one
+document, called by `document_name` or else the id of the first of them. Other fields of a row are
 kept with the sample.
 """
 
@@ -13,13 +14,14 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pearl.columns import rename
 from pearl.domains import Domain, Source
 from pearl.errors import DataError
-from pearl.rows import Ids, Row, from_rows, kind, read_rows
+from pearl.rows import Ids, Names, Row, from_rows, kind, read_rows
 from pearl.samples import Sample
 from pearl.sources import Document
 
@@ -38,12 +40,12 @@ def read(source: Source) -> Iterator[Sample | DataError]:
         DataError: The data cannot be read at all.
         UsageError: There is no such column, field or split.
     """
-    ids = Ids()
+    ids, names = Ids(), Names()
     rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
-    return from_rows(rows, lambda row: [make_sample(row, ids)])
+    return from_rows(rows, lambda row: [make_sample(row, ids, names)])
 
 
-def make_sample(row: Row, ids: Ids) -> Sample:
+def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
     """The sample of a row.
 
     Raises:
@@ -51,7 +53,7 @@ def make_sample(row: Row, ids: Ids) -> Sample:
     """
     id = row.name("id") or str(row.line)
     question = " ".join((row.text("question") or "").split())
-    document = _document(row, id)
+    document = _document(row, id, names)
     if not question and document is None:
         raise row.error(
             "the row has none of question, document, document_path",
@@ -66,14 +68,24 @@ def make_sample(row: Row, ids: Ids) -> Sample:
     )  # fmt: skip
 
 
-def _document(row: Row, id: str) -> Document | Path | None:
+def _document(row: Row, id: str, names: Names) -> Document | Path | None:
     if row.text("document") is not None:
-        return row.document("document", row.text("document_name") or id)
+        return inline(row, "document", row.text("document_name") or id, names)
     path = row.text("document_path")
     if path is None:
         return None
     home = Path(row.path)
     return (home if home.is_dir() else home.parent) / path
+
+
+def inline(row: Row, field: str, name: str, names: Names) -> Document:
+    """The document in a field, of a name that no other document has.
+
+    Raises:
+        DataError: There is no text in the field.
+    """
+    document = row.document(field, name)
+    return replace(document, name=names.claim(document.text, name, row.line))
 
 
 def _options(row: Row) -> tuple[str, ...]:

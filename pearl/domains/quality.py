@@ -21,7 +21,7 @@ from typing import Any
 from pearl.columns import rename
 from pearl.domains import Domain, Source, generic
 from pearl.errors import DataError
-from pearl.rows import Ids, Row, from_rows, kind, read_rows
+from pearl.rows import Ids, Names, Row, from_rows, kind, read_rows
 from pearl.samples import Sample
 from pearl.sources import Document, html
 
@@ -55,7 +55,7 @@ class _Reader:
     """What is known across rows: whose ids are taken, and the articles, one document each."""
 
     def __init__(self) -> None:
-        self._ids = Ids()
+        self._ids, self._names = Ids(), Names()
         self._articles: dict[tuple[str | None, str], Document] = {}
 
     def samples(self, row: Row) -> Iterator[Sample | DataError]:
@@ -66,7 +66,7 @@ class _Reader:
             number = row.name("question_unique_id") or row.name("id") or str(row.line)
             yield self._sample(row, number, self._article(row))
         else:
-            yield generic.make_sample(row, self._ids)
+            yield generic.make_sample(row, self._ids, self._names)
 
     def _nested(self, row: Row) -> Iterator[Sample | DataError]:
         questions = row.fields["questions"]
@@ -94,7 +94,7 @@ class _Reader:
             if raw is not None and _MARKUP.search(raw):
                 row = replace(row, fields={"article": html.read(raw.encode(), row.path)})
             shown = name or f"article {len(self._articles) + 1}"
-            self._articles[key] = row.document("article", shown)
+            self._articles[key] = generic.inline(row, "article", shown, self._names)
         return self._articles[key]
 
     def _sample(self, row: Row, id: str, article: Document) -> Sample:

@@ -152,6 +152,15 @@ def test_official_rows_of_a_dataset(tmp_path: Path) -> None:
     assert second.question == "When?"
 
 
+def test_articles_of_one_id_are_told_apart(tmp_path: Path) -> None:
+    first, second = read(
+        tmp_path / "dev", row(question()), row(question(), article="Else.", set_unique_id="1_Y")
+    )
+    assert isinstance(first, Sample)
+    assert isinstance(second, Sample)
+    assert (first.document_name, second.document_name) == ("1", "1, line 2")
+
+
 def test_columns_may_have_other_names(tmp_path: Path) -> None:
     flat = {"context": "Nils left.", "question": "Who?", "choices": FOUR, "label": 0}
     (sample,) = read(
