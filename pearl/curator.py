@@ -8,7 +8,8 @@ a number of times. The planner is never told what is right.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -89,8 +90,8 @@ async def curate(
     done: Collection[str] = (),
     until: Callable[[Iterator[tuple[int, Sample]]], Iterator[tuple[int, Sample]]] = iter,
     listener: Listener | None = None,
-) -> AsyncIterator[CurationRow]:
-    """Try every sample; rows come as they are done.
+) -> AsyncGenerator[CurationRow, None]:
+    """Try every sample; rows come as they are done. Closing it cancels the rest.
 
     Args:
         pearl: Model, library and the bank that the planner is shown meanwhile.
@@ -106,8 +107,9 @@ async def curate(
     async def one(item: tuple[int, Sample]) -> CurationRow:
         return await _try(pearl, *item, retries, listener)
 
-    async for row in as_completed(until(todo), one, pearl.concurrency):
-        yield row
+    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as rows:
+        async for row in rows:
+            yield row
 
 
 async def _try(

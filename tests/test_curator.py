@@ -109,6 +109,20 @@ def test_a_server_that_fails_is_no_wrong_plan() -> None:
     assert (unplanned.outcome, unplanned.tries) == ("failed", ())
 
 
+def test_closing_it_ends_what_is_under_way() -> None:
+    async def act(request: Request) -> str:
+        await asyncio.sleep(0.0 if "quick" in request.prompt else 60.0)
+        return "no plan"
+
+    async def main() -> int:
+        rows = curate(Pearl(Acting(act), max_repairs=0), [sample("quick"), sample("q2")])
+        await anext(rows)
+        await rows.aclose()
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(main()) == 1
+
+
 def kept(index: int, question: str, plan: str = SECOND) -> CurationRow:
     tries = (Try(plan=FIRST, choice=1), Try(plan=plan, choice=0))
     return CurationRow(
