@@ -23,6 +23,7 @@ from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
 from pearl.scheduling import as_completed
+from pearl.setup import Setup
 from pearl.trace import Trace
 
 __all__ = ["CurationHeader", "CurationRow", "Try", "choose_bank", "curate", "trainable"]
@@ -43,17 +44,12 @@ class Try(_Frozen):
     error: str | None = None
 
 
-class CurationHeader(_Frozen):
+class CurationHeader(Setup):
     """What a bank is made from, and with what."""
 
     kind: Literal["pearl-curation"] = "pearl-curation"
     v: Literal[1] = 1
-    pearl_version: str
-    domain: str
     data: str
-    model: str
-    library: str
-    library_sha256: str
     retries: int
 
 

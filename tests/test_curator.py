@@ -250,6 +250,28 @@ def test_a_bank_is_not_gone_on_with_over_other_questions(bank: Bank) -> None:
     assert list(bank.files) == ["001-why-did-he-go.plan"]
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("--max-repairs", "1"), "max_repairs: "),
+        (("--nearest", "1"), "nearest: None, now 1"),
+        (("--window", "9000"), "window: "),
+        (("--context", "retrieve"), "context: auto, now retrieve"),
+        (("--max-output-tokens", "99"), "max_output_tokens: None, now 99"),
+        (("--examples", "other"), "bank: generic, now other"),
+        (("--retries", "1"), "retries: "),
+    ],
+)
+def test_a_bank_is_not_gone_on_with_by_other_means(
+    bank: Bank, change: tuple[str, str], said: str
+) -> None:
+    Path("other").mkdir()
+    Path("other/1.plan").write_text(f"Question: Who?\n\n{SECOND}", encoding="utf-8")
+    bank.rows(row("a", "Why was it sold?"))
+    bank.make()
+    assert f"made with another {said}" in bank.make(*change, code=3)
+
+
 def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"))
     Path("bank").mkdir()

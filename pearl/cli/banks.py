@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pearl import __version__
-from pearl.actions.library import library_text
 from pearl.cli.options import open_pearl, read_data
 from pearl.cli.output import Reporter, new_file
 from pearl.cli.stopping import Stopper
@@ -23,6 +20,7 @@ from pearl.fewshot import Example, wording
 from pearl.journal import Journal
 from pearl.llm import Usage
 from pearl.samples import Sample
+from pearl.setup import setup_of
 
 __all__ = ["make_bank"]
 
@@ -64,15 +62,7 @@ async def make_bank(
         )
     folder = _folder(out)
     async with open_pearl(options) as pearl:
-        header = CurationHeader(
-            pearl_version=__version__,
-            domain=options["domain"],
-            data=Path(options["data"]).name,
-            model=pearl.model.name,
-            library=pearl.library.name,
-            library_sha256=sha256(library_text(pearl.library).encode()).hexdigest(),
-            retries=retries,
-        )
+        header = CurationHeader(**setup_of(pearl), data=Path(options["data"]).name, retries=retries)
         with Journal(folder / JOURNAL, header, CurationRow, varying={"pearl_version"}) as journal:
             done = _done(journal.rows, good, folder)
             with Stopper() as stopper, Reporter(len(good)) as reporter:
