@@ -29,10 +29,12 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     rows = report.rows(log, cluster=cluster)
     header = log.header
     guess = report.chance(log)
-    _say(
-        f"{header.data}: {header.n_samples} samples, {header.model}, "
-        f"library {header.library} ({header.n_actions} actions)"
-    )
+    facts = [f"{header.n_samples} samples", header.model]
+    if header.library:
+        facts.append(f"library {header.library} ({header.n_actions} actions)")
+    if header.mapper:
+        facts.append(f"mapped by {header.mapper}")
+    _say(f"{header.data}: {', '.join(filter(None, facts))}")
     if guess is not None:
         _say(f"guessing gets {100 * guess:.1f} %; failed and unmapped count as wrong")
     for subset, group in groupby(rows, key=lambda row: row.subset):

@@ -52,6 +52,7 @@ _FACTS = {
     "n_bad_rows": "rows that are no sample",
     "domain": "domain",
     "model": "model",
+    "mapper": "answers mapped by",
     "temperature": "temperature",
     "seeds": "seeds",
     "methods": "methods",
@@ -158,14 +159,14 @@ def _facts(headers: Sequence[Header]) -> Iterator[str]:
     yield '<div class="wide">\n<table class="facts">\n<tbody>'
     for field, name in _FACTS.items():
         values = [getattr(header, field) for header in headers]
-        if any(value is not None for value in values):
+        if any(value not in (None, "") for value in values):
             yield _cells([name, *(escape(_fact(value)) for value in values)])
     yield "</tbody>\n</table>\n</div>"
 
 
 def _fact(value: object) -> str:
     match value:
-        case None:
+        case None | "":
             return "–"
         case Price():
             cached = "" if value.cached_usd is None else f", cached {value.cached_usd:g}"

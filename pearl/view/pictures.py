@@ -198,8 +198,9 @@ def _subsets(rows: Sequence[Series]) -> Figure:
 
 
 def _library_size(rows: Sequence[Series]) -> Figure:
+    rows = [row for row in rows if row.header.library]  # of results it is not known
     sizes = sorted({row.header.n_actions for row in rows})
-    if len(sizes) == 1:
+    if len(sizes) < 2:
         raise _NoDataError("all logs have libraries of one size; give several logs")
     headers = [row.header for row in rows]
     lines: dict[str, list[Series]] = {}

@@ -21,6 +21,7 @@ __all__ = [
 FACTS = {
     "data": "{}",
     "model": "{}",
+    "mapper": "mapped by {}",
     "domain": "{}",
     "n_actions": "{} actions",
     "library": "{}",
@@ -101,7 +102,9 @@ def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> lis
 def heading(rows: Sequence[Series]) -> str:
     """Data, model and number of samples, as a title."""
     data = one_line(", ".join(dict.fromkeys(row.header.data for row in rows)), 60)
-    models = one_line(", ".join(dict.fromkeys(row.header.model for row in rows)), 60)
+    models = one_line(
+        ", ".join(dict.fromkeys(row.header.model or "unknown model" for row in rows)), 60
+    )
     sizes = sorted({row.cells[None].n_samples for row in rows})
     n = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
     n_seeds = len(set(chain.from_iterable((r.seed for r in row.records) for row in rows)))
