@@ -60,8 +60,8 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
             help=f"its fields: {', '.join(row.fields)}; --column question=... says which is which",
         )
     options = _options(row)
-    gold = _gold(row, options)
-    reference, subsets = row.text("reference"), _subsets(row)
+    gold = read_gold(row, options)
+    reference, subsets = row.text("reference"), read_subsets(row)
     extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
     return Sample(
         ids.claim(id, row), question, document, options, gold, reference, subsets, extra
@@ -89,21 +89,30 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
 
 
 def _options(row: Row) -> tuple[str, ...]:
-    options = _array(row, "options")
+    options = read_array(row, "options")
     if len(options) == 1 or len(options) > len(string.ascii_uppercase):
         raise row.error(f"options: {len(options)}, not 2 to {len(string.ascii_uppercase)}")
     return options
 
 
-def _subsets(row: Row) -> frozenset[str]:
+def read_subsets(row: Row) -> frozenset[str]:
+    """The names in `subsets`, an array or one name.
+
+    Raises:
+        DataError: It is neither.
+    """
     value = row.fields.get("subsets")
     if isinstance(value, str) and value.strip() and not value.lstrip().startswith("["):
         return frozenset({value.strip()})
-    return frozenset(_array(row, "subsets"))
+    return frozenset(read_array(row, "subsets"))
 
 
-def _array(row: Row, field: str) -> tuple[str, ...]:
-    """The texts of an array, which a cell has as JSON."""
+def read_array(row: Row, field: str) -> tuple[str, ...]:
+    """The texts of an array, which a cell has as JSON.
+
+    Raises:
+        DataError: It is none.
+    """
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:
@@ -120,7 +129,12 @@ def _array(row: Row, field: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _gold(row: Row, options: tuple[str, ...]) -> int | None:
+def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
+    """Which option `gold` says is right: its letter, its text or its number from 1.
+
+    Raises:
+        DataError: It is none of them.
+    """
     value = row.fields.get("gold")
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # how a table with gaps has whole numbers
