@@ -11,7 +11,7 @@ from html import escape
 from textwrap import shorten
 
 from pearl.evals.log import Header, Price, Record
-from pearl.evals.report import Row
+from pearl.evals.report import Score
 from pearl.view.pictures import Picture
 from pearl.view.summary import Series, heading, one_line, subsets_of
 
@@ -136,7 +136,7 @@ def _table(rows: Sequence[Series]) -> Iterator[str]:
     )
 
 
-def _numbers(cell: Row) -> list[str]:
+def _numbers(cell: Score) -> list[str]:
     accuracy = cell.accuracy
     n = f"{cell.n_samples:,}"
     if cell.n != cell.n_samples:

@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pearl.errors import DataError
+from pearl.evals import report
 from pearl.evals.stats import Interval
 from pearl.view.canvas import (
     GREY,
@@ -326,8 +327,9 @@ def _accuracy_axis(axes: Axes, chance: float | None) -> None:
 
 def _chance(rows: Sequence[Series]) -> float | None:
     """The accuracy of guessing, where every sample has the same number of options."""
-    sizes = {len(record.options) for row in rows for record in row.records}
-    return 1 / sizes.pop() if len(sizes) == 1 and 0 not in sizes else None
+    records = [record for row in rows for record in row.records]
+    is_same = len({len(record.options) for record in records}) == 1
+    return report.chance(records) if is_same else None
 
 
 def _apart(numbers: Sequence[int], least: float) -> list[int]:

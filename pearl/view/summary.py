@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pearl.evals.log import EvalLog, Header, Record
-from pearl.evals.report import Row, row
+from pearl.evals.report import Score, score_of
 
 __all__ = [
     "Series",
     "heading",
     "one_line",
-    "rows_of",
+    "series_of",
     "subsets_of",
     "variants",
 ]
@@ -51,11 +51,11 @@ class Series:
     method: str
     header: Header
     records: tuple[Record, ...]
-    cells: dict[str | None, Row]
+    cells: dict[str | None, Score]
 
 
-def rows_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
-    """A row for each method of each log, in their order."""
+def series_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
+    """A series for each method of each log, in their order."""
     return tuple(
         Series(
             one_line(", ".join(filter(None, (method, variant)))),
@@ -63,7 +63,7 @@ def rows_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
             log.header,
             log.of(method),
             {
-                subset: row(method, subset or "all", records)
+                subset: score_of(method, subset or "all", records)
                 for subset in (None, *log.subsets)
                 if (records := log.of(method, subset))
             },

@@ -190,12 +190,12 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
     if not is_json:
         print_scores(log, cluster)
         return
-    guess = report.chance(log)
+    guess = report.chance(log.records)
     json.dump(
         {
             "header": log.header.model_dump(),
             "chance": guess,
-            "rows": [row.to_json() for row in report.rows(log, cluster=cluster)],
+            "rows": [score.to_json() for score in report.scores(log, cluster=cluster)],
             "comparisons": [c.to_json() for c in report.comparisons(log, cluster=cluster)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },
