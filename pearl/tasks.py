@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.errors import DataError
 from pearl.executors import Task
+from pearl.journal import reason
 from pearl.rows import Names, Row, read_file
 from pearl.samples import Sample
 from pearl.sources import Document, from_text, load
@@ -112,7 +113,7 @@ def _tasks(source: Row, documents: tuple[str, ...], names: Names) -> Iterator[Ta
     try:
         row = _TaskRow.model_validate(source.fields)
     except ValidationError as error:
-        yield bad(_reason(error), str(source.fields.get("id") or source.line))
+        yield bad(reason(error), str(source.fields.get("id") or source.line))
         return
     id = str(source.line if row.id is None else row.id)
     if row.status == "failed":
@@ -147,9 +148,3 @@ def _tasks(source: Row, documents: tuple[str, ...], names: Names) -> Iterator[Ta
 
 def _message(error: Any) -> str:
     return str(error.get("message", error) if isinstance(error, dict) else error).split("\n")[0]
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
