@@ -38,10 +38,11 @@ from pearl.cli.output import keep_inputs, read_input
 from pearl.errors import DataError, PearlError, UsageError
 from pearl.evals import report
 from pearl.evals.log import EvalLog, read_log
+from pearl.journal import reason
 from pearl.refiner.reading import Drafts, read_drafts
 from pearl.refiner.refinement import Refinement
 from pearl.view.pictures import draw, save
-from pearl.view.summary import rows_of
+from pearl.view.summary import series_of
 
 PICTURE = "library-size"
 STOPPED = 130
@@ -71,7 +72,7 @@ def is_refined(path: Path, drafts: Drafts) -> bool:
     try:
         found = Refinement.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise DataError(f"not a refinement: {error.errors()[0]['msg']}", path=path) from None
+        raise DataError(f"not a refinement: {reason(error)}", path=path) from None
     if [draft.text for draft in found.drafts] != [draft.text for draft in drafts.drafts]:
         raise DataError(
             "the library was refined from other drafts",
@@ -83,19 +84,19 @@ def is_refined(path: Path, drafts: Drafts) -> bool:
 
 def print_table(logs: list[EvalLog], *, by_document: bool) -> None:
     """A line a size and method."""
-    guess = report.chance(logs[0])
+    guess = report.chance(logs[0].records)
     if guess is not None:
         click.echo(f"guessing gets {100 * guess:.1f} %")
     click.echo(
         f"{'actions':>7} {'examples':>8}  {'method':<12}{'right':>6}{'of':>6}  accuracy %  [95 %]"
     )
     for log in logs:
-        for row in report.rows(log, cluster="document" if by_document else "sample"):
-            if row.subset == "all":
-                share = row.accuracy
+        for score in report.scores(log, cluster="document" if by_document else "sample"):
+            if score.subset == "all":
+                share = score.accuracy
                 click.echo(
-                    f"{log.header.n_actions:>7} {log.header.n_examples:>8}  {row.method:<12}"
-                    f"{row.n_correct:>6,}{row.n:>6,}  {100 * share.estimate:>10.1f}  "
+                    f"{log.header.n_actions:>7} {log.header.n_examples:>8}  {score.method:<12}"
+                    f"{score.n_correct:>6,}{score.n:>6,}  {100 * share.estimate:>10.1f}  "
                     f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"
                 )
 
@@ -179,7 +180,7 @@ def run(
             break
     if logs:
         print_table(logs, by_document=by_document)
-        pictures, skipped = draw(rows_of(logs))
+        pictures, skipped = draw(series_of(logs))
         save([picture for picture in pictures if picture.name == PICTURE], out)
         if PICTURE in skipped:
             click.echo(f"no picture: {skipped[PICTURE]}", err=True)

@@ -8,7 +8,8 @@ a number of times. The planner is never told what is right.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -22,6 +23,7 @@ from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
 from pearl.scheduling import as_completed
+from pearl.setup import Setup
 from pearl.trace import Trace
 
 __all__ = ["CurationHeader", "CurationRow", "Try", "choose_bank", "curate", "trainable"]
@@ -42,17 +44,12 @@ class Try(_Frozen):
     error: str | None = None
 
 
-class CurationHeader(_Frozen):
+class CurationHeader(Setup):
     """What a bank is made from, and with what."""
 
     kind: Literal["pearl-curation"] = "pearl-curation"
     v: Literal[1] = 1
-    pearl_version: str
-    domain: str
     data: str
-    model: str
-    library: str
-    library_sha256: str
     retries: int
 
 
@@ -89,8 +86,8 @@ async def curate(
     done: Collection[str] = (),
     until: Callable[[Iterator[tuple[int, Sample]]], Iterator[tuple[int, Sample]]] = iter,
     listener: Listener | None = None,
-) -> AsyncIterator[CurationRow]:
-    """Try every sample; rows come as they are done.
+) -> AsyncGenerator[CurationRow, None]:
+    """Try every sample; rows come as they are done. Closing it cancels the rest.
 
     Args:
         pearl: Model, library and the bank that the planner is shown meanwhile.
@@ -106,8 +103,9 @@ async def curate(
     async def one(item: tuple[int, Sample]) -> CurationRow:
         return await _try(pearl, *item, retries, listener)
 
-    async for row in as_completed(until(todo), one, pearl.concurrency):
-        yield row
+    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as rows:
+        async for row in rows:
+            yield row
 
 
 async def _try(

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from pearl.errors import DataError, UsageError
 from pearl.sources import Document, from_text
 from pearl.sources.text import decode
 
-__all__ = ["Ids", "Row", "from_rows", "kind", "read_file", "read_rows"]
+__all__ = ["Ids", "Names", "Row", "from_rows", "kind", "read_file", "read_rows"]
 
 Made = TypeVar("Made")
 
@@ -137,6 +138,33 @@ class Ids:
             )
         self._lines[id] = row.line
         return id
+
+
+class Names:
+    """What the documents of a file are called: the same text always the same, no two texts the same.
+
+    So names tell documents apart, and a text that many rows have is one document.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[bytes, str] = {}  # by digest, since the texts together may be long
+        self._taken: set[str] = set()
+
+    def claim(self, text: str, name: str, line: int) -> str:
+        """The name of a text: what it was called first, with its line where another has that name.
+
+        Example:
+            >>> names = Names()
+            >>> [names.claim(*row) for row in [("Once.", "a", 1), ("Once.", "b", 2), ("Now.", "a", 3)]]
+            ['a', 'a', 'a, line 3']
+        """
+        key = sha256(text.encode()).digest()
+        if key not in self._names:
+            while name in self._taken:
+                name = f"{name}, line {line}"
+            self._taken.add(name)
+            self._names[key] = name
+        return self._names[key]
 
 
 def from_rows(

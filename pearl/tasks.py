@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.errors import DataError
 from pearl.executors import Task
-from pearl.rows import Row, read_file
+from pearl.journal import reason
+from pearl.rows import Names, Row, read_file
 from pearl.samples import Sample
 from pearl.sources import Document, from_text, load
 
@@ -49,11 +50,12 @@ def read_tasks(path: str | Path, documents: tuple[str, ...] = ()) -> Iterator[Ta
     Raises:
         DataError: The file cannot be read.
     """
+    names = Names()
     for row in read_file(Path(path)):
         if isinstance(row, DataError):
             yield Task(str(row.line), problem=row)
         else:
-            yield from _tasks(row, documents)
+            yield from _tasks(row, documents, names)
 
 
 def document_tasks(
@@ -97,7 +99,7 @@ def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: fields[name] for name in _PASSED_ON if fields.get(name) is not None}
 
 
-def _tasks(source: Row, documents: tuple[str, ...]) -> Iterator[Task]:
+def _tasks(source: Row, documents: tuple[str, ...], names: Names) -> Iterator[Task]:
     home, extra = Path(source.path).parent, _passed_on(source.fields)
 
     def bad(message: str, id: str) -> Task:
@@ -111,7 +113,7 @@ def _tasks(source: Row, documents: tuple[str, ...]) -> Iterator[Task]:
     try:
         row = _TaskRow.model_validate(source.fields)
     except ValidationError as error:
-        yield bad(_reason(error), str(source.fields.get("id") or source.line))
+        yield bad(reason(error), str(source.fields.get("id") or source.line))
         return
     id = str(source.line if row.id is None else row.id)
     if row.status == "failed":
@@ -128,7 +130,8 @@ def _tasks(source: Row, documents: tuple[str, ...]) -> Iterator[Task]:
         yield bad("the row has none of plan, plan_path, question", id)
         return
     if row.document is not None:
-        text, name = row.document, row.document_name or id
+        text = row.document
+        name = names.claim(text, row.document_name or id, source.line)
         extra["document"] = name
         yield Task(id, partial(from_text, text, name), row.question, plan, extra=extra)
     elif row.document_path is not None:
@@ -145,9 +148,3 @@ def _tasks(source: Row, documents: tuple[str, ...]) -> Iterator[Task]:
 
 def _message(error: Any) -> str:
     return str(error.get("message", error) if isinstance(error, dict) else error).split("\n")[0]
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])

@@ -132,6 +132,17 @@ def test_a_plan_over_the_longest_documents_of_the_data(pearl: Terminal) -> None:
     assert (second["id"], second.get("reference")) == ("story.txt", None)
 
 
+def test_a_text_of_many_rows_is_taken_once(pearl: Terminal) -> None:
+    pearl("plan", QUESTION, "-o", "why.plan")
+    rows = [{"id": f"q{i}", "question": QUESTION, "document": STORY} for i in range(3)]
+    write("d.jsonl", *rows)
+    pearl("execute", "why.plan", "--data", "d.jsonl", "--out", "once.jsonl")
+    assert [(row["id"], row["document"]) for row in rows_of("once.jsonl")] == [("q0", "q0")]
+    write("t.jsonl", *rows, {**rows[0], "id": "other", "document": f"{STORY} More."})
+    pearl("execute", "--tasks", "t.jsonl", "--out", "each.jsonl")
+    assert [row["document"] for row in rows_of("each.jsonl")] == ["q0", "q0", "q0", "other"]
+
+
 def test_what_cannot_be_read_of_the_data_fails_and_the_rest_goes_on(pearl: Terminal) -> None:
     pearl("plan", QUESTION, "-o", "why.plan")
     write("d.jsonl", {"document_path": "absent.txt"}, {"document": STORY}, {"question": "Who?"}, 5)

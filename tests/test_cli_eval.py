@@ -166,6 +166,7 @@ def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Serv
         (("--temperature", "0.5"), "temperature: None, now 0.5"),
         (("--fallback", "direct"), "fallback: None, now direct"),
         (("--max-output-tokens", "99"), "max_output_tokens: None, now 99"),
+        (("--max-repairs", "1"), "max_repairs: "),
         (("--examples", "more/bank"), "bank_sha256: "),
     ],
 )  # fmt: skip
@@ -292,6 +293,28 @@ def test_results_are_scored_with_their_failures(pearl: Terminal) -> None:
     assert names["q2"] == "absent.txt"
     pearl("eval", "--results", "results.jsonl", "--seeds", "2", code=2)
     assert "--results has one run" in pearl.talk
+
+
+def test_a_log_of_results_is_about_what_made_them(pearl: Terminal) -> None:
+    Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
+    Path("bank").mkdir()
+    asked = f"Question: {row(0)['question']}\n\n{PLAN}"
+    Path("bank/1.plan").write_text(asked, encoding="utf-8")
+    data([row(0, plan=PLAN), row(1, plan=PLAN)], "plans.jsonl")
+    pearl("execute", "--tasks", "plans.jsonl", "--out", "results.jsonl")
+    args = ("--model", "scripted:rules.json", "--examples", "bank")
+    out = pearl("eval", "--results", "results.jsonl", *args, "-o", "l")
+    assert "results.jsonl: 2 samples, extractive, mapped by scripted:rules.json\n" in out
+    made = read_log("l").header
+    assert (made.model, made.mapper) == ("extractive", "scripted:rules.json")
+    assert (made.library, made.bank, made.n_actions, made.n_examples) == ("", "", 0, 0)
+    assert (made.domain, made.context) == ("", "")
+    pearl("eval", "--results", "results.jsonl", "-o", "l", code=3)
+    assert "made with another mapper" in pearl.talk
+    text = Path("results.jsonl").read_text("utf-8")
+    Path("mixed.jsonl").write_text(text.replace('"extractive"', '"other"', 1), encoding="utf-8")
+    assert pearl.json("eval", "--results", "mixed.jsonl")["header"]["model"] == "several"
+    pearl("view", "l")
 
 
 def test_scoring_anew_asks_no_model(

@@ -109,6 +109,20 @@ def test_a_server_that_fails_is_no_wrong_plan() -> None:
     assert (unplanned.outcome, unplanned.tries) == ("failed", ())
 
 
+def test_closing_it_ends_what_is_under_way() -> None:
+    async def act(request: Request) -> str:
+        await asyncio.sleep(0.0 if "quick" in request.prompt else 60.0)
+        return "no plan"
+
+    async def main() -> int:
+        rows = curate(Pearl(Acting(act), max_repairs=0), [sample("quick"), sample("q2")])
+        await anext(rows)
+        await rows.aclose()
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(main()) == 1
+
+
 def kept(index: int, question: str, plan: str = SECOND) -> CurationRow:
     tries = (Try(plan=FIRST, choice=1), Try(plan=plan, choice=0))
     return CurationRow(
@@ -234,6 +248,28 @@ def test_a_bank_is_not_gone_on_with_over_other_questions(bank: Bank) -> None:
     bank.rows(row("b", "Why did he go?"))
     bank.make()
     assert list(bank.files) == ["001-why-did-he-go.plan"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("--max-repairs", "1"), "max_repairs: "),
+        (("--nearest", "1"), "nearest: None, now 1"),
+        (("--window", "9000"), "window: "),
+        (("--context", "retrieve"), "context: auto, now retrieve"),
+        (("--max-output-tokens", "99"), "max_output_tokens: None, now 99"),
+        (("--examples", "other"), "bank: generic, now other"),
+        (("--retries", "1"), "retries: "),
+    ],
+)
+def test_a_bank_is_not_gone_on_with_by_other_means(
+    bank: Bank, change: tuple[str, str], said: str
+) -> None:
+    Path("other").mkdir()
+    Path("other/1.plan").write_text(f"Question: Who?\n\n{SECOND}", encoding="utf-8")
+    bank.rows(row("a", "Why was it sold?"))
+    bank.make()
+    assert f"made with another {said}" in bank.make(*change, code=3)
 
 
 def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:

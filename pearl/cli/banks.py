@@ -7,14 +7,11 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pearl import __version__
-from pearl.actions.library import library_text
 from pearl.cli.options import open_pearl, read_data
 from pearl.cli.output import Reporter, new_file, read_input
 from pearl.cli.stopping import Stopper
@@ -26,6 +23,7 @@ from pearl.fewshot import Example, wording
 from pearl.journal import Journal
 from pearl.llm import Usage
 from pearl.samples import Sample
+from pearl.setup import setup_of
 
 __all__ = ["make_bank"]
 
@@ -73,15 +71,7 @@ async def make_bank(
     async with open_pearl(options) as pearl:
         await asyncio.to_thread(lambda: pearl.examples)  # a bank that is not there is told first
         folder = _folder(out)
-        header = CurationHeader(
-            pearl_version=__version__,
-            domain=options["domain"],
-            data=Path(options["data"]).name,
-            model=pearl.model.name,
-            library=pearl.library.name,
-            library_sha256=sha256(library_text(pearl.library).encode()).hexdigest(),
-            retries=retries,
-        )
+        header = CurationHeader(**setup_of(pearl), data=Path(options["data"]).name, retries=retries)
         with Journal(folder / JOURNAL, header, CurationRow, varying={"pearl_version"}) as journal:
             known = _known(journal.rows, good, folder)
             done = {id for id, row in known.items() if row.outcome != "failed"}

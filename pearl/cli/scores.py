@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from pearl.evals.log import EvalLog
-    from pearl.evals.report import Cluster, Comparison, Row
+    from pearl.evals.report import Cluster, Comparison, Score
 
 __all__ = ["print_comparisons", "print_scores"]
 
@@ -26,22 +26,24 @@ WIDTH = 120
 
 def print_scores(log: EvalLog, cluster: Cluster) -> None:
     """What every method reached, on all samples and on each subset, and how they compare."""
-    rows = report.rows(log, cluster=cluster)
+    scores = report.scores(log, cluster=cluster)
     header = log.header
-    guess = report.chance(log)
-    _say(
-        f"{header.data}: {header.n_samples} samples, {header.model}, "
-        f"library {header.library} ({header.n_actions} actions)"
-    )
+    guess = report.chance(log.records)
+    facts = [f"{header.n_samples} samples", header.model]
+    if header.library:
+        facts.append(f"library {header.library} ({header.n_actions} actions)")
+    if header.mapper:
+        facts.append(f"mapped by {header.mapper}")
+    _say(f"{header.data}: {', '.join(filter(None, facts))}")
     if guess is not None:
         _say(f"guessing gets {100 * guess:.1f} %; failed and unmapped count as wrong")
-    for subset, group in groupby(rows, key=lambda row: row.subset):
+    for subset, group in groupby(scores, key=lambda score: score.subset):
         _say("")
         _show(_scores(list(group), subset))
-    seeded = [row for row in rows if row.subset == "all" and len(row.by_seed) > 1]
-    for row in seeded:
-        shares = ", ".join(f"{100 * share:.1f}" for share in row.by_seed)
-        _say(f"{row.method} by seed: {shares} %")
+    seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
+    for score in seeded:
+        shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)
+        _say(f"{score.method} by seed: {shares} %")
     found = [one for one in report.comparisons(log, cluster=cluster) if one.subset == "all"]
     if found:
         _say("")
@@ -50,7 +52,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         click.echo(f"failed {n} times: {error}", err=True)
 
 
-def _scores(rows: Sequence[Row], subset: str) -> Table:
+def _scores(scores: Sequence[Score], subset: str) -> Table:
     table = _table(subset)
     columns = (
         "accuracy %",
@@ -63,24 +65,24 @@ def _scores(rows: Sequence[Row], subset: str) -> Table:
         "tokens",
         "s",
     )
-    costs = any(row.cost_usd is not None for row in rows)
+    costs = any(score.cost_usd is not None for score in scores)
     for name in [*columns, *(["USD"] if costs else [])]:
         table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
+    for score in scores:
         cells = [
-            row.method,
-            f"{100 * row.accuracy.estimate:.1f}",
-            _ends(row.accuracy),
-            f"{row.n_correct:,}",
-            f"{row.n:,}",
-            f"{row.n_failed:,}",
-            f"{row.n_fell_back:,}",
-            f"{row.n_unmapped:,}",
-            f"{row.tokens_per_record:,.0f}",
-            f"{row.latency_p50_s:.2f}",
+            score.method,
+            f"{100 * score.accuracy.estimate:.1f}",
+            _ends(score.accuracy),
+            f"{score.n_correct:,}",
+            f"{score.n:,}",
+            f"{score.n_failed:,}",
+            f"{score.n_fell_back:,}",
+            f"{score.n_unmapped:,}",
+            f"{score.tokens_per_record:,.0f}",
+            f"{score.latency_p50_s:.2f}",
         ]
         if costs:
-            cells.append("?" if row.cost_usd is None else f"{row.cost_usd:,.3f}")
+            cells.append("?" if score.cost_usd is None else f"{score.cost_usd:,.3f}")
         table.add_row(*cells)
     return table
 

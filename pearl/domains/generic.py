@@ -4,7 +4,8 @@ A row is a question about a document (`document`, its text, or `document_path`, 
 file), a question alone, or a document alone. `options` is an array of texts; a cell of a table has
 it as JSON, or several columns hold it together (`options=A,B,C,D`). `gold` is the letter of an
 option, else an option's own text, else its number **counted from 1**. `subsets` is an array of
-names, or one name. Where there is no `id`, the number of the line is it. Other fields of a row are
+names, or one name. Where there is no `id`, the number of the line is it. Rows of one text have one
+document, called by `document_name` or else the id of the first of them. Other fields of a row are
 kept with the sample.
 """
 
@@ -13,13 +14,14 @@ from __future__ import annotations
 import json
 import string
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pearl.columns import rename
 from pearl.domains import Domain, Source
 from pearl.errors import DataError
-from pearl.rows import Ids, Row, from_rows, kind, read_rows
+from pearl.rows import Ids, Names, Row, from_rows, kind, read_rows
 from pearl.samples import Sample
 from pearl.sources import Document
 
@@ -38,12 +40,12 @@ def read(source: Source) -> Iterator[Sample | DataError]:
         DataError: The data cannot be read at all.
         UsageError: There is no such column, field or split.
     """
-    ids = Ids()
+    ids, names = Ids(), Names()
     rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
-    return from_rows(rows, lambda row: [make_sample(row, ids)])
+    return from_rows(rows, lambda row: [make_sample(row, ids, names)])
 
 
-def make_sample(row: Row, ids: Ids) -> Sample:
+def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
     """The sample of a row.
 
     Raises:
@@ -51,24 +53,24 @@ def make_sample(row: Row, ids: Ids) -> Sample:
     """
     id = row.name("id") or str(row.line)
     question = " ".join((row.text("question") or "").split())
-    document = _document(row, id)
+    document = _document(row, id, names)
     if not question and document is None:
         raise row.error(
             "the row has none of question, document, document_path",
             help=f"its fields: {', '.join(row.fields)}; --column question=... says which is which",
         )
     options = _options(row)
-    gold = _gold(row, options)
-    reference, subsets = row.text("reference"), _subsets(row)
+    gold = read_gold(row, options)
+    reference, subsets = row.text("reference"), read_subsets(row)
     extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
     return Sample(
         ids.claim(id, row), question, document, options, gold, reference, subsets, extra
     )  # fmt: skip
 
 
-def _document(row: Row, id: str) -> Document | Path | None:
+def _document(row: Row, id: str, names: Names) -> Document | Path | None:
     if row.text("document") is not None:
-        return row.document("document", row.text("document_name") or id)
+        return inline(row, "document", row.text("document_name") or id, names)
     path = row.text("document_path")
     if path is None:
         return None
@@ -76,22 +78,41 @@ def _document(row: Row, id: str) -> Document | Path | None:
     return (home if home.is_dir() else home.parent) / path
 
 
+def inline(row: Row, field: str, name: str, names: Names) -> Document:
+    """The document in a field, of a name that no other document has.
+
+    Raises:
+        DataError: There is no text in the field.
+    """
+    document = row.document(field, name)
+    return replace(document, name=names.claim(document.text, name, row.line))
+
+
 def _options(row: Row) -> tuple[str, ...]:
-    options = _array(row, "options")
+    options = read_array(row, "options")
     if len(options) == 1 or len(options) > len(string.ascii_uppercase):
         raise row.error(f"options: {len(options)}, not 2 to {len(string.ascii_uppercase)}")
     return options
 
 
-def _subsets(row: Row) -> frozenset[str]:
+def read_subsets(row: Row) -> frozenset[str]:
+    """The names in `subsets`, an array or one name.
+
+    Raises:
+        DataError: It is neither.
+    """
     value = row.fields.get("subsets")
     if isinstance(value, str) and value.strip() and not value.lstrip().startswith("["):
         return frozenset({value.strip()})
-    return frozenset(_array(row, "subsets"))
+    return frozenset(read_array(row, "subsets"))
 
 
-def _array(row: Row, field: str) -> tuple[str, ...]:
-    """The texts of an array, which a cell has as JSON."""
+def read_array(row: Row, field: str) -> tuple[str, ...]:
+    """The texts of an array, which a cell has as JSON.
+
+    Raises:
+        DataError: It is none.
+    """
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:
@@ -108,7 +129,12 @@ def _array(row: Row, field: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _gold(row: Row, options: tuple[str, ...]) -> int | None:
+def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
+    """Which option `gold` says is right: its letter, its text or its number from 1.
+
+    Raises:
+        DataError: It is none of them.
+    """
     value = row.fields.get("gold")
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # how a table with gaps has whole numbers

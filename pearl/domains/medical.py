@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from pearl.columns import rename
 from pearl.domains import Domain, Source
-from pearl.domains.generic import FIELDS, make_sample
+from pearl.domains.generic import FIELDS, inline, make_sample
 from pearl.errors import DataError
-from pearl.rows import Ids, Row, from_rows, read_rows
+from pearl.rows import Ids, Names, Row, from_rows, read_rows
 from pearl.samples import Sample
 
 DOMAIN = Domain("Medical transcripts, reports and questions", library="medical", examples="medical")
@@ -30,21 +30,21 @@ def read(source: Source) -> Iterator[Sample | DataError]:
         DataError: The data cannot be read at all.
         UsageError: There is no such column, field or split.
     """
-    ids = Ids()
+    ids, names = Ids(), Names()
     rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
-    return from_rows(rows, lambda row: [_sample(row, ids)])
+    return from_rows(rows, lambda row: [_sample(row, ids, names)])
 
 
-def _sample(row: Row, ids: Ids) -> Sample:
+def _sample(row: Row, ids: Ids, names: Names) -> Sample:
     if {"transcription", "medical_specialty"} <= row.fields.keys():
         # Names come more than once, so the line is part of the id.
         id = f"{(row.text('sample_name') or 'report').strip()}/{row.line}"
-        report = row.document("transcription", id)
+        report = inline(row, "transcription", id, names)
         specialty = row.text("medical_specialty")
         subsets = frozenset({specialty.strip()} if specialty else ())
         return Sample(ids.claim(id, row), "", report, subsets=subsets)
     if {"src", "tgt"} <= row.fields.keys():
         id = row.name("file") or f"dialogue/{row.line}"
-        dialogue, note = row.document("src", id), row.text("tgt")
+        dialogue, note = inline(row, "src", id, names), row.text("tgt")
         return Sample(ids.claim(id, row), NOTE_TASK, dialogue, reference=note)
-    return make_sample(row, ids)
+    return make_sample(row, ids, names)

@@ -3,7 +3,8 @@
 Read are the official files, an article a line with its `questions` (fields:
 https://github.com/nyu-mll/quality, "Data README"), and the flat layout that the data has on hubs
 (`emozilla/quality`), a question a row: `article, question, options`, `answer` counted from 0 or
-`gold_label` from 1, `hard`. Rows with neither an article nor questions are read as in `generic`.
+`gold_label` from 1, `hard`. `gold` (which goes first), `reference` and `subsets` are read as in `generic`.
+Rows with neither an article nor questions are read as in `generic`.
 
 Subsets: `hard` questions were missed by most annotators in a hurry (`difficult`). `long` ones need,
 in the mean of the annotators' `untimed_eval2_context` (1 a sentence or two ... 3 a third of the
@@ -13,7 +14,7 @@ passage, 4 most of it), at least 3, the others are `short`: the split of the PEA
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from pearl.columns import rename
 from pearl.domains import Domain, Source, generic
 from pearl.errors import DataError
-from pearl.rows import Ids, Row, from_rows, kind, read_rows
+from pearl.rows import Ids, Names, Row, from_rows, kind, read_rows
 from pearl.samples import Sample
 from pearl.sources import Document, html
 
@@ -37,6 +38,8 @@ FIELDS = (
 
 _MARKUP = re.compile(r"</?(?:html|body|div|p|br|h[1-6])\b[^<>]*>", re.I)
 _N_OPTIONS = 4
+_YES = ("true", "yes", "1", "1.0")
+_NO = ("false", "no", "0", "0.0")
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
@@ -55,7 +58,7 @@ class _Reader:
     """What is known across rows: whose ids are taken, and the articles, one document each."""
 
     def __init__(self) -> None:
-        self._ids = Ids()
+        self._ids, self._names = Ids(), Names()
         self._articles: dict[tuple[str | None, str], Document] = {}
 
     def samples(self, row: Row) -> Iterator[Sample | DataError]:
@@ -66,7 +69,7 @@ class _Reader:
             number = row.name("question_unique_id") or row.name("id") or str(row.line)
             yield self._sample(row, number, self._article(row))
         else:
-            yield generic.make_sample(row, self._ids)
+            yield generic.make_sample(row, self._ids, self._names)
 
     def _nested(self, row: Row) -> Iterator[Sample | DataError]:
         questions = row.fields["questions"]
@@ -94,7 +97,7 @@ class _Reader:
             if raw is not None and _MARKUP.search(raw):
                 row = replace(row, fields={"article": html.read(raw.encode(), row.path)})
             shown = name or f"article {len(self._articles) + 1}"
-            self._articles[key] = row.document("article", shown)
+            self._articles[key] = generic.inline(row, "article", shown, self._names)
         return self._articles[key]
 
     def _sample(self, row: Row, id: str, article: Document) -> Sample:
@@ -102,38 +105,40 @@ class _Reader:
         if text is None:
             raise row.error("the question is blank")
         question = " ".join(text.split())
-        options = _options(row)
-        gold, subsets = _gold(row), _subsets(row.fields)
+        options = generic.read_array(row, "options")
+        if len(options) != _N_OPTIONS:
+            raise row.error(f"{len(options)} options, not {_N_OPTIONS}")
         return Sample(
-            self._ids.claim(id, row), question, article, options, gold, subsets=subsets
-        )  # fmt: skip
+            self._ids.claim(id, row),
+            question,
+            article,
+            options,
+            _gold(row, options),
+            row.text("reference"),
+            _subsets(row) | generic.read_subsets(row),
+        )
 
 
-def _options(row: Row) -> tuple[str, ...]:
-    options = row.fields.get("options")
-    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
-        raise row.error("'options' is no array of texts")
-    if len(options) != _N_OPTIONS:
-        raise row.error(f"{len(options)} options, not {_N_OPTIONS}")
-    if not all(option.strip() for option in options):
-        raise row.error("an option is blank")
-    return tuple(options)
-
-
-def _gold(row: Row) -> int | None:
+def _gold(row: Row, options: tuple[str, ...]) -> int | None:
+    gold = generic.read_gold(row, options)
+    if gold is not None:
+        return gold
     for field, first in (("gold_label", 1), ("answer", 0)):
         value = row.fields.get(field)
         if value is None:
             continue
-        if isinstance(value, bool) or value not in range(first, first + _N_OPTIONS):
+        number: Any = value
+        if isinstance(value, str) and value.strip().isdecimal():
+            number = int(value)  # how a table has it
+        if isinstance(number, bool) or number not in range(first, first + _N_OPTIONS):
             raise row.error(f"'{field}' is {value!r}, not {first} to {first + _N_OPTIONS - 1}")
-        return int(value) - first
+        return int(number) - first
     return None
 
 
-def _subsets(fields: Mapping[str, Any]) -> frozenset[str]:
-    subsets = {"hard"} if fields.get("difficult") == 1 or fields.get("hard") is True else set()
-    validation = fields.get("validation")
+def _subsets(row: Row) -> frozenset[str]:
+    subsets = {"hard"} if _is(row, "difficult") or _is(row, "hard") else set()
+    validation = row.fields.get("validation")
     said = [
         each.get("untimed_eval2_context") for each in validation or () if isinstance(each, dict)
     ]
@@ -141,3 +146,12 @@ def _subsets(fields: Mapping[str, Any]) -> frozenset[str]:
     if needed:
         subsets.add("long" if fmean(needed) >= LONG_FROM else "short")
     return frozenset(subsets)
+
+
+def _is(row: Row, field: str) -> bool:
+    """Whether a field says so; one that is absent or null does not."""
+    value = row.fields.get(field)
+    said = str(value).strip().casefold()
+    if value is not None and said not in (*_YES, *_NO):
+        raise row.error(f"'{field}' is {value!r}, not true or false")
+    return said in _YES

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 from pearl.journal import read_journal
 from pearl.llm import Usage
+from pearl.setup import Setup
 
 __all__ = ["LOG_VERSION", "EvalLog", "Header", "Key", "PlanShape", "Price", "Record", "read_log"]
 
@@ -51,30 +52,21 @@ class Price(_Frozen):
         ) / 1_000_000
 
 
-class Header(_Frozen):
-    """What was evaluated, and how."""
+class Header(Setup):
+    """What was evaluated, and how. Of answers that were there already only the model may be known."""
 
     kind: Literal["pearl-eval-log"] = "pearl-eval-log"
     v: Literal[1] = LOG_VERSION
-    pearl_version: str
     created: str
     """ISO 8601, UTC."""
-    domain: str
     data: str
     data_sha256: str
     """Of the samples: ids, questions, documents, options and what is right."""
     n_samples: int
     n_bad_rows: int = 0
     """Rows of the data that are no sample."""
-    model: str
-    library: str
-    n_actions: int
-    library_sha256: str
-    bank: str
-    n_examples: int
-    bank_sha256: str = ""
-    nearest: int | None = None
-    """Examples chosen by likeness for each question; None for the whole bank."""
+    mapper: str | None = None
+    """The model that mapped answers to options, where they were there already."""
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     temperature: float | None
@@ -82,12 +74,6 @@ class Header(_Frozen):
     """Input tokens a method could spend on a sample's document; None for no limit."""
     part_tokens: int | None = None
     """Tokens of a call of `map-reduce`, and of what `retrieve` shows."""
-    context: str = "auto"
-    """What was done with documents longer than the window."""
-    window: int | None = None
-    max_output_tokens: int | None = None
-    fallback: str | None = None
-    """What answered where no valid plan could be had."""
     price: Price | None = None
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 
 from pearl import __version__
-from pearl.actions.library import library_text
-from pearl.dsl.printer import print_plan
-from pearl.evals.log import EvalLog, Header, Key, Record
+from pearl.evals.log import EvalLog, Header, Key, Price, Record
+from pearl.evals.results import EXECUTED
 from pearl.evals.runner import Evaluation, digest
 from pearl.journal import Journal
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
+from pearl.setup import setup_of
 
-__all__ = ["describe", "record"]
+__all__ = ["describe", "describe_results", "record"]
 
 VARYING = ("created", "pearl_version", "n_bad_rows")
 """What may differ where a log is gone on with."""
@@ -40,34 +39,65 @@ def describe(
         data: What to call the samples.
         n_bad_rows: Rows of the data that are no sample.
     """
-    bank = "\n".join(print_plan(example.plan) for example in pearl.examples)
     return Header(
-        pearl_version=__version__,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        domain=pearl.domain_name,
+        **setup_of(pearl),
+        created=_now(),
         data=data,
         data_sha256=digest(samples),
         n_samples=len(samples),
         n_bad_rows=n_bad_rows,
-        model=pearl.model.name,
-        library=pearl.library.name,
-        n_actions=len(pearl.library),
-        library_sha256=sha256(library_text(pearl.library).encode()).hexdigest(),
-        bank=Path(pearl.bank).name,
-        n_examples=len(pearl.examples),
-        bank_sha256=sha256(bank.encode()).hexdigest(),
-        nearest=pearl.nearest,
         methods=evaluation.methods,
         seeds=evaluation.seeds,
         temperature=evaluation.temperature,
         token_budget=evaluation.effort.token_budget,
         part_tokens=evaluation.effort.part_tokens,
-        context=pearl.limits.strategy,
-        window=pearl.limits.window,
-        max_output_tokens=pearl.limits.max_output_tokens,
-        fallback=pearl.fallback,
         price=evaluation.price,
     )
+
+
+def describe_results(
+    mapper: str,
+    samples: Sequence[Sample],
+    *,
+    price: Price | None = None,
+    data: str = "",
+    n_bad_rows: int = 0,
+) -> Header:
+    """The header of a log of answers that were there already; what made them is as their rows say.
+
+    Args:
+        mapper: The model that maps them to options.
+        samples: The rows of results.
+        price: Of a token.
+        data: What to call the rows.
+        n_bad_rows: Rows that are no sample.
+    """
+    said = {model for each in samples if isinstance(model := each.extra.get("model"), str)}
+    return Header(
+        pearl_version=__version__,
+        created=_now(),
+        domain="",
+        data=data,
+        data_sha256=digest(samples),
+        n_samples=len(samples),
+        n_bad_rows=n_bad_rows,
+        model="several" if len(said) > 1 else "".join(said),
+        mapper=mapper,
+        library="",
+        n_actions=0,
+        library_sha256="",
+        bank="",
+        n_examples=0,
+        context="",
+        methods=(EXECUTED,),
+        seeds=(0,),
+        temperature=None,
+        price=price,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 async def record(

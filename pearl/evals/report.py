@@ -7,9 +7,9 @@ Several seeds of one sample are no further samples, so intervals resample sample
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import combinations, product
 from statistics import fmean, quantiles
 from typing import Any, Literal
 
@@ -22,21 +22,21 @@ from pearl.llm import Usage
 __all__ = [
     "Cluster",
     "Comparison",
-    "Row",
+    "Score",
     "across",
     "chance",
     "compare",
     "comparisons",
     "errors",
-    "row",
-    "rows",
+    "score_of",
+    "scores",
 ]
 
 Cluster = Literal["sample", "document"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Score:
     """How a method did on a subset of the samples.
 
     Attributes:
@@ -79,7 +79,7 @@ class Row:
         return None if self.cost_usd is None else self.cost_usd / self.n
 
     def to_json(self) -> dict[str, Any]:
-        """The row as JSON data, shares in percent to one decimal as well."""
+        """The score as JSON data, shares in percent to one decimal as well."""
         return {**asdict(self), "accuracy_pct": round(100 * self.accuracy.estimate, 1)}
 
 
@@ -107,16 +107,14 @@ class Comparison:
         return asdict(self)
 
 
-def chance(log: EvalLog) -> float | None:
-    """The share that guessing gets right; None where samples have no options."""
-    first = {record.sample: record for record in log.records}.values()
-    if not first or not all(record.options for record in first):
-        return None
-    return fmean(1 / len(record.options) for record in first)
+def chance(records: Iterable[Record]) -> float | None:
+    """The share that guessing gets right, a sample counted once; None where one has no options."""
+    sizes = [len(options) for _, options in {(r.sample, r.options) for r in records}]
+    return fmean(1 / size for size in sizes) if sizes and all(sizes) else None
 
 
-def rows(log: EvalLog, *, cluster: Cluster = "sample") -> list[Row]:
-    """A row a method for all samples, then for each subset.
+def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
+    """A score a method for all samples, then for each subset.
 
     Args:
         log: The log.
@@ -129,20 +127,22 @@ def rows(log: EvalLog, *, cluster: Cluster = "sample") -> list[Row]:
     if not log.records:
         raise UsageError("the log has no record", help="run `pearl eval` again to go on with it")
     return [
-        row(method, subset or "all", records, cluster=cluster)
+        score_of(method, subset or "all", records, cluster=cluster)
         for subset in (None, *log.subsets)
         for method in log.methods
         if (records := log.of(method, subset))
     ]
 
 
-def row(method: str, subset: str, records: Sequence[Record], *, cluster: Cluster = "sample") -> Row:
+def score_of(
+    method: str, subset: str, records: Sequence[Record], *, cluster: Cluster = "sample"
+) -> Score:
     """How one method did on its records of one subset, of which there is at least one."""
     statuses = Counter(record.status for record in records)
     seeds = sorted({record.seed for record in records})
     costs = [record.cost_usd for record in records if record.cost_usd is not None]
     latencies = [record.duration_s for record in records]
-    return Row(
+    return Score(
         method=method,
         subset=subset,
         n=len(records),
@@ -220,43 +220,32 @@ def compare(
 
 def comparisons(log: EvalLog, *, cluster: Cluster = "sample") -> list[Comparison]:
     """Every two methods of a log, on all samples and on each subset."""
-    return [
-        found
-        for subset in (None, *log.subsets)
-        for one, two in combinations(log.methods, 2)
-        if (
-            found := compare(
-                log.of(one, subset),
-                log.of(two, subset),
-                (one, two),
-                subset=subset or "all",
-                cluster=cluster,
-            )
-        )
-    ]
+    return _compared(log, log, list(combinations(log.methods, 2)), cluster)
 
 
 def across(first: EvalLog, second: EvalLog, *, cluster: Cluster = "sample") -> list[Comparison]:
     """The methods of two logs: those of one name with each other, else each with each."""
     common = [name for name in first.methods if name in second.methods]
-    pairs = [(name, name) for name in common] or [
-        (one, two) for one in first.methods for two in second.methods
-    ]
+    pairs = [(name, name) for name in common] or list(product(first.methods, second.methods))
+    return _compared(first, second, pairs, cluster)
+
+
+def _compared(
+    first: EvalLog, second: EvalLog, pairs: Sequence[tuple[str, str]], cluster: Cluster
+) -> list[Comparison]:
     subsets = [name for name in first.subsets if name in second.subsets]
-    return [
-        found
+    found = [
+        compare(
+            first.of(one, subset),
+            second.of(two, subset),
+            (one, two),
+            subset=subset or "all",
+            cluster=cluster,
+        )
         for subset in (None, *subsets)
         for one, two in pairs
-        if (
-            found := compare(
-                first.of(one, subset),
-                second.of(two, subset),
-                (one, two),
-                subset=subset or "all",
-                cluster=cluster,
-            )
-        )
     ]
+    return [comparison for comparison in found if comparison is not None]
 
 
 def errors(log: EvalLog, n: int = 5) -> list[tuple[str, int]]:

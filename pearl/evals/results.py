@@ -7,7 +7,8 @@ the mapping is asked of a model.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -34,7 +35,7 @@ async def score_results(
     price: Price | None = None,
     done: Collection[Key] = (),
     until: Callable[[Iterator[Sample]], Iterator[Sample]] = iter,
-) -> AsyncIterator[Record]:
+) -> AsyncGenerator[Record, None]:
     """Score the answers of a results file.
 
     Args:
@@ -45,7 +46,7 @@ async def score_results(
         until: May end the work early; what is under way is finished.
 
     Yields:
-        One record a row, as they are done.
+        One record a row, as they are done. Closing it cancels the rest.
     """
     done = frozenset(done)
     todo = (sample for sample in samples if (sample.id, EXECUTED, 0) not in done)
@@ -53,8 +54,9 @@ async def score_results(
     async def one(sample: Sample) -> Record:
         return await _record(pearl, sample, price)
 
-    async for record in as_completed(until(todo), one, pearl.concurrency):
-        yield record
+    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as records:
+        async for record in records:
+            yield record
 
 
 class _Lenient(BaseModel):

@@ -7,17 +7,19 @@ stands here because this is the boundary of a sample.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
 from pearl.evals.log import Key, PlanShape, Price, Record
 from pearl.evals.methods import Effort, Method, Prediction, load_method
-from pearl.evals.scorers import is_scorable, reason, score
+from pearl.evals.scorers import reason, right_option, score
 from pearl.executors import Listener
 from pearl.fewshot import Example, asked_again
 from pearl.llm import Usage
@@ -60,7 +62,7 @@ class Evaluation:
     price: Price | None = None
 
     def work(self, samples: Iterable[Sample]) -> Iterator[Work]:
-        """Every piece of work, sample by sample, so that calls over one document stand together."""
+        """Every piece of work, seed by seed, then sample by sample: calls over one document are near."""
         for seed in self.seeds:
             for sample in samples:
                 for method in self.methods:
@@ -71,6 +73,8 @@ def scorable(
     samples: Iterable[Sample], *, with_document: bool = True
 ) -> tuple[list[Sample], list[DataError]]:
     """The samples that can be evaluated, and why the others cannot.
+
+    Where a sample has options and a reference, the option that the reference is becomes its gold.
 
     Args:
         samples: Any.
@@ -83,10 +87,16 @@ def scorable(
             unfit.append(DataError(f"sample '{sample.id}' has no question"))
         elif sample.document is None and with_document:
             unfit.append(DataError(f"sample '{sample.id}' has no document"))
-        elif not is_scorable(sample.gold, sample.reference):
-            unfit.append(DataError(f"sample '{sample.id}' does not say what is right"))
-        else:
+        elif sample.gold is not None:
             fit.append(sample)
+        elif sample.reference is None:
+            unfit.append(DataError(f"sample '{sample.id}' does not say what is right"))
+        elif not sample.options:
+            fit.append(sample)
+        elif (gold := right_option(sample.options, sample.reference)) is not None:
+            fit.append(replace(sample, gold=gold))
+        else:
+            unfit.append(DataError(f"sample '{sample.id}' does not say which option is right"))
     return fit, unfit
 
 
@@ -132,8 +142,11 @@ def digest(samples: Iterable[Sample]) -> str:
     for sample in samples:
         document = sample.document
         read = document.digest if isinstance(document, Document) else document
-        parts = [sample.id, sample.question, *sample.options, sample.gold, sample.reference, read]
-        hasher.update("\0".join(map(str, parts)).encode(errors="surrogatepass"))
+        parts = [
+            sample.id, sample.question, sample.options, sample.gold, sample.reference,
+            sorted(sample.subsets), sample.document_name, str(read),
+        ]  # fmt: skip
+        hasher.update(json.dumps(parts).encode())
     return hasher.hexdigest()
 
 
@@ -145,7 +158,7 @@ async def evaluate(
     done: Collection[Key] = (),
     until: Callable[[Iterator[Work]], Iterator[Work]] = iter,
     listener: Listener | None = None,
-) -> AsyncIterator[Record]:
+) -> AsyncGenerator[Record, None]:
     """Run every method over every sample.
 
     Args:
@@ -157,7 +170,7 @@ async def evaluate(
         listener: Told of every event of every piece of work.
 
     Yields:
-        One record a piece of work, in the order in which they are done.
+        One record a piece of work, in the order in which they are done. Closing it cancels the rest.
 
     Raises:
         UsageError: There is no such method, or one that shows options where a sample has none.
@@ -183,8 +196,9 @@ async def evaluate(
         sample, name, seed = piece
         return await _record(pearls[seed], sample, name, methods[name], seed, evaluation, listener)
 
-    async for record in as_completed(until(todo), one, pearl.concurrency):
-        yield record
+    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as records:
+        async for record in records:
+            yield record
 
 
 async def _record(

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from pearl.choices import read_choice
 from pearl.evals.log import EvalLog, Record
 
-__all__ = ["is_scorable", "reason", "rescored", "score"]
+__all__ = ["reason", "rescored", "right_option", "score"]
 
 
-def is_scorable(gold: int | None, reference: str | None) -> bool:
-    """Whether the data says what is right."""
-    return gold is not None or reference is not None
+def right_option(options: Sequence[str], reference: str) -> int | None:
+    """The one option that a right answer in words is; None if it is none of them, or several.
+
+    Example:
+        >>> right_option(["a mill", "The boat"], "boat.")
+        1
+    """
+    found = [i for i, option in enumerate(options) if _words(option) == _words(reference)]
+    return found[0] if len(found) == 1 else None
 
 
 def score(record: Record) -> float:
@@ -57,8 +64,11 @@ def _rescored(record: Record) -> Record:
 def _words(text: str) -> list[str]:
     """What an exact match compares: case, articles, blanks and marks do not count.
 
+    Where nothing else is there, as in the blood type "A", they do: else no answer would be as right.
+
     Source:
         Rajpurkar et al., SQuAD (2016), the answer normalisation of its scorer.
     """
-    words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
-    return [word for word in words if word not in ("a", "an", "the")]
+    folded = unicodedata.normalize("NFKC", text).casefold().strip()
+    words = [word for word in re.findall(r"\w+", folded) if word not in ("a", "an", "the")]
+    return words or [folded]

@@ -76,7 +76,8 @@ def accuracy(
 
     Args:
         correct: Whether each answer is right.
-        clusters: What each belongs to, such as its document; each stands alone without.
+        clusters: What each belongs to, such as its document, by name; the order of the answers
+            does not matter then. Without, each stands alone.
         confidence: Coverage of the interval, between 0 and 1.
         n_resamples: How often to resample, at least 100.
         seed: Same seed, same interval.
@@ -250,7 +251,10 @@ def _require_some(answers: Sequence[object]) -> None:
 def _per_cluster(
     values: Sequence[int], clusters: Sequence[str] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sum of the values of each cluster, and how many they are."""
+    """The sum of the values of each cluster, and how many they are, by the clusters' names.
+
+    Seeded resamples go by place, which must not depend on the order in which answers came.
+    """
     import numpy as np
 
     _require_some(values)
@@ -261,7 +265,7 @@ def _per_cluster(
             f"{len(clusters):,} clusters cannot be those of {len(values):,} answers",
             help="name one cluster for each answer",
         )
-    place = {cluster: i for i, cluster in enumerate(dict.fromkeys(clusters))}
+    place = {cluster: i for i, cluster in enumerate(sorted(set(clusters)))}
     members = [place[cluster] for cluster in clusters]
     sums, sizes = np.bincount(members, weights=values), np.bincount(members)
     return sums.astype(float), sizes.astype(float)

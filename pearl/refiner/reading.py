@@ -13,6 +13,7 @@ from pearl.actions.library import read_actions
 from pearl.drafts import DRAFTS_VERSION, MinedHeader, MinedRow
 from pearl.dsl.signatures import Action
 from pearl.errors import DataError
+from pearl.journal import reason
 from pearl.refiner.entries import Draft
 
 __all__ = ["Drafts", "read_drafts"]
@@ -96,7 +97,7 @@ def _mined(text: str, source: str) -> Drafts:
                 rows.append(MinedRow.model_validate_json(line))
         except ValidationError as error:
             cut = number == len(lines) + 1 and not line.rstrip().endswith("}")
-            problem = "the line is cut" if cut else _first(error)
+            problem = "the line is cut" if cut else reason(error)
             unread.append(f"line {number}: {problem}")
     rows.sort(key=lambda row: (row.index, row.id, _BEST_FIRST.index(row.status), row.reply))
     drafts: list[tuple[str, str | None, bool]] = [(seed, None, True) for seed in seeds]
@@ -121,7 +122,7 @@ def _header(line: str, source: str) -> MinedHeader:
     try:
         return MinedHeader.model_validate_json(line)
     except ValidationError as error:
-        problem = _first(error)
+        problem = reason(error)
     try:
         found = json.loads(line)
     except ValueError:
@@ -135,10 +136,3 @@ def _header(line: str, source: str) -> MinedHeader:
     if found.get("kind") != "pearl-mined":
         problem = "it does not begin with the header of mined drafts"
     raise DataError(problem, path=source, line=1, help=_HELP)
-
-
-def _first(error: ValidationError) -> str:
-    """The first problem, on one line."""
-    problem = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(map(str, problem["loc"]))
-    return f"{where}: {problem['msg']}" if where else problem["msg"]

@@ -11,7 +11,7 @@ from html import escape
 from textwrap import shorten
 
 from pearl.evals.log import Header, Price, Record
-from pearl.evals.report import Row
+from pearl.evals.report import Score
 from pearl.view.pictures import Picture
 from pearl.view.summary import Series, heading, one_line, subsets_of
 
@@ -52,6 +52,7 @@ _FACTS = {
     "n_bad_rows": "rows that are no sample",
     "domain": "domain",
     "model": "model",
+    "mapper": "answers mapped by",
     "temperature": "temperature",
     "seeds": "seeds",
     "methods": "methods",
@@ -135,7 +136,7 @@ def _table(rows: Sequence[Series]) -> Iterator[str]:
     )
 
 
-def _numbers(cell: Row) -> list[str]:
+def _numbers(cell: Score) -> list[str]:
     accuracy = cell.accuracy
     n = f"{cell.n_samples:,}"
     if cell.n != cell.n_samples:
@@ -158,14 +159,14 @@ def _facts(headers: Sequence[Header]) -> Iterator[str]:
     yield '<div class="wide">\n<table class="facts">\n<tbody>'
     for field, name in _FACTS.items():
         values = [getattr(header, field) for header in headers]
-        if any(value is not None for value in values):
+        if any(value not in (None, "") for value in values):
             yield _cells([name, *(escape(_fact(value)) for value in values)])
     yield "</tbody>\n</table>\n</div>"
 
 
 def _fact(value: object) -> str:
     match value:
-        case None:
+        case None | "":
             return "–"
         case Price():
             cached = "" if value.cached_usd is None else f", cached {value.cached_usd:g}"

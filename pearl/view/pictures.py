@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pearl.errors import DataError
+from pearl.evals import report
 from pearl.evals.stats import Interval
 from pearl.view.canvas import (
     GREY,
@@ -198,8 +199,9 @@ def _subsets(rows: Sequence[Series]) -> Figure:
 
 
 def _library_size(rows: Sequence[Series]) -> Figure:
+    rows = [row for row in rows if row.header.library]  # of results it is not known
     sizes = sorted({row.header.n_actions for row in rows})
-    if len(sizes) == 1:
+    if len(sizes) < 2:
         raise _NoDataError("all logs have libraries of one size; give several logs")
     headers = [row.header for row in rows]
     lines: dict[str, list[Series]] = {}
@@ -325,8 +327,9 @@ def _accuracy_axis(axes: Axes, chance: float | None) -> None:
 
 def _chance(rows: Sequence[Series]) -> float | None:
     """The accuracy of guessing, where every sample has the same number of options."""
-    sizes = {len(record.options) for row in rows for record in row.records}
-    return 1 / sizes.pop() if len(sizes) == 1 and 0 not in sizes else None
+    records = [record for row in rows for record in row.records]
+    is_same = len({len(record.options) for record in records}) == 1
+    return report.chance(records) if is_same else None
 
 
 def _apart(numbers: Sequence[int], least: float) -> list[int]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pearl.evals.log import EvalLog, Header, Record
-from pearl.evals.report import Row, row
+from pearl.evals.report import Score, score_of
 
 __all__ = [
     "Series",
     "heading",
     "one_line",
-    "rows_of",
+    "series_of",
     "subsets_of",
     "variants",
 ]
@@ -21,6 +21,7 @@ __all__ = [
 FACTS = {
     "data": "{}",
     "model": "{}",
+    "mapper": "mapped by {}",
     "domain": "{}",
     "n_actions": "{} actions",
     "library": "{}",
@@ -50,11 +51,11 @@ class Series:
     method: str
     header: Header
     records: tuple[Record, ...]
-    cells: dict[str | None, Row]
+    cells: dict[str | None, Score]
 
 
-def rows_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
-    """A row for each method of each log, in their order."""
+def series_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
+    """A series for each method of each log, in their order."""
     return tuple(
         Series(
             one_line(", ".join(filter(None, (method, variant)))),
@@ -62,7 +63,7 @@ def rows_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
             log.header,
             log.of(method),
             {
-                subset: row(method, subset or "all", records)
+                subset: score_of(method, subset or "all", records)
                 for subset in (None, *log.subsets)
                 if (records := log.of(method, subset))
             },
@@ -101,7 +102,9 @@ def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> lis
 def heading(rows: Sequence[Series]) -> str:
     """Data, model and number of samples, as a title."""
     data = one_line(", ".join(dict.fromkeys(row.header.data for row in rows)), 60)
-    models = one_line(", ".join(dict.fromkeys(row.header.model for row in rows)), 60)
+    models = one_line(
+        ", ".join(dict.fromkeys(row.header.model or "unknown model" for row in rows)), 60
+    )
     sizes = sorted({row.cells[None].n_samples for row in rows})
     n = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
     n_seeds = len(set(chain.from_iterable((r.seed for r in row.records) for row in rows)))

@@ -101,6 +101,24 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     assert sample.load().text == "Once."
 
 
+def test_a_text_is_one_document_and_a_name_is_of_one_text(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "document": "Once."},
+        {"id": "b", "document": "Once.\r\n", "document_name": "other"},
+        {"id": "c", "document": "Once.\n", "document_name": "tale"},
+        {"id": "d", "document": "Then.", "document_name": "tale"},
+        {"id": "e", "document": "Now.", "document_name": "tale"},
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    first, *others = [sample.document for sample in read(path) if isinstance(sample, Sample)]
+    assert first == Document("Once.", "a")
+    assert others == [
+        Document("Once.\n", "other"), Document("Once.\n", "other"), Document("Then.", "tale"),
+        Document("Now.", "tale, line 5"),
+    ]  # fmt: skip
+
+
 def test_parquet_and_datasets(tmp_path: Path) -> None:
     rows = [
         {"q": "Which?", "choices": ["a", "b"], "label": 2},

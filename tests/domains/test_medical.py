@@ -47,6 +47,18 @@ def test_consultations(tmp_path: Path) -> None:
     assert str(bad).startswith(f"{tmp_path}/r.json:12: the id 'D1' is also that of line 3")
 
 
+def test_a_report_that_comes_twice_is_one_document(tmp_path: Path) -> None:
+    rows = "x,Surgery,Knee,One.,k\nx,Urology,Knee,One.,k\n"
+    samples = [s for s in read(tmp_path / "r.csv", HEADER + rows) if isinstance(s, Sample)]
+    assert [(s.id, s.document_name) for s in samples] == [
+        ("Knee/2", "Knee/2"),
+        ("Knee/3", "Knee/2"),
+    ]
+    talks = [{"src": "hi", "tgt": "N", "file": name} for name in ("D1", "D2")]
+    samples = [s for s in read(tmp_path / "r.json", json.dumps(talks)) if isinstance(s, Sample)]
+    assert [s.document for s in samples] == [Document("hi", "D1")] * 2
+
+
 def test_questions(tmp_path: Path) -> None:
     (sample,) = read(tmp_path / "r.jsonl", '{"id": "3", "question": "Does it hurt?"}')
     assert sample == Sample("3", "Does it hurt?")

@@ -84,13 +84,17 @@ def test_the_test_split_has_no_gold(tmp_path: Path) -> None:
     ("bad", "said"),
     [
         (question(options=FOUR[:3]), "3 options, not 4"),
-        (question(options=["a", "b", "c", 4]), "no array of texts"),
-        (question(options=["a", "b", "c", " "]), "an option is blank"),
-        (question(options=None), "no array of texts"),
+        (question(options=["a", "b", "c", 4]), "'options': number 4 is no text"),
+        (question(options=["a", "b", "c", " "]), "'options': number 4 is no text"),
+        (question(options=None), "0 options, not 4"),
         (question(gold_label=0), "'gold_label' is 0, not 1 to 4"),
         (question(gold_label=5), "'gold_label' is 5, not 1 to 4"),
         (question(gold_label="B"), "'gold_label' is 'B'"),
         (question(gold_label=True), "'gold_label' is True"),
+        (question(gold_label=None, gold="E"), "gold: 'E' is none of the 4 options"),
+        (question(subsets=5), "'subsets' is a number"),
+        (question(hard="maybe"), "'hard' is 'maybe', not true or false"),
+        (question(difficult=2), "'difficult' is 2, not true or false"),
         (question(" "), "the question is blank"),
         (question(["Why?"]), "an array, not text"),
         ("Why?", "text, not an object"),
@@ -152,6 +156,15 @@ def test_official_rows_of_a_dataset(tmp_path: Path) -> None:
     assert second.question == "When?"
 
 
+def test_articles_of_one_id_are_told_apart(tmp_path: Path) -> None:
+    first, second = read(
+        tmp_path / "dev", row(question()), row(question(), article="Else.", set_unique_id="1_Y")
+    )
+    assert isinstance(first, Sample)
+    assert isinstance(second, Sample)
+    assert (first.document_name, second.document_name) == ("1", "1, line 2")
+
+
 def test_columns_may_have_other_names(tmp_path: Path) -> None:
     flat = {"context": "Nils left.", "question": "Who?", "choices": FOUR, "label": 0}
     (sample,) = read(
@@ -159,6 +172,38 @@ def test_columns_may_have_other_names(tmp_path: Path) -> None:
     )
     assert isinstance(sample, Sample)
     assert sample.gold == 0
+
+
+@pytest.mark.parametrize("field", ["hard", "difficult"])
+@pytest.mark.parametrize(
+    ("value", "is_hard"),
+    [(True, True), ("True", True), ("1", True), (1, True), (1.0, True), (" yes ", True),
+     (False, False), ("false", False), ("0", False), (0, False), (None, False)],
+)  # fmt: skip
+def test_spellings_of_hard(tmp_path: Path, field: str, value: Any, is_hard: bool) -> None:
+    (sample,) = read(tmp_path / "dev", row(question(**{field: value})))
+    assert isinstance(sample, Sample)
+    assert sample.subsets == ({"hard"} if is_hard else frozenset())
+
+
+def test_columns_of_every_sample_hold_for_articles_too(tmp_path: Path) -> None:
+    flat = {"article": "Nils left.", "question": "Who?", "options": FOUR, "key": "C", "answer": 0, "said": "Nils",
+            "part": "old", "hard": True}  # fmt: skip
+    (sample,) = read(tmp_path / "q.jsonl", flat, gold="key", reference="said", subsets="part")
+    assert isinstance(sample, Sample)
+    assert (sample.gold, sample.reference, sample.subsets) == (2, "Nils", {"old", "hard"})
+
+
+def test_a_csv_of_the_flat_layout(tmp_path: Path) -> None:
+    cells = '"[""a"", ""b"", ""c"", ""d""]"'
+    (tmp_path / "q.csv").write_text(
+        f"article,question,options,gold_label,hard\nNils left.,Who?,{cells},2,True\n"
+        f"Nils left.,Who?,{cells},5,False\n"
+    )
+    sample, bad = read(tmp_path / "q.csv")
+    assert isinstance(sample, Sample)
+    assert (sample.options, sample.gold, sample.subsets) == (tuple(FOUR), 1, {"hard"})
+    assert "'gold_label' is '5', not 1 to 4" in str(bad)
 
 
 def test_the_real_data() -> None:

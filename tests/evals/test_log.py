@@ -155,6 +155,20 @@ def test_an_answer_that_cannot_be_mapped_is_a_failure() -> None:
     assert found.usage == Usage(100, 10, 5)
 
 
+@pytest.mark.parametrize(
+    ("reference", "answer", "points"),
+    [
+        ("A", "a", 1.0), ("A", "", 0.0), ("A", "The", 0.0), ("A", "A hull", 0.0),
+        ("?", "", 0.0), ("?", " ? ", 1.0), ("the", "The", 1.0), ("hull", "A hull!", 1.0),
+    ],
+)  # fmt: skip
+def test_a_reference_of_articles_or_marks_is_matched_by_nothing_else(
+    reference: str, answer: str, points: float
+) -> None:
+    made = record(options=(), gold=None, reference=reference, answer=answer)
+    assert score(made) == points
+
+
 def test_results_with_a_reference_need_no_model() -> None:
     about: dict[str, Any] = {"answer": "The hull"}
     first = row(**about)

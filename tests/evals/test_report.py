@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pearl.errors import UsageError
 from pearl.evals import report
@@ -37,7 +41,7 @@ def test_a_row_counts_every_record_that_was_tried() -> None:
         wrong("q4", duration_s=4.0, cost_usd=0.5, choice=None),
         failed("q5", duration_s=5.0, cost_usd=0.5, n_calls=0, usage=Usage()),
     )
-    (row,) = report.rows(made)
+    (row,) = report.scores(made)
     assert (row.method, row.subset, row.n) == ("a", "all", 5)
     assert (row.n_answered, row.n_fell_back, row.n_failed, row.n_unmapped) == (3, 1, 1, 1)
     assert row.n_correct == 2
@@ -52,7 +56,7 @@ def test_a_row_counts_every_record_that_was_tried() -> None:
 
 
 def test_a_cost_that_is_not_known_of_all_is_not_known() -> None:
-    (row,) = report.rows(log(right("q1", cost_usd=0.25), right("q2", cost_usd=None)))
+    (row,) = report.scores(log(right("q1", cost_usd=0.25), right("q2", cost_usd=None)))
     assert row.cost_usd is None
 
 
@@ -61,7 +65,7 @@ def test_every_subset_has_rows_of_its_own() -> None:
         right("q1", subsets=("hard", "long")), wrong("q2", subsets=("hard",)), right("q3"),
         wrong("q1", "b", subsets=("hard", "long")), right("q3", "b"),
     )  # fmt: skip
-    found = {(r.subset, r.method): (r.n, r.n_correct) for r in report.rows(made)}
+    found = {(r.subset, r.method): (r.n, r.n_correct) for r in report.scores(made)}
     assert found == {
         ("all", "a"): (3, 2), ("all", "b"): (2, 1), ("hard", "a"): (2, 1), ("hard", "b"): (1, 0),
         ("long", "a"): (1, 1), ("long", "b"): (1, 0),
@@ -74,7 +78,7 @@ def test_seeds_of_a_sample_are_no_further_samples() -> None:
         *(r.model_copy(update={"seed": seed}) for seed in range(3) for r in once.records),
         seeds=(0, 1, 2),
     )
-    (one,), (three,) = report.rows(once), report.rows(thrice)
+    (one,), (three,) = report.scores(once), report.scores(thrice)
     assert (three.n, three.by_seed) == (30, (0.6, 0.6, 0.6))
     assert three.accuracy.estimate == pytest.approx(one.accuracy.estimate)
     assert three.accuracy.low == pytest.approx(one.accuracy.low, abs=0.03)
@@ -88,7 +92,7 @@ def test_intervals_by_document_are_wider_where_documents_agree() -> None:
             for i in range(60)
         )
     )
-    (samples,), (documents,) = report.rows(made), report.rows(made, cluster="document")
+    (samples,), (documents,) = report.scores(made), report.scores(made, cluster="document")
     assert samples.accuracy.estimate == documents.accuracy.estimate == pytest.approx(1 / 3)
     width = samples.accuracy.high - samples.accuracy.low
     assert documents.accuracy.high - documents.accuracy.low > 2 * width
@@ -130,13 +134,35 @@ def test_logs_are_compared_where_both_have_it() -> None:
 def test_guessing_goes_by_the_number_of_options() -> None:
     two, five = ("a", "b"), ("a", "b", "c", "d", "e")
     made = log(right("q1", options=two), right("q2", options=five), right("q2", "b", options=five))
-    assert report.chance(made) == pytest.approx(0.35)
-    assert report.chance(log(right("q1"), right("q2", options=(), reference="x"))) is None
+    assert report.chance(made.records) == pytest.approx(0.35)
+    assert report.chance(log(right("q1"), right("q2", options=(), reference="x")).records) is None
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(["sample", "document"]))
+@settings(max_examples=10, deadline=None)
+def test_the_order_in_which_records_came_does_not_matter(
+    mixed: random.Random, cluster: report.Cluster
+) -> None:
+    records = [
+        r.model_copy(update={"document": f"story {int(r.sample[1:]) // 4}"})
+        for r in evallogs.log(30, seeds=(0, 1)).records
+    ]
+    came = list(records)
+    mixed.shuffle(came)
+
+    def figures(records: list[Record]) -> list[object]:
+        made = EvalLog(header(), tuple(records))
+        return [
+            *((r.method, r.subset, r.accuracy) for r in report.scores(made, cluster=cluster)),
+            *report.comparisons(made, cluster=cluster),
+        ]
+
+    assert figures(came) == figures(records)
 
 
 def test_a_log_without_records_has_no_figures() -> None:
-    assert report.chance(log()) is None
+    assert report.chance(log().records) is None
     assert report.comparisons(log()) == []
     assert report.errors(log()) == []
     with pytest.raises(UsageError, match="no record"):
-        report.rows(log())
+        report.scores(log())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,10 +15,11 @@ from pearl import Document, Pearl
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.evals.log import Price
 from pearl.evals.methods import Effort, method_names
-from pearl.evals.runner import digest, scorable
+from pearl.evals.runner import Evaluation, digest, evaluate, scorable
 from pearl.fewshot import Example
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
 from tests.evals.asking import OPTIONS, PLAN, STORY, acting, run, sample
+from tests.models import Acting
 
 PROSE = ("pearl", "direct", "map-reduce", "retrieve")
 BROKEN = "1. ans = NO_SUCH(CTX) : Fail"
@@ -299,15 +301,53 @@ def test_scorable_says_what_is_missing() -> None:
     assert len(scorable([sample("bare", document=None)], with_document=False)[0]) == 1
 
 
+@pytest.mark.parametrize(
+    ("reference", "options", "gold"),
+    [
+        ("he was TIRED.", OPTIONS, 1),
+        ("He was very tired", OPTIONS, None),
+        ("twice", ("Twice", "twice.", "once"), None),
+        ("A", ("X", "A", "Y"), 1),
+    ],
+)
+def test_a_reference_says_which_option_is_right(
+    reference: str, options: tuple[str, ...], gold: int | None
+) -> None:
+    fit, unfit = scorable([sample(gold=None, reference=reference, options=options)])
+    if gold is None:
+        assert [str(error) for error in unfit] == ["sample 'q1' does not say which option is right"]
+    else:
+        model = acting(choose="ABCD"[gold], step="None of it.")
+        scores = {r.score for r in run(Pearl(model), fit, *method_names()).values()}
+        assert scores == {1.0}
+
+
 def test_the_digest_is_of_all_that_matters() -> None:
     first = digest([sample()])
     assert first == digest([sample()])
     for change in (
         {"question": "Who?"}, {"gold": 1}, {"options": OPTIONS[:3]},
         {"document": Document(STORY.text + "!", STORY.name)}, {"reference": "x"},
+        {"document": Document(STORY.text, "other.txt")}, {"subsets": frozenset({"hard"})},
     ):  # fmt: skip
         assert digest([sample(**change)]) != first
-    assert digest([sample(subsets=frozenset({"hard"}))]) == first
+    both, swapped = ("easy", "hard"), ("hard", "easy")
+    assert digest([sample(subsets=frozenset(both))]) == digest([sample(subsets=frozenset(swapped))])
+
+
+def test_closing_an_evaluation_ends_what_is_under_way() -> None:
+    async def act(request: Any) -> str:
+        await asyncio.sleep(0.0 if "quick" in request.prompt else 60.0)
+        return "A"
+
+    async def main() -> int:
+        samples = [sample("quick"), sample("q2"), sample("q3")]
+        found = evaluate(Pearl(Acting(act)), samples, Evaluation(("mcq",)))
+        await anext(found)
+        await found.aclose()
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(main()) == 1
 
 
 def test_a_budget_of_a_plan_is_shared_by_its_steps() -> None:

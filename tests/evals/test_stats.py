@@ -150,7 +150,7 @@ def test_answers_on_one_document_widen_the_interval() -> None:
 
 def test_clusters_of_one_are_no_clusters() -> None:
     correct = made(50, 0.5, 1)
-    assert accuracy(correct, clusters=[str(i) for i in range(50)]) == accuracy(correct)
+    assert accuracy(correct, clusters=[f"{i:02d}" for i in range(50)]) == accuracy(correct)
 
 
 def test_a_seed_decides_and_confidence_widens() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pearl.evals.log import EvalLog
 from pearl.view.evaluation import MAX_RECORDS, page
 from pearl.view.pictures import draw
-from pearl.view.summary import rows_of
+from pearl.view.summary import series_of
 from tests.evallogs import header, log, record
 
 VOID = {"meta", "br"}
@@ -55,7 +55,7 @@ class Reader(HTMLParser):
 
 
 def read(*logs: EvalLog, pictures: bool = False) -> Reader:
-    rows = rows_of(logs)
+    rows = series_of(logs)
     return Reader(page(rows, [each.header for each in logs], draw(rows)[0] if pictures else []))
 
 

@@ -17,12 +17,12 @@ from pearl.evals.log import EvalLog, PlanShape
 from pearl.llm import Usage
 from pearl.view import canvas
 from pearl.view.pictures import Picture, draw, save
-from pearl.view.summary import rows_of
+from pearl.view.summary import series_of
 from tests.evallogs import header, log, record
 
 
 def drawn(*logs: EvalLog) -> tuple[dict[str, Picture], dict[str, str]]:
-    pictures, skipped = draw(rows_of(logs))
+    pictures, skipped = draw(series_of(logs))
     return {picture.name: picture for picture in pictures}, skipped
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pearl.evals.log import EvalLog, Price
 from pearl.llm import Usage
-from pearl.view.summary import heading, rows_of, subsets_of
+from pearl.view.summary import heading, series_of, subsets_of
 from tests.evallogs import header, log, record
 
 
@@ -19,7 +19,7 @@ def test_a_cell_counts_what_happened() -> None:
             "d", status="failed", score=1.0, duration_s=4.0
         ),  # a failure is wrong, come what may
     )
-    (row,) = rows_of([EvalLog(header(), records)])
+    (row,) = series_of([EvalLog(header(), records)])
     cell = row.cells[None]
     assert cell.accuracy.estimate == 0.25
     assert (cell.n, cell.n_failed, cell.n_fell_back, cell.n_unmapped) == (4, 2, 1, 1)
@@ -29,12 +29,12 @@ def test_a_cell_counts_what_happened() -> None:
 
 
 def test_what_a_record_cost_goes_before_the_price() -> None:
-    (row,) = rows_of([EvalLog(header(), (record(cost_usd=7.0),))])
+    (row,) = series_of([EvalLog(header(), (record(cost_usd=7.0),))])
     assert row.cells[None].cost_per_record_usd == 7.0
 
 
 def test_a_cost_that_one_record_lacks_is_unknown() -> None:
-    (row,) = rows_of([EvalLog(header(price=None), (record("a", cost_usd=1.0), record("b")))])
+    (row,) = series_of([EvalLog(header(price=None), (record("a", cost_usd=1.0), record("b")))])
     assert row.cells[None].cost_per_record_usd is None
 
 
@@ -42,7 +42,7 @@ def test_more_seeds_do_not_fake_precision() -> None:
     once = [record(f"q{i}", score=float(i % 2)) for i in range(40)]
     often = [r.model_copy(update={"seed": seed}) for seed in range(5) for r in once]
     narrow, wide = (
-        rows_of([EvalLog(header(), tuple(records))])[0].cells[None].accuracy
+        series_of([EvalLog(header(), tuple(records))])[0].cells[None].accuracy
         for records in (often, once)
     )
     assert narrow.estimate == wide.estimate == 0.5
@@ -51,7 +51,7 @@ def test_more_seeds_do_not_fake_precision() -> None:
 
 def test_subsets_without_records_of_a_method_have_no_cell() -> None:
     records = (record("a", subsets=("hard",)), record("b", "direct", subsets=("easy",)))
-    rows = rows_of([EvalLog(header(), records)])
+    rows = series_of([EvalLog(header(), records)])
     assert [set(row.cells) for row in rows] == [{None, "easy"}, {None, "hard"}]
     assert subsets_of(rows) == ("easy", "hard")
 
@@ -71,13 +71,13 @@ def test_labels_say_what_tells_logs_apart(
     fields: list[dict[str, object]], labels: list[str]
 ) -> None:
     logs = [EvalLog(header(**each), (record(),)) for each in fields]
-    assert [row.label for row in rows_of(logs)] == labels
+    assert [row.label for row in series_of(logs)] == labels
 
 
 def test_the_heading_says_data_model_and_n() -> None:
-    rows = rows_of([log(6, seeds=(0, 1)), log(4, model="other", seeds=(0, 1))])
+    rows = series_of([log(6, seeds=(0, 1)), log(4, model="other", seeds=(0, 1))])
     assert heading(rows) == "quality-dev · openai:gpt-x, other · n = 4 to 6, 2 seeds"
 
 
 def test_a_log_without_records_has_no_rows() -> None:
-    assert rows_of([EvalLog(header(), ())]) == ()
+    assert series_of([EvalLog(header(), ())]) == ()

@@ -37,7 +37,16 @@ def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
         return 0
     if logs[0].header.data_sha256 != logs[1].header.data_sha256:
         click.echo("pearl: the logs are of different data; compared where both have it", err=True)
-    for name in ("model", "library", "bank", "n_actions", "nearest", "token_budget", "context"):
+    for name in (
+        "model",
+        "mapper",
+        "library",
+        "bank",
+        "n_actions",
+        "nearest",
+        "token_budget",
+        "context",
+    ):
         one, two = getattr(logs[0].header, name), getattr(logs[1].header, name)
         if one != two:
             click.echo(f"{name.replace('_', ' ')}: {one} | {two}")

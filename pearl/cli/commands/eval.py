@@ -111,7 +111,7 @@ async def _evaluate(
     from pearl.cli.stopping import Stopper
     from pearl.evals import runner
     from pearl.evals.methods import Effort
-    from pearl.evals.recorder import describe, record
+    from pearl.evals.recorder import describe, describe_results, record
     from pearl.evals.results import EXECUTED, score_results
 
     names = (EXECUTED,) if is_executed else tuple(dict.fromkeys(_names(methods)))
@@ -133,12 +133,15 @@ async def _evaluate(
         )
     if not is_executed:
         runner.refuse_unfit(samples, names)
+    name, n_bad = Path(options["data"]).name, len(bad) + len(unfit)
     async with open_pearl(options) as pearl:
-        runner.refuse_known(samples, pearl.examples)
-        header = describe(
-            pearl, samples, evaluation,
-            data=Path(options["data"]).name, n_bad_rows=len(bad) + len(unfit),
-        )  # fmt: skip
+        if is_executed:  # whose bank and library are not those of the model that maps
+            header = describe_results(
+                pearl.model.name, samples, price=evaluation.price, data=name, n_bad_rows=n_bad
+            )
+        else:
+            runner.refuse_known(samples, pearl.examples)
+            header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         n_all = len(samples) * len(names) * len(evaluation.seeds)
         with Stopper() as stopper, Reporter(n_all) as reporter:
 
@@ -187,12 +190,12 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
     if not is_json:
         print_scores(log, cluster)
         return
-    guess = report.chance(log)
+    guess = report.chance(log.records)
     json.dump(
         {
             "header": log.header.model_dump(),
             "chance": guess,
-            "rows": [row.to_json() for row in report.rows(log, cluster=cluster)],
+            "rows": [score.to_json() for score in report.scores(log, cluster=cluster)],
             "comparisons": [c.to_json() for c in report.comparisons(log, cluster=cluster)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },

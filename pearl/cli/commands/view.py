@@ -27,10 +27,10 @@ def command(logs: tuple[str, ...], out: str | None) -> None:
     from pearl.evals.log import read_log
     from pearl.view.evaluation import page
     from pearl.view.pictures import draw, save
-    from pearl.view.summary import rows_of
+    from pearl.view.summary import series_of
 
     read = [read_log(path) for path in logs]
-    rows = rows_of(read)
+    rows = series_of(read)
     pictures, skipped = draw(rows)
     first = Path(logs[0])
     folder = Path(out) if out else first.with_name(f"{first.stem}-pictures")
