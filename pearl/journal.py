@@ -7,6 +7,7 @@ when the file is opened again. Only one process writes at a time.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Collection, Iterator
 from io import FileIO
@@ -19,6 +20,14 @@ from pydantic import BaseModel, ValidationError
 from pearl.errors import DataError
 
 __all__ = ["Journal", "read_journal", "reason"]
+
+_OF_DIGESTS = {
+    "data_sha256": "data: questions, documents, --limit or --subset differ",
+    "library_sha256": "actions in the library",
+    "bank_sha256": "examples in the bank",
+    "prompt_sha256": "actions, rules or examples in the prompt",
+}
+"""What the digests of headers are of."""
 
 Head = TypeVar("Head", bound=BaseModel)
 Row = TypeVar("Row", bound=BaseModel)
@@ -45,9 +54,9 @@ def read_journal(
         raise DataError("the file is empty", path=path)
     try:
         header = header_type.model_validate_json(first)
-    except ValidationError as error:
+    except ValidationError:
         raise DataError(
-            f"not a file of this kind: {reason(error)}",
+            f"not a file of this kind{_kind(first)}",
             path=path,
             line=1,
             help="its first line is the header that pearl writes",
@@ -63,6 +72,17 @@ def read_journal(
             raise DataError(f"not a row: {reason(error)}", path=path, line=number) from None
         n_bytes += len(line)
     return header, rows, n_bytes
+
+
+def _kind(line: bytes) -> str:
+    """What the first line of a file says that it is."""
+    try:
+        kind = json.loads(line)["kind"]
+    except (ValueError, TypeError, KeyError):
+        return ""
+    return (
+        f": it is a '{kind}' of another version, or another file" if isinstance(kind, str) else ""
+    )
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -152,8 +172,15 @@ class Journal(Generic[Head, Row]):
         for name in type(self._header).model_fields:
             was, now = getattr(found, name), getattr(self._header, name)
             if name not in self._varying and was != now:
+                what = name.replace("_", " ")
+                # A digest tells that something differs; what it is of says more to people.
+                said = (
+                    f"with other {_OF_DIGESTS.get(name, what)}"
+                    if name.endswith("_sha256")
+                    else f"with another {what}: {_short(was)}, now {_short(now)}"
+                )
                 raise DataError(
-                    f"the file was made with another {name}: {_short(was)}, now {_short(now)}",
+                    f"the file was made {said}",
                     path=self.path,
                     help="go on with the same settings, or name another output file",
                 )
@@ -189,5 +216,5 @@ class Journal(Generic[Head, Row]):
 
 
 def _short(value: object) -> str:
-    text = str(value)
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -35,6 +35,12 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 _ARRAY = re.compile(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')
 _BETWEEN = re.compile(r"\s*,?\s*")
+_OWN = {
+    "pearl-eval-log": ("the log of an evaluation", "pearl eval --rescore LOG, pearl view LOG"),
+    "pearl-mined": ("a file of mined drafts", "pearl refine actions FILE"),
+    "pearl-curation": ("the journal of a bank", "its folder is the bank: --examples FOLDER"),
+}
+"""What the headers of this program's own files say they are, and what to do with those."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
@@ -220,6 +226,8 @@ def read_file(path: Path) -> Iterator[Row | DataError]:
         raise DataError("no such file", path=repr(str(path)), help="check the path")
     try:
         for row in read(path):
+            if is_empty:
+                _refuse_own(row)
             is_empty = False
             yield row
     except FileNotFoundError:
@@ -229,6 +237,18 @@ def read_file(path: Path) -> Iterator[Row | DataError]:
         raise DataError(f"cannot be read: {reason}", path=path, help="check the path") from None
     if is_empty:
         raise DataError("the file has no rows", path=path, help="give a file with data in it")
+
+
+def _refuse_own(first: Row | DataError) -> None:
+    """A file that this program wrote for another purpose would be misread as data.
+
+    Raises:
+        DataError: The first row is the header of one.
+    """
+    kind = first.fields.get("kind") if isinstance(first, Row) else None
+    if isinstance(first, Row) and kind in _OWN:
+        what, help = _OWN[str(kind)]
+        raise first.error(f"this is {what}, not data", help=help)
 
 
 def _is_dataset(path: Path) -> bool:

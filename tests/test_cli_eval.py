@@ -156,18 +156,15 @@ def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Serv
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("--model", "scripted:rules.json"), "model: extractive, now scripted:rules.json"),
-        (("--library", "quality"), "library: "),
-        (("--data", "other.jsonl"), "data: data.jsonl, now other.jsonl"),
-        (("--data", "more/data.jsonl"), "data_sha256: "),
-        (("--methods", "direct,mcq"), "methods: ('direct',), now ('direct', 'mcq')"),
-        (("--seeds", "2"), "seeds: (0,), now (0, 1)"),
-        (("--token-budget", "4000"), "token_budget: None, now 4000"),
-        (("--temperature", "0.5"), "temperature: None, now 0.5"),
-        (("--fallback", "direct"), "fallback: None, now direct"),
-        (("--max-output-tokens", "99"), "max_output_tokens: None, now 99"),
-        (("--max-repairs", "1"), "max_repairs: "),
-        (("--examples", "more/bank"), "bank_sha256: "),
+        (("--model", "scripted:rules.json"), "another model: extractive, now scripted:rules.json"),
+        (("--library", "quality"), "another library: "),
+        (("--data", "other.jsonl"), "other data: questions, documents"),
+        (("--token-budget", "4000"), "another token budget: None, now 4000"),
+        (("--temperature", "0.5"), "another temperature: None, now 0.5"),
+        (("--fallback", "direct"), "another fallback: None, now direct"),
+        (("--max-output-tokens", "99"), "another max output tokens: None, now 99"),
+        (("--max-repairs", "1"), "another max repairs: "),
+        (("--examples", "more/bank"), "other examples in the bank"),
     ],
 )  # fmt: skip
 def test_a_log_of_something_else_is_refused(
@@ -184,8 +181,50 @@ def test_a_log_of_something_else_is_refused(
     pearl(*args)
     before = Path("l").read_bytes()
     pearl(*args, *change, code=3)
-    assert f"made with another {said}" in pearl.talk
+    assert f"the file was made with {said}" in pearl.talk
     assert Path("l").read_bytes() == before
+
+
+def test_methods_and_seeds_are_added_to_a_log(pearl: Terminal) -> None:
+    data([row(0), row(1)])
+    args = ("eval", "--data", "data.jsonl", "-o", "l")
+    pearl(*args, "--methods", "direct")
+    Path("data.jsonl").rename("renamed.jsonl")
+    args = ("eval", "--data", str(Path("renamed.jsonl").resolve()), "-o", "l")
+    pearl(*args, "--methods", "mcq,direct")
+    pearl(*args, "--methods", "direct", "--seeds", "2")
+    log = read_log("l")
+    assert log.methods == ("direct", "mcq")
+    assert sorted((r.method, r.seed) for r in log.records) == [
+        ("direct", 0), ("direct", 0), ("direct", 1), ("direct", 1), ("mcq", 0), ("mcq", 0),
+    ]  # fmt: skip
+
+
+def test_files_of_the_program_are_no_data(pearl: Terminal) -> None:
+    data([row(0)])
+    pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l.jsonl")
+    for option in ("--data", "--results"):
+        pearl("eval", option, "l.jsonl", code=3)
+        assert "l.jsonl:1: this is the log of an evaluation, not data" in pearl.talk
+    pearl("mine", "--data", "l.jsonl", "--out", "m.jsonl", code=3)
+    assert "this is the log of an evaluation" in pearl.talk
+
+
+def test_tables_are_never_cut(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    data([row(0), row(1)])
+    shown = pearl("eval", "--data", "data.jsonl", "--methods", "direct,mcq")
+    assert "…" not in shown
+    assert "direct - mcq" in shown
+    assert max(map(len, shown.splitlines())) < 90
+
+
+def test_a_handful_of_documents_is_told(pearl: Terminal) -> None:
+    data([row(i, document=f"Text {i % 2}. He sold it.") for i in range(8)])
+    shown = pearl("eval", "--data", "data.jsonl", "--methods", "direct,mcq", "--by-document")
+    assert "intervals resample documents, 2 of them: too few" in shown
+    found = pearl.json("eval", "--data", "data.jsonl", "--methods", "direct,mcq", "--by-document")
+    assert [one["bootstrap_p"] for one in found["comparisons"]] == [None]
 
 
 def test_no_log_is_begun_that_cannot_be_filled(pearl: Terminal) -> None:

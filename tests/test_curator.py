@@ -253,11 +253,11 @@ def test_a_bank_is_not_gone_on_with_over_other_questions(bank: Bank) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("--max-repairs", "1"), "max_repairs: "),
+        (("--max-repairs", "1"), "max repairs: "),
         (("--nearest", "1"), "nearest: None, now 1"),
         (("--window", "9000"), "window: "),
         (("--context", "retrieve"), "context: auto, now retrieve"),
-        (("--max-output-tokens", "99"), "max_output_tokens: None, now 99"),
+        (("--max-output-tokens", "99"), "max output tokens: None, now 99"),
         (("--examples", "other"), "bank: generic, now other"),
         (("--retries", "1"), "retries: "),
     ],

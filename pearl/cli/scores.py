@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["print_comparisons", "print_scores"]
 
-WIDTH = 120
-"""Columns where stdout is no terminal, so that a file has whole lines."""
-
 
 def print_scores(log: EvalLog, cluster: Cluster) -> None:
     """What every method reached, on all samples and on each subset, and how they compare."""
@@ -37,6 +33,14 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     _say(f"{header.data}: {', '.join(filter(None, facts))}")
     if guess is not None:
         _say(f"guessing gets {100 * guess:.1f} %; failed and unmapped count as wrong")
+    if cluster == "document":
+        n = max(score.n_clusters for score in scores)
+        few = ": too few for intervals that mean much" if n < 20 else ""
+        _say(f"intervals resample documents, {n} of them{few}")
+    costs = [score.cost_usd for score in scores if score.subset == "all"]
+    each = "tokens and USD are means of a record, s is the median"
+    known = [cost for cost in costs if cost is not None]
+    _say(f"{each}; all together: {sum(known):,.2f} USD" if known else each)
     for subset, group in groupby(scores, key=lambda score: score.subset):
         _say("")
         _show(_scores(list(group), subset))
@@ -49,32 +53,21 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         _say("")
         print_comparisons(found)
     for error, n in report.errors(log):
-        click.echo(f"failed {n} times: {error}", err=True)
+        click.echo(f"failed {n} time{'s' if n > 1 else ''}: {error}", err=True)
 
 
 def _scores(scores: Sequence[Score], subset: str) -> Table:
-    table = _table(subset)
-    columns = (
-        "accuracy %",
-        "95 %",
-        "right",
-        "of",
-        "failed",
-        "fell back",
-        "unmapped",
-        "tokens",
-        "s",
-    )
     costs = any(score.cost_usd is not None for score in scores)
-    for name in [*columns, *(["USD"] if costs else [])]:
-        table.add_column(name, justify="right", no_wrap=True)
+    table = _table(
+        subset, "accuracy\n%", "95 %", "right", "failed", "fell\nback", "un-\nmapped", "tokens",
+        "s", *(["USD"] if costs else []),
+    )  # fmt: skip
     for score in scores:
         cells = [
             score.method,
             f"{100 * score.accuracy.estimate:.1f}",
             _ends(score.accuracy),
-            f"{score.n_correct:,}",
-            f"{score.n:,}",
+            f"{score.n_correct:,}/{score.n:,}",
             f"{score.n_failed:,}",
             f"{score.n_fell_back:,}",
             f"{score.n_unmapped:,}",
@@ -82,7 +75,8 @@ def _scores(scores: Sequence[Score], subset: str) -> Table:
             f"{score.latency_p50_s:.2f}",
         ]
         if costs:
-            cells.append("?" if score.cost_usd is None else f"{score.cost_usd:,.3f}")
+            each = score.cost_per_record_usd
+            cells.append("?" if each is None else f"{each:.4f}")
         table.add_row(*cells)
     return table
 
@@ -90,9 +84,10 @@ def _scores(scores: Sequence[Score], subset: str) -> Table:
 def print_comparisons(found: Sequence[Comparison]) -> None:
     """Paired differences in percentage points, with both tests; a table a subset."""
     for subset, group in groupby(found, key=lambda one: one.subset):
-        table = _table("paired" if subset == "all" else f"paired, {subset}")
-        for name in ("n", "points", "95 %", "1st only", "2nd only", "McNemar p", "bootstrap p"):
-            table.add_column(name, justify="right", no_wrap=True)
+        table = _table(
+            "paired" if subset == "all" else f"paired, {subset}", "n", "points", "95 %",
+            "1st\nonly", "2nd\nonly", "McNemar\np", "bootstrap\np",
+        )  # fmt: skip
         for one in group:
             test = one.mcnemar
             table.add_row(
@@ -102,22 +97,27 @@ def print_comparisons(found: Sequence[Comparison]) -> None:
                 _ends(one.difference),
                 f"{test.n_first_only:,}" if test else "",
                 f"{test.n_second_only:,}" if test else "",
-                _p(test.p_value) if test else "",
+                _p(test.p_value if test else None),
                 _p(one.bootstrap_p),
             )
         _show(table)
 
 
-def _table(head: str) -> Table:
+def _table(head: str, *columns: str) -> Table:
+    """A table of figures; its cells are never cut, its heads break where they say."""
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column(head, no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column(head, no_wrap=True, vertical="bottom")
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True, vertical="bottom")
     return table
 
 
-def _p(value: float) -> str:
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
@@ -127,9 +127,13 @@ def _ends(interval: Interval) -> str:
 
 def _show(table: Table) -> None:
     from rich.console import Console
+    from rich.measure import Measurement
 
-    width = None if sys.stdout.isatty() else WIDTH
-    Console(highlight=False, width=width).print(table)
+    console = Console(highlight=False)
+    # A terminal that is too narrow breaks the lines; figures that are cut would be wrong.
+    wide = console.options.update(max_width=1_000)
+    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
+    console.print(table)
 
 
 def _say(text: str) -> None:

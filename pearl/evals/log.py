@@ -165,9 +165,10 @@ class EvalLog:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that have records, in the order of the header."""
-        have = {record.method for record in self.records}
-        return tuple(method for method in self.header.methods if method in have)
+        """The methods that have records: those of the header first, then those that were added."""
+        have = dict.fromkeys(record.method for record in self.records)
+        first = [method for method in self.header.methods if method in have]
+        return tuple(dict.fromkeys([*first, *have]))
 
 
 def read_log(path: str | Path) -> EvalLog:

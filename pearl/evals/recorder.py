@@ -18,8 +18,9 @@ from pearl.setup import setup_of
 
 __all__ = ["describe", "describe_results", "record"]
 
-VARYING = ("created", "pearl_version", "n_bad_rows")
-"""What may differ where a log is gone on with."""
+VARYING = ("created", "pearl_version", "n_bad_rows", "data", "methods", "seeds")
+"""What may differ where a log is gone on with: the samples, not
+what their file is called, have to be the same; methods and seeds may be added."""
 
 
 def describe(

@@ -20,6 +20,7 @@ from pearl.evals.stats import Interval, McNemar
 from pearl.llm import Usage
 
 __all__ = [
+    "MIN_CLUSTERS",
     "Cluster",
     "Comparison",
     "Score",
@@ -34,6 +35,9 @@ __all__ = [
 
 Cluster = Literal["sample", "document"]
 
+MIN_CLUSTERS = 6
+"""Fewer cannot speak: however they fall, no exact test over five gives p below 0.06."""
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -43,6 +47,7 @@ class Score:
         subset: Its name, or `all`.
         n: Records: samples times seeds.
         n_samples: Different samples.
+        n_clusters: What the interval resamples: samples, or documents.
         accuracy: Share of right answers with its 95 % interval, 0 to 1.
         by_seed: The same for every seed alone, without intervals.
         usage: Tokens of all records together.
@@ -55,6 +60,7 @@ class Score:
     subset: str
     n: int
     n_samples: int
+    n_clusters: int
     n_answered: int
     n_fell_back: int
     n_failed: int
@@ -89,7 +95,8 @@ class Comparison:
 
     Attributes:
         difference: Share of the first minus that of the second, paired, with its 95 % interval.
-        bootstrap_p: Two-sided p of the paired bootstrap.
+        n_clusters: What the interval resamples: samples, or documents.
+        bootstrap_p: Two-sided p of the paired bootstrap; None with fewer than `MIN_CLUSTERS`.
         mcnemar: Exact test over pairs of records; None where several seeds make pairs depend on
             one another.
     """
@@ -98,8 +105,9 @@ class Comparison:
     second: str
     subset: str
     n: int
+    n_clusters: int
     difference: Interval
-    bootstrap_p: float
+    bootstrap_p: float | None
     mcnemar: McNemar | None
 
     def to_json(self) -> dict[str, Any]:
@@ -147,6 +155,7 @@ def score_of(
         subset=subset,
         n=len(records),
         n_samples=len({record.sample for record in records}),
+        n_clusters=len(set(_clusters(records, cluster))),
         n_answered=statuses["answered"],
         n_fell_back=statuses["fell_back"],
         n_failed=statuses["failed"],
@@ -207,13 +216,15 @@ def compare(
     ones = [record.is_correct for record, _ in pairs]
     twos = [other.is_correct for _, other in pairs]
     clusters = _clusters([record for record, _ in pairs], cluster)
+    n_clusters = len(set(clusters))
     is_independent = len({record.sample for record, _ in pairs}) == len(pairs)
     return Comparison(
         *names,
         subset,
         len(pairs),
+        n_clusters,
         stats.difference(ones, twos, clusters=clusters),
-        stats.bootstrap_p(ones, twos, clusters=clusters),
+        stats.bootstrap_p(ones, twos, clusters=clusters) if n_clusters >= MIN_CLUSTERS else None,
         stats.mcnemar(ones, twos) if is_independent else None,
     )
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iter
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import Path
 
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
@@ -137,17 +138,35 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
 
 
 def digest(samples: Iterable[Sample]) -> str:
-    """SHA-256 over all that matters of the samples, in hexadecimal; files count by their names."""
+    """SHA-256 over all that matters of the samples, in hexadecimal.
+
+    A document in a file counts by what is in it, not by how its path is written.
+    """
     hasher = sha256()
+    files: dict[Path, str] = {}
     for sample in samples:
         document = sample.document
-        read = document.digest if isinstance(document, Document) else document
+        read: str | None = None
+        if isinstance(document, Document):
+            read = f"{document.name} {document.digest}"
+        elif document is not None:
+            if document not in files:
+                files[document] = _content(document)
+            read = files[document]
         parts = [
             sample.id, sample.question, sample.options, sample.gold, sample.reference,
-            sorted(sample.subsets), sample.document_name, str(read),
+            sorted(sample.subsets), read,
         ]  # fmt: skip
         hasher.update(json.dumps(parts).encode())
     return hasher.hexdigest()
+
+
+def _content(path: Path) -> str:
+    """The digest of a file, or its name where it cannot be read: its samples will fail."""
+    try:
+        return sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return path.name
 
 
 async def evaluate(

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import combinations
 from textwrap import shorten
 
 from pearl.evals.log import Header, Price, Record
-from pearl.evals.report import Score
+from pearl.evals.report import Score, compare
 from pearl.view.pictures import Picture
 from pearl.view.summary import Series, heading, one_line, subsets_of
 
@@ -85,6 +86,7 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
         "</div>",
         "<h2>Methods and subsets</h2>",
         *_table(rows),
+        *_paired(rows),
         "<h2>What was evaluated</h2>",
         *_facts(headers),
         "<h2>Records</h2>",
@@ -155,6 +157,49 @@ def _numbers(cell: Score) -> list[str]:
     ]
 
 
+def _paired(rows: Sequence[Series]) -> Iterator[str]:
+    """Every two series on the samples that both have, with both tests."""
+    found = [
+        compare(one.records, two.records, (one.label, two.label))
+        for one, two in combinations(rows, 2)
+        if one.header.data_sha256 == two.header.data_sha256
+    ]
+    pairs = [pair for pair in found if pair is not None]
+    if not pairs:
+        return
+    names = (
+        "first", "second", "n", "difference, points", "95 % interval", "first only", "second only",
+        "McNemar p", "bootstrap p",
+    )  # fmt: skip
+    yield '<h2>Paired differences</h2>\n<div class="wide">\n<table>'
+    yield f"<thead><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr></thead>\n<tbody>"
+    for pair in pairs:
+        test, ends = pair.mcnemar, pair.difference
+        yield _cells([
+            escape(pair.first),
+            escape(pair.second),
+            f"{pair.n:,}",
+            f"{100 * ends.estimate:+.1f}",
+            f"{100 * ends.low:.1f} to {100 * ends.high:.1f}",
+            f"{test.n_first_only:,}" if test else "–",
+            f"{test.n_second_only:,}" if test else "–",
+            _p(test.p_value if test else None),
+            _p(pair.bootstrap_p),
+        ])  # fmt: skip
+    yield "</tbody>\n</table>\n</div>"
+    yield (
+        '<p class="note">On the samples that both were tried on. With several pairs some p is small '
+        "by luck: decide beforehand which of them you care about. McNemar's test is left out with "
+        "several seeds, whose pairs depend on one another.</p>"
+    )
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "&lt; 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def _facts(headers: Sequence[Header]) -> Iterator[str]:
     yield '<div class="wide">\n<table class="facts">\n<tbody>'
     for field, name in _FACTS.items():
@@ -201,7 +246,13 @@ def _records(rows: Sequence[Series]) -> Iterator[str]:
     for label, records in chosen:
         if records:
             yield f"<h3>{escape(label)}</h3>"
-            yield from map(_record, records)
+            yield from map(_record, sorted(records, key=_place))
+
+
+def _place(record: Record) -> tuple[list[tuple[int, str]], int]:
+    """The order of a page: by sample, numbers in ids by their size; a log's own is that of replies."""
+    parts = re.findall(r"\d+|\D+", record.sample)
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in parts], record.seed
 
 
 def _record(record: Record) -> str:
@@ -213,7 +264,7 @@ def _record(record: Record) -> str:
         f"<p><b>Question</b> {escape(record.question)}</p>",
     ]
     if record.options:
-        lines += ["<ol>", *_options(record), "</ol>"]
+        lines += ['<ol type="A">', *_options(record), "</ol>"]
     for name, text in _told(record).items():
         if text:
             lines.append(f"<p><b>{name}</b> {escape(text)}</p>")

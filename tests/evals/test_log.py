@@ -40,8 +40,16 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"v":1', '"v":2', "log.jsonl:1: not a file of this kind: v:"),
-        ("pearl-eval-log", "pearl-mined", "log.jsonl:1: not a file of this kind: kind:"),
+        (
+            '"v":1',
+            '"v":2',
+            "log.jsonl:1: not a file of this kind: it is a 'pearl-eval-log' of another version",
+        ),
+        (
+            "pearl-eval-log",
+            "pearl-mined",
+            "log.jsonl:1: not a file of this kind: it is a 'pearl-mined'",
+        ),
         ('"status":"answered"', '"status":"odd"', "log.jsonl:2: not a row: status:"),
         ('"sample":"q1"', '"sample":"q1","more":1', "log.jsonl:2: not a row: more:"),
     ],

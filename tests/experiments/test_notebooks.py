@@ -28,7 +28,7 @@ SHOWN = {
         "ans = CONCAT(motive, feeling)",
     ),
     "03_execute_on_medical_reports": ("<b>not in the document:</b>", "normalised: "),
-    "04_evaluate_and_compare": ("guessing gets 25%", "McNemar p", "<svg"),
+    "04_evaluate_and_compare": ("guessing gets 25%", "McNemar", "<svg"),
 }
 """What is worth seeing in each."""
 

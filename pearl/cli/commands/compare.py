@@ -27,6 +27,8 @@ def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
     from pearl.evals.log import read_log
 
     logs = read_log(first), read_log(second)
+    if logs[0] == logs[1]:
+        click.echo("pearl: both logs are the same", err=True)
     found = report.across(*logs, cluster="document" if by_document else "sample")
     if not found:
         raise UsageError(
