@@ -24,20 +24,18 @@ def share(limits: Limits, token_budget: int | None, n_calls: int) -> Limits:
     if token_budget is None:
         return limits
     each = token_budget // max(1, n_calls)
-    # Of a share, the window of a call, a quarter at most is kept free for the reply.
-    return replace(
-        limits, strategy="retrieve", window=min(each, limits.window or each), max_retrieved=each
-    )
+    return replace(limits, strategy="retrieve", max_prompt_tokens=each, max_retrieved=each)
 
 
 def share_parts(limits: Limits, token_budget: int | None) -> Limits:
     """The limits of a call that is split into parts: so many of them as the budget has room for.
 
-    n parts take n - 1 more calls at most to merge them, each of no more than a window.
+    n parts take n - 1 more calls at most to merge them, each with no longer a prompt.
     """
-    if token_budget is None or limits.window is None:
+    most = limits.prompt_tokens
+    if token_budget is None or most is None:
         return limits
-    n_calls = token_budget // max(1, limits.window - limits.reply_tokens)
+    n_calls = token_budget // max(1, most)
     return replace(limits, max_parts=max(1, (n_calls + 1) // 2))
 
 

@@ -114,7 +114,7 @@ def _fit(task: ChooseTask, text: str, limits: Limits) -> Context:
         asked = replace(task, document=document)
         return count(Request(choose_messages(asked), asked).prompt)
 
-    most = None if limits.window is None else limits.window - limits.reply_tokens
+    most = limits.prompt_tokens
     room = None if most is None else most - n_tokens("") - 64
     while True:
         shown = fit(

@@ -249,7 +249,7 @@ class Pearl:
         document: Document,
         *,
         context: Strategy | None = None,
-        window: int | None = None,
+        part_tokens: int | None = None,
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Answer:
@@ -259,7 +259,7 @@ class Pearl:
             question: Not blank.
             document: What is asked.
             context: Another way to read a long document than this `Pearl`'s own.
-            window: Tokens of a call, where fewer than the model's window are wanted.
+            part_tokens: Tokens of a prompt, where fewer than the window leaves are wanted.
             token_budget: As in `execute`.
             trace: Everything that happens is added to it.
 
@@ -271,8 +271,9 @@ class Pearl:
         limits = self._within(token_budget, checked)
         if context is not None:
             limits = replace(limits, strategy=context)
-        if window is not None:
-            limits = replace(limits, window=min(window, limits.window or window))
+        if part_tokens is not None:
+            most = min(part_tokens, limits.max_prompt_tokens or part_tokens)
+            limits = replace(limits, max_prompt_tokens=most)
         limits = share_parts(limits, token_budget)
         with told_as_budget(token_budget):
             return await answer_plan(

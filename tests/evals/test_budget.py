@@ -96,6 +96,21 @@ def test_a_budget_is_made_use_of(name: str) -> None:
     assert least < spent(model) <= budget
 
 
+@pytest.mark.parametrize("max_output_tokens", [None, 1_000])
+@pytest.mark.parametrize("window", [None, 100_000])
+@pytest.mark.parametrize("budget", [1_000, 2_000, 12_000])
+def test_a_reply_takes_nothing_of_the_budget(
+    budget: int, window: int | None, max_output_tokens: int | None
+) -> None:
+    effort = Effort(budget)
+    for name, least in (("direct", 0.7), ("mcq", 0.7), ("pearl", 0.5)):
+        record, model = asked(
+            name, LONG, effort, window=window, max_output_tokens=max_output_tokens
+        )
+        assert record.status == "answered"
+        assert least <= spent(model) / budget <= 1, name
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_document_that_fits_is_shown_whole(name: str) -> None:
     record, _ = asked(name, PARAGRAPHS[0], Effort(4_000, 2_000))
