@@ -297,14 +297,15 @@ class Pearl:
             question: What was asked.
             options: 2 to 26.
             answer: The answer in words.
-            document: The document; where it is longer than the window, its best passages.
+            document: The document; where it is longer than the window, its best passages, or an
+                error with `context="full"`.
             is_reasoned: Have the model reason before it chooses.
             token_budget: Input tokens that the call may spend.
             trace: The choice is added to it.
 
         Raises:
             UsageError: There are too few or too many options, or not one thing to choose by.
-            ExecutionError: Nothing of the document fits.
+            ExecutionError: Nothing of the document fits, or not all of it with `context="full"`.
             ModelError: The model gave no usable reply.
         """
         with told_as_budget(token_budget):

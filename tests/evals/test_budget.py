@@ -148,3 +148,13 @@ def test_parts_that_match_best_are_read_in_the_order_of_the_document() -> None:
     assert "at noon" in joined
     assert "sold by Nils" in joined
     assert record.coverage == pytest.approx(len(joined) / len(text))
+
+
+@pytest.mark.parametrize("name", ["direct", "mcq", "cot"])
+def test_all_of_a_document_or_nothing_is_what_full_means(name: str) -> None:
+    model = acting(window=2_000)
+    samples = [sample(document=Document(LONG, "d.txt"))]
+    record = run(Pearl(model, context="full"), samples, name)["q1", name, 0]
+    assert record.status == "failed"
+    assert "the model's window leaves room for" in (record.error or "")
+    assert model.requests == []
