@@ -23,7 +23,7 @@ from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits
 from pearl.llm import Model, ModelSettings, create_model
 from pearl.middleware import Limited, Retrying, Sampling
-from pearl.planner import MAX_REPAIRS, one_line, write_plan
+from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.plans import SharedPlans
 from pearl.running import answer_plan, direct_plan
 from pearl.sources import Document
@@ -147,13 +147,13 @@ class Pearl:
         await self.model.aclose()
 
     async def plan(
-        self, question: str, *, rejected: Sequence[str] = (), trace: Trace | None = None
+        self, question: str, *, rejected: Sequence[Rejected] = (), trace: Trace | None = None
     ) -> CheckedPlan:
         """Have a plan written for a question.
 
         Args:
             question: Not blank.
-            rejected: Valid plans that were run and did not reach the right answer.
+            rejected: Valid plans that were run in vain, and why.
             trace: Every attempt is added to it.
 
         Raises:
