@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import ceil
 
 from pearl.context import NoRoomError
 from pearl.errors import ExecutionError
@@ -35,8 +36,11 @@ def share_parts(limits: Limits, token_budget: int | None) -> Limits:
     most = limits.prompt_tokens
     if token_budget is None or most is None:
         return limits
-    n_calls = token_budget // max(1, most)
-    return replace(limits, max_parts=max(1, (n_calls + 1) // 2))
+    # Rounded up, for more and somewhat smaller parts leave less of the budget unspent.
+    n_calls = ceil(token_budget / max(1, most))
+    n_parts = max(1, (n_calls + 1) // 2)
+    each = min(most, token_budget // (2 * n_parts - 1))
+    return replace(limits, max_parts=n_parts, max_prompt_tokens=each)
 
 
 @contextmanager
