@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import ceil
 
 from pearl.context import NoRoomError
 from pearl.errors import ExecutionError
@@ -24,21 +25,22 @@ def share(limits: Limits, token_budget: int | None, n_calls: int) -> Limits:
     if token_budget is None:
         return limits
     each = token_budget // max(1, n_calls)
-    # Of a share, the window of a call, a quarter at most is kept free for the reply.
-    return replace(
-        limits, strategy="retrieve", window=min(each, limits.window or each), max_retrieved=each
-    )
+    return replace(limits, strategy="retrieve", max_prompt_tokens=each, max_retrieved=each)
 
 
 def share_parts(limits: Limits, token_budget: int | None) -> Limits:
     """The limits of a call that is split into parts: so many of them as the budget has room for.
 
-    n parts take n - 1 more calls at most to merge them, each of no more than a window.
+    n parts take n - 1 more calls at most to merge them, each with no longer a prompt.
     """
-    if token_budget is None or limits.window is None:
+    most = limits.prompt_tokens
+    if token_budget is None or most is None:
         return limits
-    n_calls = token_budget // max(1, limits.window - limits.reply_tokens)
-    return replace(limits, max_parts=max(1, (n_calls + 1) // 2))
+    # Rounded up, for more and somewhat smaller parts leave less of the budget unspent.
+    n_calls = ceil(token_budget / max(1, most))
+    n_parts = max(1, (n_calls + 1) // 2)
+    each = min(most, token_budget // (2 * n_parts - 1))
+    return replace(limits, max_parts=n_parts, max_prompt_tokens=each)
 
 
 @contextmanager

@@ -51,8 +51,8 @@ async def choose(
     """Have an option chosen, by an answer in words or by a document.
 
     An answer that is an option already, by its letter or word for word, is not asked about. Of a
-    document that does not fit a call, the best passages are shown: results over parts could not be
-    merged to one letter.
+    document that does not fit a call, the best passages are shown unless the strategy is `full`:
+    results over parts could not be merged to one letter.
 
     Args:
         question: What was asked.
@@ -66,7 +66,7 @@ async def choose(
 
     Raises:
         UsageError: There are too few or too many options, or not one thing to choose by.
-        ExecutionError: Nothing of the document fits.
+        ExecutionError: Nothing of the document fits, or not all of it, which `full` asks for.
         ModelError: The model gave no usable reply.
     """
     if not 2 <= len(options) <= MAX_OPTIONS:
@@ -114,15 +114,18 @@ def _fit(task: ChooseTask, text: str, limits: Limits) -> Context:
         asked = replace(task, document=document)
         return count(Request(choose_messages(asked), asked).prompt)
 
-    most = None if limits.window is None else limits.window - limits.reply_tokens
+    most = limits.prompt_tokens
     room = None if most is None else most - n_tokens("") - 64
+    n_document = count(text)
     while True:
+        is_whole = limits.strategy == "full" or room is None or n_document <= room
         shown = fit(
             text,
-            strategy="full" if room is None or count(text) <= room else "retrieve",
+            strategy="full" if is_whole else "retrieve",
             budget=room,
             count=count,
             query=" ".join([task.question, *task.options]),
+            n_tokens=n_document,
             max_retrieved=limits.max_retrieved,
         )
         excess = 0 if most is None else n_tokens(shown.texts[0]) - most

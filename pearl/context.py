@@ -75,7 +75,7 @@ def fit(
         max_parts: Parts that `map-reduce` reads at most, those that match best; None for all.
 
     Raises:
-        ExecutionError: It does not fit, and the strategy allows nothing else.
+        NoRoomError: It does not fit, and the strategy allows nothing else.
     """
     if budget is not None and budget <= 0:
         raise NoRoomError(
@@ -87,7 +87,7 @@ def fit(
     if not text or (fits and strategy in ("auto", "full")):
         return Context("full", (text,), 1.0)
     if strategy == "full":
-        raise ExecutionError(
+        raise NoRoomError(
             f"the document has {n_tokens:,} tokens, the model's window leaves room for {budget:,}",
             help="use --context map-reduce or retrieve, or a model with a larger window",
         )

@@ -8,12 +8,14 @@ a number of times. The planner is never told what is right.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from pearl.context import NoRoomError
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.errors import ExecutionError, ModelError, PearlError
@@ -21,6 +23,7 @@ from pearl.executors import Listener
 from pearl.fewshot import Example, spread
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
+from pearl.planner import Rejected
 from pearl.samples import Sample
 from pearl.scheduling import as_completed
 from pearl.setup import Setup
@@ -63,7 +66,7 @@ class CurationRow(_Frozen):
     gold: int
     outcome: Literal["kept", "wrong", "repeated", "failed"]
     """`kept`: the last plan reached the gold answer; `wrong`: none did; `repeated`: the planner came
-    back with a plan that was wrong before; `failed`: there was no plan, or no reply."""
+    back with a plan that was wrong before; `failed`: there was no plan, no reply, or no room for the document."""
     tries: tuple[Try, ...] = ()
     error: str | None = None
     usage: Usage = Usage()
@@ -118,17 +121,17 @@ async def _try(
     try:
         document = await asyncio.to_thread(sample.load)
         for _ in range(retries + 1):
-            rejected = [attempt.plan for attempt in tries]
+            rejected = [Rejected(each.plan, _told(each.error)) for each in tries]
             checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)
             plan = print_plan(checked.plan)
-            if plan in rejected:
+            if any(plan == each.plan for each in tries):
                 outcome = "repeated"
                 break
             try:
                 answer = await pearl.execute(checked, document, trace=trace)
             except ExecutionError as error:
-                if isinstance(error.__cause__, ModelError):
-                    raise  # the server failed, not the plan
+                if isinstance(error.__cause__, ModelError | NoRoomError):
+                    raise  # the server failed, or the window is too small, not the plan
                 tries.append(Try(plan=plan, error=error.message))
                 continue
             choice = await pearl.choose(
@@ -153,6 +156,14 @@ async def _try(
         error=problem,
         usage=trace.usage,
     )
+
+
+def _told(error: str | None) -> str | None:
+    """A failure as the planner is told of it: without the value, which comes from the document."""
+    if error is None:
+        return None
+    step, mark, problem = error.partition("): ")
+    return step + mark + re.sub(r"""(['"]).*""", "a value", problem, flags=re.DOTALL)
 
 
 def choose_bank(rows: Iterable[CurationRow], max_examples: int) -> list[Example]:

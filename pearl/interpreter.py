@@ -36,6 +36,7 @@ class Limits:
         strategy: What to do with a document that is longer than the window.
         window: Tokens of the model's window; None for no limit.
         max_output_tokens: Tokens kept free for the reply, and the most it may have.
+        max_prompt_tokens: Tokens of a prompt at most; None for what the window leaves.
         max_retrieved: Tokens of a document that `retrieve` shows a step at most.
         max_parts: Parts of a document that `map-reduce` reads at most; None for all.
         counter: Counts tokens the way the model does, or estimates them.
@@ -47,6 +48,7 @@ class Limits:
     max_output_tokens: int | None = None
     max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
     max_parts: int | None = None
+    max_prompt_tokens: int | None = None
 
     @property
     def reply_tokens(self) -> int:
@@ -54,6 +56,17 @@ class Limits:
         if self.max_output_tokens is not None:
             return self.max_output_tokens
         return 0 if self.window is None else min(4_096, self.window // 4)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Tokens that a prompt may have; None for no limit.
+
+        The reply has its place in the window, and none in what may be spent on prompts.
+        """
+        if self.window is None:
+            return self.max_prompt_tokens
+        left = self.window - self.reply_tokens
+        return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,23 +293,24 @@ class _Interpreter:
         yield from self._parted(task, group[middle:])
 
     def _excess(self, messages: tuple[Message, ...]) -> int:
-        """Tokens by which a prompt is too long for the window."""
-        if self._limits.window is None:
+        """Tokens by which a prompt is too long."""
+        most = self._limits.prompt_tokens
+        if most is None:
             return 0
         prompt = "\n\n".join(message.content for message in messages)
-        room = self._limits.window - self._limits.reply_tokens
-        return self._limits.counter.count(prompt) - room
+        return self._limits.counter.count(prompt) - most
 
     def _room(self, task: ActionTask) -> int | None:
         """Tokens left for the document once everything else of the call has its place."""
-        if self._limits.window is None:
+        most = self._limits.prompt_tokens
+        if most is None:
             return None
         bare = combine_messages(task, [])  # the longest frame a call of this step has
         around = sum(self._limits.counter.count(message.content) for message in bare)
-        return self._limits.window - self._limits.reply_tokens - around - 64
+        return most - around - 64
 
     def _count(self, text: str) -> int:
-        if self._limits.window is None:
+        if self._limits.prompt_tokens is None:
             return 0
         if text not in self._n_tokens:
             self._n_tokens[text] = self._limits.counter.count(text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable, Sequence
 from copy import copy as shallow_copy
 from dataclasses import replace
@@ -13,32 +11,26 @@ from types import TracebackType
 from typing import Literal, Self
 
 from pearl.actions.library import load_library
-from pearl.answerer import Answer, compose
+from pearl.answerer import Answer
 from pearl.budget import share, share_parts, told_as_budget
 from pearl.chooser import Choice, choose
 from pearl.context import STRATEGIES, Strategy
 from pearl.domains import load_domain
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
-from pearl.dsl.graph import build_graph
-from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.errors import ModelError, PearlError, PlanningError, UsageError, did_you_mean
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import PlanningError, UsageError, did_you_mean
 from pearl.fewshot import Example, load_examples, select
-from pearl.interpreter import Limits, run
+from pearl.interpreter import Limits
 from pearl.llm import Model, ModelSettings, create_model
 from pearl.middleware import Limited, Retrying, Sampling
-from pearl.planner import MAX_REPAIRS, one_line, write_plan
+from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
+from pearl.plans import SharedPlans
+from pearl.running import answer_plan, direct_plan
 from pearl.sources import Document
 from pearl.tokens import Counter
-from pearl.trace import ModelWaited, PlanFailed, RunFinished, RunStarted, Trace
+from pearl.trace import ModelWaited, PlanFailed, Trace
 
 __all__ = ["Pearl"]
-
-ANSWER = Action(
-    "ANSWER",
-    (Parameter(CTX, ValueType.CONTEXT), Parameter("QUESTION")),
-    "Answer QUESTION from CTX",
-)
 
 
 class Pearl:
@@ -125,7 +117,7 @@ class Pearl:
             max_output_tokens,
         )
         self.concurrency = concurrency
-        self._plans: dict[str, asyncio.Future[CheckedPlan]] = {}
+        self._plans = SharedPlans()
         self._calls: Model = Limited(self.model, concurrency)
 
     @cached_property
@@ -155,13 +147,13 @@ class Pearl:
         await self.model.aclose()
 
     async def plan(
-        self, question: str, *, rejected: Sequence[str] = (), trace: Trace | None = None
+        self, question: str, *, rejected: Sequence[Rejected] = (), trace: Trace | None = None
     ) -> CheckedPlan:
         """Have a plan written for a question.
 
         Args:
             question: Not blank.
-            rejected: Valid plans that were run and did not reach the right answer.
+            rejected: Valid plans that were run in vain, and why.
             trace: Every attempt is added to it.
 
         Raises:
@@ -215,7 +207,9 @@ class Pearl:
         checked = self.compile(plan) if isinstance(plan, str) else plan
         limits = self._within(token_budget, checked)
         with told_as_budget(token_budget):
-            return await self._run(checked, document, "plan", limits, trace)
+            return await answer_plan(
+                checked, document, self.calls(trace), limits, method="plan", trace=trace
+            )
 
     async def ask(
         self,
@@ -241,7 +235,7 @@ class Pearl:
         """
         trace = Trace() if trace is None else trace
         try:
-            checked = await self._shared_plan(question, trace)
+            checked = await self._plans.get(question, lambda: self.plan(question, trace=trace))
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
@@ -255,7 +249,7 @@ class Pearl:
         document: Document,
         *,
         context: Strategy | None = None,
-        window: int | None = None,
+        part_tokens: int | None = None,
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Answer:
@@ -265,7 +259,7 @@ class Pearl:
             question: Not blank.
             document: What is asked.
             context: Another way to read a long document than this `Pearl`'s own.
-            window: Tokens of a call, where fewer than the model's window are wanted.
+            part_tokens: Tokens of a prompt, where fewer than the window leaves are wanted.
             token_budget: As in `execute`.
             trace: Everything that happens is added to it.
 
@@ -273,15 +267,18 @@ class Pearl:
             UsageError: The question is blank.
             ExecutionError: The step failed.
         """
-        checked = _direct(one_line(question))
+        checked = direct_plan(one_line(question))
         limits = self._within(token_budget, checked)
         if context is not None:
             limits = replace(limits, strategy=context)
-        if window is not None:
-            limits = replace(limits, window=min(window, limits.window or window))
+        if part_tokens is not None:
+            most = min(part_tokens, limits.max_prompt_tokens or part_tokens)
+            limits = replace(limits, max_prompt_tokens=most)
         limits = share_parts(limits, token_budget)
         with told_as_budget(token_budget):
-            return await self._run(checked, document, "direct", limits, trace)
+            return await answer_plan(
+                checked, document, self.calls(trace), limits, method="direct", trace=trace
+            )
 
     async def choose(
         self,
@@ -300,14 +297,15 @@ class Pearl:
             question: What was asked.
             options: 2 to 26.
             answer: The answer in words.
-            document: The document; where it is longer than the window, its best passages.
+            document: The document; where it is longer than the window, its best passages, or an
+                error with `context="full"`.
             is_reasoned: Have the model reason before it chooses.
             token_budget: Input tokens that the call may spend.
             trace: The choice is added to it.
 
         Raises:
             UsageError: There are too few or too many options, or not one thing to choose by.
-            ExecutionError: Nothing of the document fits.
+            ExecutionError: Nothing of the document fits, or not all of it with `context="full"`.
             ModelError: The model gave no usable reply.
         """
         with told_as_budget(token_budget):
@@ -324,9 +322,14 @@ class Pearl:
 
     def sampling(self, seed: int, temperature: float | None = None) -> Pearl:
         """A copy whose calls are drawn by a seed; it writes plans of its own."""
-        copy = shallow_copy(self)
+        copy = self.fresh()
         copy._calls = Sampling(self._calls, seed, temperature)
-        copy._plans = {}
+        return copy
+
+    def fresh(self) -> Pearl:
+        """A copy that has written no plan yet, so that what it does is what it costs."""
+        copy = shallow_copy(self)
+        copy._plans = SharedPlans()
         return copy
 
     def calls(self, trace: Trace | None = None) -> Model:
@@ -343,87 +346,6 @@ class Pearl:
         """The limits of each step, where all of them share a budget."""
         n_calls = sum(not checked.action(step).is_native for step in checked.plan.steps)
         return share(self.limits, token_budget, n_calls)
-
-    async def _run(
-        self,
-        checked: CheckedPlan,
-        document: Document,
-        method: Literal["plan", "direct"],
-        limits: Limits,
-        trace: Trace | None,
-    ) -> Answer:
-        if not isinstance(document, Document):
-            raise UsageError(
-                f"a document is a Document, not a {type(document).__name__}",
-                help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
-            )
-        began = time.monotonic()
-        trace = Trace() if trace is None else trace
-        graph = build_graph(checked)
-        trace.append(
-            RunStarted(
-                question=checked.plan.question or "",
-                plan=str(checked),
-                method=method,
-                document=document.name,
-                document_sha256=document.digest,
-                n_characters=len(document.text),
-                n_document_tokens=limits.counter.count(document.text),
-                token_count=limits.counter.method,
-                model=self.model.name,
-                window=limits.window,
-            )
-        )
-        try:
-            results = await run(graph, document, self.calls(trace), limits, trace)
-        except PearlError:
-            spent = trace.usage
-            trace.append(
-                RunFinished(
-                    status="failed", answer="", usage=spent, duration_s=time.monotonic() - began
-                )
-            )
-            raise
-        answer = await asyncio.to_thread(
-            compose,
-            graph,
-            results,
-            document,
-            method=method,
-            model=self.model.name,
-            usage=trace.usage,
-            duration_s=time.monotonic() - began,
-            trace=trace,
-        )
-        trace.append(
-            RunFinished(
-                status="answered",
-                answer=answer.text,
-                usage=answer.usage,
-                duration_s=answer.duration_s,
-            )
-        )
-        return answer
-
-    async def _shared_plan(self, question: str, trace: Trace) -> CheckedPlan:
-        """The plan of a question: written once, however many documents it is asked of."""
-        if question not in self._plans:
-            self._plans[question] = asyncio.ensure_future(self.plan(question, trace=trace))
-        shared = self._plans[question]
-        try:
-            return await asyncio.shield(shared)
-        except (ModelError, asyncio.CancelledError):
-            # Another try may fare better, and may be under way already.
-            if self._plans.get(question) is shared:
-                del self._plans[question]
-            raise
-
-
-def _direct(question: str) -> CheckedPlan:
-    """Answering directly is a plan, too: of one step."""
-    step = Step("answer", ANSWER.name, (Reference(CTX), String(question)), "Answer the question")
-    plan = Plan((step,), (ANSWER,), question)
-    return CheckedPlan(plan, ActionLibrary("direct", [ANSWER]), ("answer",))
 
 
 def _asking(checked: CheckedPlan, question: str) -> CheckedPlan:

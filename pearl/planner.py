@@ -15,10 +15,15 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Diagnostic, PlanError, PlanningError, UsageError, render_diagnostics
 from pearl.fewshot import Example
 from pearl.llm import Model, PlanTask, Request, Usage
-from pearl.prompts.planning import plan_messages, rejection_messages, repair_messages
+from pearl.prompts.planning import (
+    Rejected,
+    plan_messages,
+    rejection_messages,
+    repair_messages,
+)
 from pearl.trace import PlanAttempted, Trace
 
-__all__ = ["MAX_REPAIRS", "Attempt", "one_line", "write_plan"]
+__all__ = ["MAX_REPAIRS", "Attempt", "Rejected", "one_line", "write_plan"]
 
 MAX_REPAIRS = 4
 """Times a model is shown what is wrong with its plan, by default."""
@@ -50,7 +55,7 @@ async def write_plan(
     examples: Sequence[Example] = (),
     max_repairs: int = MAX_REPAIRS,
     max_steps: int = MAX_STEPS,
-    rejected: Sequence[str] = (),
+    rejected: Sequence[Rejected] = (),
     trace: Trace | None = None,
 ) -> CheckedPlan:
     """Have a plan written, mended and checked.
@@ -62,7 +67,7 @@ async def write_plan(
         examples: Shown to the model, in order.
         max_repairs: Rounds after the first one.
         max_steps: Longer plans are refused.
-        rejected: Valid plans that were run and did not reach the right answer.
+        rejected: Valid plans that were run in vain, and why.
         trace: Every attempt is added to it.
 
     Raises:

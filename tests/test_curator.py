@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pearl import Pearl
+from pearl import Document, Pearl
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
 from pearl.curator import CurationRow, Try, choose_bank, curate
@@ -89,8 +89,14 @@ def test_the_same_plan_again_ends_it() -> None:
 
 
 def test_a_plan_that_cannot_be_carried_out_is_a_wrong_plan() -> None:
-    (row,) = tried(planner(ADDING, SECOND), sample())
+    (row,) = tried(model := planner(ADDING, SECOND), sample())
     assert row.outcome == "kept"
+    second = [r.prompt for r in model.requests if isinstance(r.task, PlanTask)][-1]
+    assert (
+        "It could not be run over the document: step 'ans' (SUM): no number in a value." in second
+    )
+    assert "was wrong" not in second
+    assert OPTIONS[1] not in second  # what a step read is never shown to the planner
     assert row.tries[0].error is not None
     assert row.tries[0].choice is None
     assert row.tries[1].choice == 0
@@ -121,6 +127,21 @@ def test_closing_it_ends_what_is_under_way() -> None:
         return len(asyncio.all_tasks())
 
     assert asyncio.run(main()) == 1
+
+
+@pytest.mark.parametrize("context", ["full", "auto"])
+def test_a_window_that_is_too_small_is_no_wrong_plan(context: Any) -> None:
+    model = planner(SECOND)
+    pearl = Pearl(model, max_repairs=0, context=context, window=1_000 if context == "full" else 50)
+    long = sample(document=Document("The hull was rotten and the rain came in. " * 500))
+
+    async def main() -> list[CurationRow]:
+        return [row async for row in curate(pearl, [long])]
+
+    (row,) = asyncio.run(main())
+    assert (row.outcome, row.tries) == ("failed", ())
+    assert "window" in (row.error or "")
+    assert sum(isinstance(r.task, PlanTask) for r in model.requests) == 1
 
 
 def kept(index: int, question: str, plan: str = SECOND) -> CurationRow:

@@ -13,7 +13,7 @@ from pearl.errors import PlanningError, UsageError
 from pearl.fewshot import Example
 from pearl.llm import PlanTask, Request
 from pearl.llm.scripted import Scripted
-from pearl.planner import write_plan
+from pearl.planner import Rejected, write_plan
 from pearl.trace import PlanAttempted, Trace
 
 LIBRARY = read_library(
@@ -129,7 +129,7 @@ def test_scripted_requests_are_kept() -> None:
 
 def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
     tried = '1. a = FIND(CTX, "the wrong place") : f'
-    _, model, _ = plan("no plan", GOOD, rejected=[tried])
+    _, model, _ = plan("no plan", GOOD, rejected=[Rejected(tried)])
     assert [request.task.n_rejected for request in model.requests] == [1, 1]  # type: ignore[union-attr]
     assert all(tried in request.prompt for request in model.requests)
     _, model, _ = plan(GOOD)

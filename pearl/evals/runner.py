@@ -201,7 +201,7 @@ async def evaluate(
     pearls = {
         seed: pearl.sampling(seed, evaluation.temperature)
         if len(evaluation.seeds) > 1 or seed or evaluation.temperature is not None
-        else pearl
+        else pearl.fresh()
         for seed in evaluation.seeds
     }
     done = frozenset(done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import ActionLibrary
@@ -10,7 +11,7 @@ from pearl.errors import Diagnostic, render_diagnostics
 from pearl.fewshot import Example
 from pearl.llm import Message
 
-__all__ = ["plan_messages", "rejection_messages", "repair_messages"]
+__all__ = ["Rejected", "plan_messages", "rejection_messages", "repair_messages"]
 
 _PLANNER = """\
 You write plans that answer questions about a long document. You do not see the document: in a \
@@ -27,6 +28,19 @@ or a list of those in square brackets. A call never stands inside a call.
 - Give every action exactly the arguments of its signature, every step an output name of its own.
 - The answer is made of every output that no other step uses, so use up what does not belong to it.
 - Reply with the plan alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A valid plan that was run in vain.
+
+    Attributes:
+        plan: Its text.
+        error: Why it could not be run; None where it was, and its answer was wrong.
+    """
+
+    plan: str
+    error: str | None = None
 
 
 def plan_messages(
@@ -60,18 +74,24 @@ def repair_messages(
     )
 
 
-def rejection_messages(plans: Sequence[str]) -> tuple[Message, ...]:
-    """What follows the first prompt where valid plans were run and led to a wrong answer."""
+def rejection_messages(rejected: Sequence[Rejected]) -> tuple[Message, ...]:
+    """What follows the first prompt where valid plans were run in vain."""
     return tuple(
         message
-        for plan in plans
+        for one in rejected
         for message in (
-            Message("assistant", plan),
+            Message("assistant", one.plan),
             Message(
                 "user",
-                "This plan is valid. It was run over the document, and the answer it gave was wrong. "
+                f"This plan is valid. {_in_vain(one)} "
                 "Write another plan for the same question that gets at the answer in a different way. "
                 "Reply with the plan alone.",
             ),
         )
     )
+
+
+def _in_vain(rejected: Rejected) -> str:
+    if rejected.error is None:
+        return "It was run over the document, and the answer it gave was wrong."
+    return f"It could not be run over the document: {rejected.error}."

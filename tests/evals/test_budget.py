@@ -96,6 +96,21 @@ def test_a_budget_is_made_use_of(name: str) -> None:
     assert least < spent(model) <= budget
 
 
+@pytest.mark.parametrize("max_output_tokens", [None, 1_000])
+@pytest.mark.parametrize("window", [None, 100_000])
+@pytest.mark.parametrize("budget", [1_000, 2_000, 12_000])
+def test_a_reply_takes_nothing_of_the_budget(
+    budget: int, window: int | None, max_output_tokens: int | None
+) -> None:
+    effort = Effort(budget)
+    for name, least in (("direct", 0.7), ("mcq", 0.7), ("pearl", 0.6), ("map-reduce", 0.6)):
+        record, model = asked(
+            name, LONG, effort, window=window, max_output_tokens=max_output_tokens
+        )
+        assert record.status == "answered"
+        assert least <= spent(model) / budget <= 1, name
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_document_that_fits_is_shown_whole(name: str) -> None:
     record, _ = asked(name, PARAGRAPHS[0], Effort(4_000, 2_000))
@@ -133,3 +148,13 @@ def test_parts_that_match_best_are_read_in_the_order_of_the_document() -> None:
     assert "at noon" in joined
     assert "sold by Nils" in joined
     assert record.coverage == pytest.approx(len(joined) / len(text))
+
+
+@pytest.mark.parametrize("name", ["direct", "mcq", "cot"])
+def test_all_of_a_document_or_nothing_is_what_full_means(name: str) -> None:
+    model = acting(window=2_000)
+    samples = [sample(document=Document(LONG, "d.txt"))]
+    record = run(Pearl(model, context="full"), samples, name)["q1", name, 0]
+    assert record.status == "failed"
+    assert "the model's window leaves room for" in (record.error or "")
+    assert model.requests == []

@@ -288,6 +288,13 @@ def test_a_failed_plan_is_written_again_for_the_next_sample() -> None:
     assert n_asked == 2
 
 
+def test_a_second_evaluation_pays_for_its_plans_again() -> None:
+    pearl = Pearl(acting())
+    first, second = (run(pearl, [sample()], "pearl")["q1", "pearl", 0] for _ in range(2))
+    assert first.n_calls == second.n_calls
+    assert first.planning_usage == second.planning_usage == Usage(10, 1)
+
+
 def test_scorable_says_what_is_missing() -> None:
     fit, unfit = scorable([
         sample("good"), sample("mute", question=""), sample("bare", document=None),

@@ -24,7 +24,7 @@ async def predict(
         sample.question,
         document,
         context="map-reduce",
-        window=effort.part_tokens,
+        part_tokens=effort.part_tokens,
         token_budget=effort.token_budget,
         trace=trace,
     )

@@ -1,0 +1,110 @@
+"""Checked plan + document + limits → `Answer`; the trace is told when a run begins and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Literal
+
+from pearl.answerer import Answer, compose
+from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.graph import build_graph
+from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.errors import PearlError, UsageError
+from pearl.interpreter import Limits, run
+from pearl.llm import Model
+from pearl.sources import Document
+from pearl.trace import RunFinished, RunStarted, Trace
+
+__all__ = ["answer_plan", "direct_plan"]
+
+ANSWER = Action(
+    "ANSWER",
+    (Parameter(CTX, ValueType.CONTEXT), Parameter("QUESTION")),
+    "Answer QUESTION from CTX",
+)
+
+
+async def answer_plan(
+    checked: CheckedPlan,
+    document: Document,
+    model: Model,
+    limits: Limits,
+    *,
+    method: Literal["plan", "direct"],
+    trace: Trace | None = None,
+) -> Answer:
+    """Run a plan over a document.
+
+    Args:
+        checked: The plan.
+        document: What CTX stands for.
+        model: Who carries out its steps.
+        limits: How much each call may hold.
+        method: Whether the plan was written, or is `direct_plan`.
+        trace: Everything that happens is added to it.
+
+    Raises:
+        UsageError: What is to be read is no document.
+        ExecutionError: A step failed.
+    """
+    if not isinstance(document, Document):
+        raise UsageError(
+            f"a document is a Document, not a {type(document).__name__}",
+            help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
+        )
+    began = time.monotonic()
+    trace = Trace() if trace is None else trace
+    graph = build_graph(checked)
+    trace.append(
+        RunStarted(
+            question=checked.plan.question or "",
+            plan=str(checked),
+            method=method,
+            document=document.name,
+            document_sha256=document.digest,
+            n_characters=len(document.text),
+            n_document_tokens=limits.counter.count(document.text),
+            token_count=limits.counter.method,
+            model=model.name,
+            window=limits.window,
+        )
+    )
+    try:
+        results = await run(graph, document, model, limits, trace)
+    except PearlError:
+        spent = trace.usage
+        trace.append(
+            RunFinished(
+                status="failed", answer="", usage=spent, duration_s=time.monotonic() - began
+            )
+        )
+        raise
+    answer = await asyncio.to_thread(
+        compose,
+        graph,
+        results,
+        document,
+        method=method,
+        model=model.name,
+        usage=trace.usage,
+        duration_s=time.monotonic() - began,
+        trace=trace,
+    )
+    trace.append(
+        RunFinished(
+            status="answered",
+            answer=answer.text,
+            usage=answer.usage,
+            duration_s=answer.duration_s,
+        )
+    )
+    return answer
+
+
+def direct_plan(question: str) -> CheckedPlan:
+    """Answering directly is a plan, too: of one step."""
+    step = Step("answer", ANSWER.name, (Reference(CTX), String(question)), "Answer the question")
+    plan = Plan((step,), (ANSWER,), question)
+    return CheckedPlan(plan, ActionLibrary("direct", [ANSWER]), ("answer",))
