@@ -13,14 +13,13 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iter
 from contextlib import aclosing
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from pearl.context import NoRoomError
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.errors import ExecutionError, ModelError, PearlError
 from pearl.executors import Listener
 from pearl.fewshot import Example, spread
+from pearl.journal import Frozen
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner import Rejected
@@ -32,11 +31,7 @@ from pearl.trace import Trace
 __all__ = ["CurationHeader", "CurationRow", "Try", "choose_bank", "curate", "trainable"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Try(_Frozen):
+class Try(Frozen):
     """One plan and what came of it."""
 
     plan: str
@@ -56,7 +51,7 @@ class CurationHeader(Setup):
     retries: int
 
 
-class CurationRow(_Frozen):
+class CurationRow(Frozen):
     """A training question and every plan that was tried for it."""
 
     id: str

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from pearl.journal import Frozen
 from pearl.llm import Usage
 
 __all__ = ["DRAFTS_VERSION", "MinedHeader", "MinedRow"]
@@ -17,11 +16,7 @@ __all__ = ["DRAFTS_VERSION", "MinedHeader", "MinedRow"]
 DRAFTS_VERSION: Literal[1] = 1
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class MinedHeader(_Frozen):
+class MinedHeader(Frozen):
     """What was mined, and with what."""
 
     kind: Literal["pearl-mined"] = "pearl-mined"
@@ -38,7 +33,7 @@ class MinedHeader(_Frozen):
     """Of the prompt without the question."""
 
 
-class MinedRow(_Frozen):
+class MinedRow(Frozen):
     """One question and the actions that were proposed for it."""
 
     id: str

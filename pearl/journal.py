@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.errors import DataError
 
-__all__ = ["Journal", "read_journal", "reason"]
+__all__ = ["Frozen", "Journal", "read_journal", "reason"]
 
 _OF_DIGESTS = {
     "data_sha256": "data: questions, documents, --limit or --subset differ",
@@ -31,6 +31,12 @@ _OF_DIGESTS = {
 
 Head = TypeVar("Head", bound=BaseModel)
 Row = TypeVar("Row", bound=BaseModel)
+
+
+class Frozen(BaseModel):
+    """What a line of a journal is: it does not change, and has no field that is not its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def reason(error: ValidationError) -> str:

@@ -6,20 +6,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from pearl import __version__
 from pearl.actions.library import library_text
 from pearl.dsl.printer import print_plan
+from pearl.journal import Frozen
 from pearl.pipeline import Pearl
 
 __all__ = ["Setup", "setup_of"]
 
 
-class Setup(BaseModel):
+class Setup(Frozen):
     """The base of a header; a file whose header differs in one of these is not gone on with."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: str
     v: int

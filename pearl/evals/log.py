@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat
+from pydantic import NonNegativeFloat
 
-from pearl.journal import read_journal
+from pearl.journal import Frozen, read_journal
 from pearl.llm import Usage
 from pearl.setup import Setup
 
@@ -24,11 +24,7 @@ Key = tuple[str, str, int]
 """Sample, method and seed: what a record is about."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Price(_Frozen):
+class Price(Frozen):
     """US dollars per million tokens."""
 
     input_usd: NonNegativeFloat
@@ -77,7 +73,7 @@ class Header(Setup):
     price: Price | None = None
 
 
-class PlanShape(_Frozen):
+class PlanShape(Frozen):
     """The size of a plan.
 
     Attributes:
@@ -93,7 +89,7 @@ class PlanShape(_Frozen):
     width: int
 
 
-class Record(_Frozen):
+class Record(Frozen):
     """One sample under one method and one seed."""
 
     sample: str

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from pearl.journal import Frozen
 from pearl.llm import Usage
 from pearl.refiner.entries import StageName
 
@@ -23,11 +22,7 @@ __all__ = [
 REFINEMENT_VERSION: Literal[1] = 1
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class DraftFate(_Frozen):
+class DraftFate(Frozen):
     """One draft and what became of it."""
 
     number: int
@@ -49,7 +44,7 @@ class DraftFate(_Frozen):
     """Why it was dropped."""
 
 
-class RefinedAction(_Frozen):
+class RefinedAction(Frozen):
     """One action of the library and the drafts it stands for."""
 
     name: str
@@ -60,7 +55,7 @@ class RefinedAction(_Frozen):
     is_native: bool = False
 
 
-class ShardRecord(_Frozen):
+class ShardRecord(Frozen):
     """One call to the model."""
 
     n_before: int
@@ -74,7 +69,7 @@ class ShardRecord(_Frozen):
     usage: Usage = Usage()
 
 
-class Round(_Frozen):
+class Round(Frozen):
     """All shards of one round."""
 
     number: int
@@ -84,7 +79,7 @@ class Round(_Frozen):
     shards: tuple[ShardRecord, ...]
 
 
-class Neighbour(_Frozen):
+class Neighbour(Frozen):
     """An action of the other library, and ours that is most alike."""
 
     name: str
@@ -92,7 +87,7 @@ class Neighbour(_Frozen):
     likeness: float
 
 
-class Comparison(_Frozen):
+class Comparison(Frozen):
     """The library beside another one."""
 
     library: str
@@ -101,7 +96,7 @@ class Comparison(_Frozen):
     only_theirs: tuple[Neighbour, ...]
 
 
-class Refinement(_Frozen):
+class Refinement(Frozen):
     """What came out of refining."""
 
     kind: Literal["pearl-refinement"] = "pearl-refinement"
