@@ -34,8 +34,8 @@ th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid #e4e
   white-space: nowrap; }
 th:first-child, td:first-child, .facts td { text-align: left; }
 thead th { border-bottom: 2px solid #999; vertical-align: bottom; }
-tbody tr:first-child { font-weight: 600; }
-.facts tr:first-child { font-weight: 400; } .facts td { white-space: normal; overflow-wrap: anywhere; }
+.scores tbody tr:first-child { font-weight: 600; }
+.facts td { white-space: normal; overflow-wrap: anywhere; }
 details { border-bottom: 1px solid #e4e4e4; padding: .3rem 0; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 details > :not(summary) { margin-left: 1.2rem; overflow-wrap: anywhere; }
@@ -120,7 +120,7 @@ def _table(rows: Sequence[Series]) -> Iterator[str]:
         "method", "accuracy", "95 % interval", "n", "failed", "fell back", "unmapped",
         "tokens", "US dollars", "seconds", "p95",
     )  # fmt: skip
-    yield '<div class="wide">\n<table>'
+    yield '<div class="wide">\n<table class="scores">'
     yield f"<thead><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr></thead>"
     for subset in (None, *subsets_of(rows)):
         yield "<tbody>"
@@ -168,7 +168,7 @@ def _paired(rows: Sequence[Series]) -> Iterator[str]:
     if not pairs:
         return
     names = (
-        "first", "second", "n", "difference, points", "95 % interval", "first only", "second only",
+        "paired", "n", "difference, points", "95 % interval", "first only", "second only",
         "McNemar p", "bootstrap p",
     )  # fmt: skip
     yield '<h2>Paired differences</h2>\n<div class="wide">\n<table>'
@@ -176,8 +176,7 @@ def _paired(rows: Sequence[Series]) -> Iterator[str]:
     for pair in pairs:
         test, ends = pair.mcnemar, pair.difference
         yield _cells([
-            escape(pair.first),
-            escape(pair.second),
+            f"{escape(pair.first)} − {escape(pair.second)}",
             f"{pair.n:,}",
             f"{100 * ends.estimate:+.1f}",
             f"{100 * ends.low:.1f} to {100 * ends.high:.1f}",

@@ -134,3 +134,12 @@ def test_of_many_wrong_ones_the_first_are_listed() -> None:
 def test_without_records_or_prices() -> None:
     assert "No records." in read(of(price=None)).text
     assert "–" in read(of(record(), price=None)).text
+
+
+def test_methods_are_compared_in_pairs() -> None:
+    made = log(30, methods=("direct", "pearl", "retrieve"))
+    html = page(series_of([made]), [made.header], [])
+    assert html.count("<td>direct − ") == 2
+    assert "McNemar p" in html
+    alone = log(3, methods=("pearl",))
+    assert "Paired differences" not in page(series_of([alone]), [alone.header], [])
