@@ -20,7 +20,7 @@ from pearl.samples import Sample
 from pearl.sources import Document
 from pearl.trace import Trace
 
-__all__ = ["Effort", "Method", "Prediction", "answered", "load_method", "method_names"]
+__all__ = ["Effort", "Method", "Prediction", "answered", "chosen", "load_method", "method_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +106,24 @@ async def answered(
             sample.question, sample.options, answer=answer.text, trace=trace
         )
     return Prediction(status, answer.text, choice, answer)
+
+
+async def chosen(
+    pearl: Pearl,
+    sample: Sample,
+    document: Document,
+    effort: Effort,
+    trace: Trace,
+    *,
+    is_reasoned: bool = False,
+) -> Prediction:
+    """The prediction of a model that sees the document and the options at once."""
+    choice = await pearl.choose(
+        sample.question,
+        sample.options,
+        document=document,
+        is_reasoned=is_reasoned,
+        token_budget=effort.token_budget,
+        trace=trace,
+    )
+    return Prediction("answered", choice=choice)

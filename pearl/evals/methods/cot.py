@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pearl.evals.methods import Effort, Prediction
+from pearl.evals.methods import Effort, Prediction, chosen
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
 from pearl.sources import Document
@@ -16,12 +16,4 @@ async def predict(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
     """Answer one sample."""
-    choice = await pearl.choose(
-        sample.question,
-        sample.options,
-        document=document,
-        is_reasoned=True,
-        token_budget=effort.token_budget,
-        trace=trace,
-    )
-    return Prediction("answered", choice=choice)
+    return await chosen(pearl, sample, document, effort, trace, is_reasoned=True)
