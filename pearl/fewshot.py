@@ -78,7 +78,14 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"cannot be read as a plan: {error}", path=path) from error
         except PlanSyntaxError as error:
-            raise DataError(f"not a plan: {error.message}", path=path) from error
+            first = next(d for d in error.diagnostics if d.severity == "error")
+            line, _ = first.span.position(error.text)
+            raise DataError(
+                f"not a plan: {first.message}",
+                path=path,
+                line=line,
+                help="`pearl check FILE` lists all that is wrong; mend the file or remove it",
+            ) from error
         if not plan.question:
             raise DataError("an example begins with 'Question: ...'", path=path, line=1)
         examples.append(Example(plan.question, plan, path))

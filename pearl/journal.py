@@ -222,5 +222,7 @@ class Journal(Generic[Head, Row]):
 
 
 def _short(value: object) -> str:
+    if value is None or value == "":
+        return "not given"
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -24,7 +24,7 @@ from pearl.errors import DataError, UsageError
 from pearl.sources import Document, from_text
 from pearl.sources.text import decode
 
-__all__ = ["Ids", "Names", "Row", "from_rows", "kind", "read_file", "read_rows"]
+__all__ = ["OWN_FILES", "Ids", "Names", "Row", "from_rows", "kind", "read_file", "read_rows"]
 
 Made = TypeVar("Made")
 
@@ -35,7 +35,7 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 _ARRAY = re.compile(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')
 _BETWEEN = re.compile(r"\s*,?\s*")
-_OWN = {
+OWN_FILES = {
     "pearl-eval-log": ("the log of an evaluation", "pearl eval --rescore LOG, pearl view LOG"),
     "pearl-mined": ("a file of mined drafts", "pearl refine actions FILE"),
     "pearl-curation": ("the journal of a bank", "its folder is the bank: --examples FOLDER"),
@@ -246,8 +246,8 @@ def _refuse_own(first: Row | DataError) -> None:
         DataError: The first row is the header of one.
     """
     kind = first.fields.get("kind") if isinstance(first, Row) else None
-    if isinstance(first, Row) and kind in _OWN:
-        what, help = _OWN[str(kind)]
+    if isinstance(first, Row) and kind in OWN_FILES:
+        what, help = OWN_FILES[str(kind)]
         raise first.error(f"this is {what}, not data", help=help)
 
 

@@ -159,10 +159,10 @@ def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Serv
         (("--model", "scripted:rules.json"), "another model: extractive, now scripted:rules.json"),
         (("--library", "quality"), "another library: "),
         (("--data", "other.jsonl"), "other data: questions, documents"),
-        (("--token-budget", "4000"), "another token budget: None, now 4000"),
-        (("--temperature", "0.5"), "another temperature: None, now 0.5"),
-        (("--fallback", "direct"), "another fallback: None, now direct"),
-        (("--max-output-tokens", "99"), "another max output tokens: None, now 99"),
+        (("--token-budget", "4000"), "another token budget: not given, now 4000"),
+        (("--temperature", "0.5"), "another temperature: not given, now 0.5"),
+        (("--fallback", "direct"), "another fallback: not given, now direct"),
+        (("--max-output-tokens", "99"), "another max output tokens: not given, now 99"),
         (("--max-repairs", "1"), "another max repairs: "),
         (("--examples", "more/bank"), "other examples in the bank"),
     ],
@@ -398,8 +398,9 @@ def test_logs_of_different_data_are_compared_where_both_have_it(pearl: Terminal)
     two = EvalLog(header(data_sha256="2" * 64), (record("q2"), record("q3")))
     evallogs.write(one, Path("one"))
     evallogs.write(two, Path("two"))
-    pearl("compare", "one", "two")
-    assert "the logs are of different data" in pearl.talk
+    shown = pearl("compare", "one", "two")
+    assert "compared on the 1 samples that both logs have" in pearl.talk
+    assert "first: one: pearl 100.0 %" in shown
     evallogs.write(EvalLog(header(), (record("q9"),)), Path("two"))
     pearl("compare", "one", "two", code=2)
     assert "no sample in common" in pearl.talk
@@ -407,3 +408,10 @@ def test_logs_of_different_data_are_compared_where_both_have_it(pearl: Terminal)
     pearl("compare", "one", "two", code=2)
     assert "'q1' is another question" in pearl.talk
     pearl("compare", "one", "absent", code=3)
+
+
+def test_a_run_without_a_single_reply_is_an_error(pearl: Terminal) -> None:
+    dead = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
+    pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", *dead, code=5)
+    assert "not one of 4 records got a reply; the first: ModelError" in pearl.talk
+    assert {one.status for one in read_log("l").records} == {"failed"}

@@ -188,13 +188,20 @@ def test_prose_is_kept_and_is_no_failure(
     folder: Path, openai_server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_questions(1)
-    openai_server.on("Question:", "I would look for the motive.")
-    said = summary(against(openai_server), capsys)
+    said_next = ["I would look for the motive."]
+    openai_server.on("Question:", lambda seen: said_next[-1])
+    said = summary(against(openai_server), capsys, code=1)
     assert (said["unreadable"], said["mined"], said["failed"]) == (1, 0, 0)
     (row,) = rows()
     assert (row.status, row.reply) == ("unreadable", "I would look for the motive.")
     assert "I would look" in row.diagnostics[0]
-    assert summary(against(openai_server), capsys)["asked_now"] == 0
+    assert summary(against(openai_server), capsys, code=1)["asked_now"] == 0
+    _, talk = mine(against(openai_server), capsys, code=1)
+    assert "not one reply could be read as actions; --again" in talk
+    assert "unreadable, the first: question 'q0': reply:1:1" in talk
+    said_next.append(REPLY)
+    again = summary(against(openai_server, "--again"), capsys)
+    assert (again["asked_now"], again["mined"], again["unreadable"]) == (1, 1, 0)
 
 
 def test_half_a_character_in_a_question_spoils_nothing(

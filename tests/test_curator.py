@@ -275,10 +275,10 @@ def test_a_bank_is_not_gone_on_with_over_other_questions(bank: Bank) -> None:
     ("change", "said"),
     [
         (("--max-repairs", "1"), "max repairs: "),
-        (("--nearest", "1"), "nearest: None, now 1"),
+        (("--nearest", "1"), "nearest: not given, now 1"),
         (("--window", "9000"), "window: "),
         (("--context", "retrieve"), "context: auto, now retrieve"),
-        (("--max-output-tokens", "99"), "max output tokens: None, now 99"),
+        (("--max-output-tokens", "99"), "max output tokens: not given, now 99"),
         (("--examples", "other"), "bank: generic, now other"),
         (("--retries", "1"), "retries: "),
     ],
@@ -359,3 +359,13 @@ def test_why_all_failed_is_told(bank: Bank) -> None:
     assert "failed 1 time: no valid plan" in told
     told = bank.make("--examples", "nobank", code=3)
     assert "no folder of examples 'nobank'" in told
+
+
+def test_a_plan_that_a_person_broke_is_told_before_anything_is_written(bank: Bank) -> None:
+    bank.rows(row("a", "Why was it sold?"))
+    bank.make()
+    Path("bank", "zzz.plan").write_text("junk", encoding="utf-8")
+    told = bank.make(code=3)
+    assert "zzz.plan:1: not a plan" in told
+    assert "mend the file or remove it" in told
+    assert sorted(bank.files) == ["001-why-was-it-sold.plan", "zzz.plan"]

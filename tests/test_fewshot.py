@@ -45,7 +45,7 @@ def test_a_bank_can_be_any_folder(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"one\.plan:1: an example begins with"):
         load_examples(tmp_path, library)
     plan.write_text("nothing", encoding="utf-8")
-    with pytest.raises(DataError, match=r"one\.plan: not a plan"):
+    with pytest.raises(DataError, match=r"one\.plan:1: not a plan"):
         load_examples(tmp_path, library)
     with pytest.raises(DataError, match="no folder"):
         load_examples(tmp_path / "absent", library)

@@ -19,7 +19,7 @@ from pearl.cli.work import tell_left_out, tell_reasons
 from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError
-from pearl.fewshot import Example, wording
+from pearl.fewshot import Example, read_bank, wording
 from pearl.journal import Journal
 from pearl.llm import Usage
 from pearl.samples import Sample
@@ -71,6 +71,7 @@ async def make_bank(
     async with open_pearl(options) as pearl:
         await asyncio.to_thread(lambda: pearl.examples)  # a bank that is not there is told first
         folder = _folder(out)
+        read_bank(folder)  # a plan that a person broke is told before any other is written
         header = CurationHeader(**setup_of(pearl), data=Path(options["data"]).name, retries=retries)
         with Journal(folder / JOURNAL, header, CurationRow, varying={"pearl_version"}) as journal:
             known = _known(journal.rows, good, folder)

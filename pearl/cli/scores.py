@@ -33,10 +33,10 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     _say(f"{header.data}: {', '.join(filter(None, facts))}")
     if guess is not None:
         _say(f"guessing gets {100 * guess:.1f} %; failed and unmapped count as wrong")
-    if cluster == "document":
-        n = max(score.n_clusters for score in scores)
-        few = ": too few for intervals that mean much" if n < 20 else ""
-        _say(f"intervals resample documents, {n} of them{few}")
+    n = max(score.n_clusters for score in scores)
+    if cluster == "document" or n < report.MIN_CLUSTERS:
+        few = ": too few for intervals that mean much" if n < report.MIN_CLUSTERS else ""
+        _say(f"intervals resample {cluster}s, {n} of them{few}")
     costs = [score.cost_usd for score in scores if score.subset == "all"]
     each = "tokens and USD are means of a record, s is the median"
     known = [cost for cost in costs if cost is not None]
@@ -92,7 +92,7 @@ def print_comparisons(found: Sequence[Comparison]) -> None:
             test = one.mcnemar
             table.add_row(
                 f"{one.first} - {one.second}",
-                f"{one.n:,}",
+                f"{one.n_samples:,}" + (f" ({one.n:,})" if one.n != one.n_samples else ""),
                 f"{100 * one.difference.estimate:+.1f}",
                 _ends(one.difference),
                 f"{test.n_first_only:,}" if test else "",

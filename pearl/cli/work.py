@@ -12,11 +12,11 @@ import click
 
 from pearl.cli.options import open_pearl
 from pearl.cli.output import Reporter, new_file, print_answer
-from pearl.errors import PearlError
+from pearl.errors import ModelError, PearlError
 from pearl.executors import Outcome, Task
 from pearl.executors.local import run
 
-__all__ = ["run_tasks", "tell_failures", "tell_left_out", "tell_reasons"]
+__all__ = ["no_reply", "run_tasks", "tell_failures", "tell_left_out", "tell_reasons"]
 
 
 async def run_tasks(
@@ -94,6 +94,15 @@ def tell_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
     counts = Counter(reason or "no reason was given" for reason in reasons)
     for reason, times in counts.most_common(n):
         click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)
+
+
+def no_reply(n: int, what: str, first: str | None) -> ModelError:
+    """The error of a run in which no call got a reply."""
+    return ModelError(
+        f"not one of {n} {what} got a reply; the first: {first or 'no reason was given'}",
+        kind="server",
+        help="nothing is lost: run it again when the model can be reached",
+    )
 
 
 def _print(outcome: Outcome, *, verbose: bool, first: bool) -> None:

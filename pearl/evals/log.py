@@ -32,6 +32,13 @@ class Price(Frozen):
     cached_usd: NonNegativeFloat | None = None
     """Of input tokens that the server's cache served; as any input where it is not known."""
 
+    def __str__(self) -> str:
+        return "/".join(
+            f"{usd:g}"
+            for usd in (self.input_usd, self.cached_usd, self.output_usd)
+            if usd is not None
+        )
+
     def cost_usd(self, usage: Usage) -> float:
         """What so many tokens cost.
 

@@ -35,8 +35,9 @@ __all__ = [
 
 Cluster = Literal["sample", "document"]
 
-MIN_CLUSTERS = 6
-"""Fewer cannot speak: however they fall, no exact test over five gives p below 0.06."""
+MIN_CLUSTERS = 20
+"""With fewer, percentile intervals are too narrow to be read as tests: three wins in six samples
+would be called significant, which no exact test would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +96,19 @@ class Comparison:
 
     Attributes:
         difference: Share of the first minus that of the second, paired, with its 95 % interval.
+        n: Pairs of records.
+        n_samples: Different samples.
         n_clusters: What the interval resamples: samples, or documents.
         bootstrap_p: Two-sided p of the paired bootstrap; None with fewer than `MIN_CLUSTERS`.
-        mcnemar: Exact test over pairs of records; None where several seeds make pairs depend on
-            one another.
+        mcnemar: Exact test over pairs of records; None where pairs depend on one another, by
+            several seeds or, resampled by document, by their document.
     """
 
     first: str
     second: str
     subset: str
     n: int
+    n_samples: int
     n_clusters: int
     difference: Interval
     bootstrap_p: float | None
@@ -217,15 +221,17 @@ def compare(
     twos = [other.is_correct for _, other in pairs]
     clusters = _clusters([record for record, _ in pairs], cluster)
     n_clusters = len(set(clusters))
-    is_independent = len({record.sample for record, _ in pairs}) == len(pairs)
+    n_samples = len({record.sample for record, _ in pairs})
+    is_independent = n_samples == len(pairs)
     return Comparison(
         *names,
         subset,
         len(pairs),
+        n_samples,
         n_clusters,
         stats.difference(ones, twos, clusters=clusters),
         stats.bootstrap_p(ones, twos, clusters=clusters) if n_clusters >= MIN_CLUSTERS else None,
-        stats.mcnemar(ones, twos) if is_independent else None,
+        stats.mcnemar(ones, twos) if is_independent and cluster == "sample" else None,
     )
 
 

@@ -103,6 +103,8 @@ def _mined(text: str, source: str) -> Drafts:
     drafts: list[tuple[str, str | None, bool]] = [(seed, None, True) for seed in seeds]
     seen: set[str] = set()
     for row in rows:
+        if row.id in seen and row.status == "failed":
+            continue  # it was asked again, and answered
         if row.id in seen:
             unread.append(f"question {row.id}: a second row of the same question, left out")
             continue

@@ -158,11 +158,12 @@ def _numbers(cell: Score) -> list[str]:
 
 
 def _paired(rows: Sequence[Series]) -> Iterator[str]:
-    """Every two series on the samples that both have, with both tests."""
+    """Every two methods of a log, and one method of every two logs, on the samples both have."""
     found = [
         compare(one.records, two.records, (one.label, two.label))
         for one, two in combinations(rows, 2)
         if one.header.data_sha256 == two.header.data_sha256
+        and (one.header == two.header or one.method == two.method)
     ]
     pairs = [pair for pair in found if pair is not None]
     if not pairs:

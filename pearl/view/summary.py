@@ -91,7 +91,11 @@ def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> lis
     if "n_actions" in differ:
         differ.discard("library")  # its size says enough, and is shorter
     said = [
-        ", ".join(FACTS[fact].format(getattr(header, fact)) for fact in FACTS if fact in differ)
+        ", ".join(
+            FACTS[fact].format(value)
+            for fact in FACTS
+            if fact in differ and (value := getattr(header, fact)) not in (None, "")
+        )
         for header in headers
     ]
     if without or len(set(said)) == len(said):

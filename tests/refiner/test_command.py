@@ -184,3 +184,17 @@ def test_limits_that_cannot_be_kept_are_told(
     assert code == 1
     assert said in err
     assert "no action is left that reads a text" in err
+
+
+def test_what_had_no_reply_at_first_is_no_loss(pearl: Pearl) -> None:
+    found = "FIND_FLAW(CTX, X) : Find the flaw of X"
+    failed = row(0, status="failed", error="no server")
+    Path("m.jsonl").write_text(mined(failed, row(0, found)), "utf-8")
+    code, _, err = pearl("refine", "actions", "m.jsonl")
+    assert code == 0
+    assert "drafts                 2  (1 of them seeds)" in err
+    Path("m.jsonl").write_text(mined(failed), "utf-8")
+    code, _, err = pearl("refine", "actions", "m.jsonl")
+    assert code == 1
+    assert "no question gave a draft, the library is the seeds" in err
+    assert "no server" in err

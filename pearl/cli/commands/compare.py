@@ -9,6 +9,9 @@ import click
 from pearl.cli.options import as_json
 from pearl.errors import UsageError
 
+_FACTS = ("model", "library", "bank", "nearest", "token_budget", "context", "seeds")
+"""What is said of two logs where both know it and it differs."""
+
 
 @click.command()
 @click.argument("first", metavar="LOG")
@@ -37,20 +40,19 @@ def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([comparison.to_json() for comparison in found], indent=2))
         return 0
-    if logs[0].header.data_sha256 != logs[1].header.data_sha256:
-        click.echo("pearl: the logs are of different data; compared where both have it", err=True)
-    for name in (
-        "model",
-        "mapper",
-        "library",
-        "bank",
-        "n_actions",
-        "nearest",
-        "token_budget",
-        "context",
-    ):
+    samples = [{record.sample for record in log.records} for log in logs]
+    if samples[0] != samples[1]:
+        n = len(samples[0] & samples[1])
+        click.echo(f"pearl: compared on the {n} samples that both logs have", err=True)
+    for place, name, log in (("first", first, logs[0]), ("second", second, logs[1])):
+        reached = ", ".join(
+            f"{method} {100 * report.score_of(method, 'all', log.of(method)).accuracy.estimate:.1f} %"
+            for method in log.methods
+        )
+        click.echo(f"{place}: {name}: {reached}")
+    for name in _FACTS:
         one, two = getattr(logs[0].header, name), getattr(logs[1].header, name)
-        if one != two:
+        if one != two and None not in (one, two) and "" not in (one, two):
             click.echo(f"{name.replace('_', ' ')}: {one} | {two}")
     print_comparisons(found)
     return 0

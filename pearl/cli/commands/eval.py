@@ -20,7 +20,7 @@ from pearl.cli.options import (
     read_data,
 )
 from pearl.cli.output import Reporter, keep_inputs, new_file
-from pearl.cli.work import tell_left_out
+from pearl.cli.work import no_reply, tell_left_out
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -162,6 +162,10 @@ async def _evaluate(
                 reporter.advance()
 
             log = await record(header, run, out, on_record=tick)
+    unanswered = [one.error for one in log.records if one.status == "failed" and not one.n_calls]
+    of_model = [error for error in unanswered if str(error).startswith("ModelError")]
+    if of_model and len(unanswered) == len(log.records) and not stopper.is_stopping:
+        raise no_reply(len(log.records), "records", of_model[0])
     if log.records:
         _print(log, cluster, is_json=options["as_json"])
     if stopper.is_stopping:

@@ -22,8 +22,8 @@ from pearl.cli.options import (
     read_data,
 )
 from pearl.cli.output import Reporter, keep_inputs
-from pearl.cli.work import tell_left_out, tell_reasons
-from pearl.errors import DataError, ModelError, UsageError
+from pearl.cli.work import no_reply, tell_left_out, tell_reasons
+from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from pearl.drafts import MinedRow
@@ -43,10 +43,11 @@ N_COMMON = 15
     "--seed-library", metavar="NAME|FILE", default="seed", show_default=True,
     help="Actions that the prompt shows; what they cannot do is drafted.",
 )  # fmt: skip
+@click.option("--again", is_flag=True, help="Ask anew what had an unreadable reply.")
 @model_options
 @price_option
 @as_json
-def command(out: str, seed_library: str, price: Any, **options: Any) -> int:
+def command(out: str, seed_library: str, again: bool, price: Any, **options: Any) -> int:
     """Draft actions from the questions of --data, one prompt a question.
 
     The prompt shows the actions of --seed-library and the domain's examples; --library is where the
@@ -55,10 +56,12 @@ def command(out: str, seed_library: str, price: Any, **options: Any) -> int:
     if options["data"] is None:
         raise UsageError("mining needs questions", help="--data FILE")
     keep_inputs([out], [options["data"]])
-    return asyncio.run(_mine(out, seed_library, price, options))
+    return asyncio.run(_mine(out, seed_library, again, price, options))
 
 
-async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]) -> int:
+async def _mine(
+    out: str, seed_library: str, again: bool, price: Any, options: dict[str, Any]
+) -> int:
     from pearl.actions.library import load_library
     from pearl.cli.stopping import Stopper
     from pearl.drafts import MinedRow
@@ -81,7 +84,8 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
         # Another version is no other mining: what it asks is told apart by the prompt's digest.
         with Journal(out, header, MinedRow, varying={"pearl_version"}) as journal:
             rows = _known(journal.rows, questions, out)
-            done = {id for id, row in rows.items() if row.status != "failed"}
+            anew = ("failed", "unreadable") if again else ("failed",)
+            done = {id for id, row in rows.items() if row.status not in anew}
             todo = [question for question in questions if question.id not in done]
             n_asked = 0
             with Stopper() as stopper, reporter:
@@ -99,16 +103,18 @@ async def _mine(out: str, seed_library: str, price: Any, options: dict[str, Any]
     )  # fmt: skip
     failures = [row.error for row in mined if row.status == "failed"]
     if failures and len(failures) == len(mined) and not stopper.is_stopping:
-        raise ModelError(
-            f"not one of {len(failures)} questions got a reply; the first: {failures[0]}",
-            kind="server",
-            help="nothing is lost: run it again when the model can be reached",
-        )
+        raise no_reply(len(failures), "questions", failures[0])
     if stopper.is_stopping:
         left = len(todo) - n_asked
         click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
         return 130
-    return 1 if bad or any(row.status == "failed" for row in mined) else 0
+    if not any(row.status == "mined" for row in mined):
+        click.echo(
+            "pearl: not one reply could be read as actions; --again asks those questions anew",
+            err=True,
+        )
+        return 1
+    return 1 if bad or failures else 0
 
 
 def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:

@@ -111,6 +111,8 @@ def _warnings(refinement: Refinement) -> Iterator[str]:
             f"{refinement.n_tokens:,} tokens, more than --max-tokens {refinement.max_tokens:,}: "
             "actions computed in Python always stay"
         )
+    if all(draft.is_seed for draft in refinement.drafts) and refinement.unread:
+        yield f"no question gave a draft, the library is the seeds; the first: {refinement.unread[0]}"
     if all(action.is_native for action in refinement.actions):
         yield "no action is left that reads a text; allow more actions or tokens"
     calls, unusable = refinement.calls(), refinement.calls("unusable") + refinement.calls("failed")
@@ -147,7 +149,7 @@ def _summary(refinement: Refinement) -> str:
     """What went in and what came of it, a figure a line."""
     count = refinement.count
     rows: list[tuple[str, int, str]] = [
-        ("drafts", len(refinement.drafts), _unread(refinement)),
+        ("drafts", len(refinement.drafts), _of_drafts(refinement)),
         ("malformed", count("dropped", "malformed"), ""),
         ("merged, same text", count("merged", "exact"), ""),
         ("merged, same name", count("merged", "name"), ""),
@@ -168,16 +170,21 @@ def _summary(refinement: Refinement) -> str:
     )
 
 
-def _unread(refinement: Refinement) -> str:
-    n = len(refinement.unread)
-    return f"and {n} that could not be read" if n else ""
+def _of_drafts(refinement: Refinement) -> str:
+    seeds = sum(draft.is_seed for draft in refinement.drafts)
+    parts = [f"{seeds} of them seeds"] if seeds else []
+    if n := len(refinement.unread):
+        parts.append(f"{n} replies or lines gave none")
+    return "; ".join(parts)
 
 
 def _calls(refinement: Refinement) -> str:
     calls, unusable = refinement.calls(), refinement.calls("unusable")
-    parts = [f"{calls} call{'s' if calls != 1 else ''} in {len(refinement.rounds)} rounds"]
+    parts = [
+        f"{calls} call{'s' if calls != 1 else ''} in {len(refinement.rounds)} round{'s' if len(refinement.rounds) != 1 else ''}"
+    ]
     if unusable:
-        parts.append(f"{unusable} replies not usable")
+        parts.append(f"{unusable} repl{'ies' if unusable != 1 else 'y'} not usable")
     if failed := refinement.calls("failed"):
         parts.append(f"{failed} calls failed")
     return ", ".join(parts)
