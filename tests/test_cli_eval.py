@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pearl.cli import run as pearl_command
+from pearl.cli.stopping import Stopper
 from pearl.evals.log import read_log
 from tests import evallogs
 from tests.evallogs import header, record
@@ -415,3 +416,17 @@ def test_a_run_without_a_single_reply_is_an_error(pearl: Terminal) -> None:
     pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", *dead, code=5)
     assert "not one of 4 records got a reply; the first: ModelError" in pearl.talk
     assert {one.status for one in read_log("l").records} == {"failed"}
+
+
+def test_what_is_left_is_of_this_run_alone(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l")
+
+    def at_once(self: Stopper, items: Iterable[Any]) -> Iterator[Any]:
+        self.is_stopping = True
+        return iter(())
+
+    monkeypatch.setattr(Stopper, "until", at_once)
+    pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", code=130)
+    assert "stopped with 4 left" in pearl.talk

@@ -156,10 +156,11 @@ async def _evaluate(
 
             n_done = 0
 
-            def tick(_: Record) -> None:
+            def tick(one: Record) -> None:
                 nonlocal n_done
-                n_done += 1
-                reporter.advance()
+                if one.method in names and one.seed in evaluation.seeds:  # a log may have more
+                    n_done += 1
+                    reporter.advance()
 
             log = await record(header, run, out, on_record=tick)
     unanswered = [one.error for one in log.records if one.status == "failed" and not one.n_calls]
