@@ -50,7 +50,7 @@ async def choose(
 ) -> Choice:
     """Have an option chosen, by an answer in words or by a document.
 
-    An answer that is an option already, by its letter or word for word, is not asked about. Of a
+    An answer that is an option already, word for word, is not asked about. Of a
     document that does not fit a call, the best passages are shown unless the strategy is `full`:
     results over parts could not be merged to one letter.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
 from typing import TypeVar
 
 __all__ = ["as_completed", "in_order"]
@@ -54,9 +54,7 @@ async def as_completed(
             if failed is not None:
                 raise failed
     finally:
-        for unfinished in running:
-            unfinished.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await _end(running)
 
 
 async def in_order(
@@ -83,6 +81,11 @@ async def in_order(
             yield await running[0]
             running.popleft()
     finally:
-        for unfinished in running:
-            unfinished.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await _end(running)
+
+
+async def _end(running: Collection[asyncio.Future[Result]]) -> None:
+    """Cancel what is under way, and wait until it is over."""
+    for unfinished in running:
+        unfinished.cancel()
+    await asyncio.gather(*running, return_exceptions=True)

@@ -15,7 +15,7 @@ import click
 from pearl.cli.options import open_pearl, read_data
 from pearl.cli.output import Reporter, new_file, read_input
 from pearl.cli.stopping import Stopper
-from pearl.cli.work import tell_left_out, tell_reasons
+from pearl.cli.work import tell_left_out, tell_reasons, tell_stopped
 from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError
@@ -51,18 +51,18 @@ async def make_bank(
         DataError: Nothing can be trained on, or the folder holds something else.
     """
     samples, bad = read_data(options)
-    good = trainable(samples)
+    tell_left_out(bad)
+    fit = good = trainable(samples)
     if held_out is not None:
         asked = _wordings(held_out, options)
-        good = [sample for sample in good if wording(sample.question) not in asked]
-    tell_left_out(bad)
-    if not good and trainable(samples):
+        good = [sample for sample in fit if wording(sample.question) not in asked]
+    if fit and not good:
         raise DataError(
-            f"all {len(trainable(samples))} questions are in '{held_out}', too",
+            f"all {len(fit)} questions are in '{held_out}', too",
             path=options["data"],
             help="train on other questions than those of --except",
         )
-    if not good:
+    if not fit:
         raise DataError(
             "no sample has a question, a document, options and the right one of them",
             path=options["data"],
@@ -97,9 +97,7 @@ async def make_bank(
     n_by_hand = _write(folder, bank, [*journal.rows, *rows])
     _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
     if stopper.is_stopping:
-        left = len(good) - len(done) - n_tried
-        click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
-        return 130
+        return tell_stopped(len(good) - len(done) - n_tried)
     return 1 if bad or any(row.outcome == "failed" for row in rows) else 0
 
 

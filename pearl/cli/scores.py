@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pearl.cli.work import tell_reasons
 from pearl.evals import report
 from pearl.evals.stats import Interval
 
@@ -52,8 +53,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     if found:
         _say("")
         print_comparisons(found)
-    for error, n in report.errors(log):
-        click.echo(f"failed {n} time{'s' if n > 1 else ''}: {error}", err=True)
+    tell_reasons((record.error for record in log.records if record.error), n=5)
 
 
 def _scores(scores: Sequence[Score], subset: str) -> Table:

@@ -16,7 +16,14 @@ from pearl.errors import ModelError, PearlError
 from pearl.executors import Outcome, Task
 from pearl.executors.local import run
 
-__all__ = ["no_reply", "run_tasks", "tell_failures", "tell_left_out", "tell_reasons"]
+__all__ = [
+    "no_reply",
+    "run_tasks",
+    "tell_failures",
+    "tell_left_out",
+    "tell_reasons",
+    "tell_stopped",
+]
 
 
 async def run_tasks(
@@ -92,8 +99,18 @@ def tell_left_out(problems: Sequence[PearlError]) -> None:
 def tell_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
     """Say on stderr what failed how often, the commonest reasons first."""
     counts = Counter(reason or "no reason was given" for reason in reasons)
-    for reason, times in counts.most_common(n):
+    for reason, times in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]:
         click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)
+
+
+def tell_stopped(n_left: int) -> int:
+    """Say on stderr how much is left of a run that was stopped and can be gone on with.
+
+    Returns:
+        The exit code.
+    """
+    click.echo(f"pearl: stopped with {n_left} questions left; run it again to go on", err=True)
+    return 130
 
 
 def no_reply(n: int, what: str, first: str | None) -> ModelError:

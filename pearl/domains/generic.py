@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,16 @@ def read(source: Source) -> Iterator[Sample | DataError]:
         DataError: The data cannot be read at all.
         UsageError: There is no such column, field or split.
     """
+    return read_as(source, make_sample)
+
+
+def read_as(
+    source: Source, make: Callable[[Row, Ids, Names], Sample]
+) -> Iterator[Sample | DataError]:
+    """The same where `make` makes the sample of a row."""
     ids, names = Ids(), Names()
     rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
-    return from_rows(rows, lambda row: [make_sample(row, ids, names)])
+    return from_rows(rows, lambda row: [make(row, ids, names)])
 
 
 def make_sample(row: Row, ids: Ids, names: Names) -> Sample:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pearl.columns import rename
 from pearl.domains import Domain, Source
-from pearl.domains.generic import FIELDS, inline, make_sample
+from pearl.domains.generic import inline, make_sample, read_as
 from pearl.errors import DataError
-from pearl.rows import Ids, Names, Row, from_rows, read_rows
+from pearl.rows import Ids, Names, Row
 from pearl.samples import Sample
 
 DOMAIN = Domain("Medical transcripts, reports and questions", library="medical", examples="medical")
@@ -30,9 +29,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
         DataError: The data cannot be read at all.
         UsageError: There is no such column, field or split.
     """
-    ids, names = Ids(), Names()
-    rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
-    return from_rows(rows, lambda row: [_sample(row, ids, names)])
+    return read_as(source, _sample)
 
 
 def _sample(row: Row, ids: Ids, names: Names) -> Sample:

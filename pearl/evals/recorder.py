@@ -19,8 +19,8 @@ from pearl.setup import setup_of
 __all__ = ["describe", "describe_results", "record"]
 
 VARYING = ("created", "pearl_version", "n_bad_rows", "data", "methods", "seeds")
-"""What may differ where a log is gone on with: the samples, not
-what their file is called, have to be the same; methods and seeds may be added."""
+"""What may differ where a log is gone on with: methods and seeds may be added, and the samples have to
+be the same, not the name of their file."""
 
 
 def describe(

@@ -5,3 +5,22 @@ document, so that a server's prefix cache serves them; the same holds for the ac
 rules and the examples of a plan. Nothing is ever replaced inside a text: parts are put one after
 the other, so a document may say `CTX` or `{{CTX}}` as it likes.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pearl.dsl.printer import print_action, print_plan
+from pearl.dsl.signatures import ActionLibrary
+from pearl.fewshot import Example
+
+__all__ = ["material"]
+
+
+def material(
+    heading: str, library: ActionLibrary, rules: str, examples: Sequence[Example]
+) -> list[str]:
+    """What a prompt for plans shows of the language: actions under a heading, rules, examples."""
+    actions = "\n".join(f"- {print_action(action)}" for action in library.values())
+    shown = "\n\n".join(print_plan(example.plan) for example in examples)
+    return [f"{heading}:\n{actions}", rules, *([f"Examples:\n\n{shown}"] if shown else [])]

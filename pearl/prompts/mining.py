@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.fewshot import Example
 from pearl.llm import Message
+from pearl.prompts import material
 
 __all__ = ["mine_messages"]
 
@@ -41,12 +41,8 @@ def mine_messages(
         library: The actions that are there.
         examples: Plans that declare what they need besides these.
     """
-    actions = "\n".join(f"- {print_action(action)}" for action in library.values())
-    shown = "\n\n".join(print_plan(example.plan) for example in examples)
     parts = [
-        f"Actions that are there:\n{actions}",
-        _RULES,
-        *([f"Examples:\n\n{shown}"] if shown else []),
+        *material("Actions that are there", library, _RULES, examples),
         f"Sketch the plan for this question and declare its new actions.\n\nQuestion: {question}",
     ]
     return Message("system", _MINER), Message("user", "\n\n".join(parts))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.fewshot import Example
 from pearl.llm import Message
+from pearl.prompts import material
 
 __all__ = ["Rejected", "plan_messages", "rejection_messages", "repair_messages"]
 
@@ -47,12 +47,8 @@ def plan_messages(
     question: str, library: ActionLibrary, examples: Sequence[Example] = ()
 ) -> tuple[Message, ...]:
     """Ask for a plan: actions, rules and examples first, for they are the same for all questions."""
-    actions = "\n".join(f"- {print_action(action)}" for action in library.values())
-    shown = "\n\n".join(print_plan(example.plan) for example in examples)
     parts = [
-        f"Actions:\n{actions}",
-        _RULES,
-        *([f"Examples:\n\n{shown}"] if shown else []),
+        *material("Actions", library, _RULES, examples),
         f"Write the plan for this question.\n\nQuestion: {question}",
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))

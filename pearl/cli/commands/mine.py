@@ -22,7 +22,7 @@ from pearl.cli.options import (
     read_data,
 )
 from pearl.cli.output import Reporter, keep_inputs
-from pearl.cli.work import no_reply, tell_left_out, tell_reasons
+from pearl.cli.work import no_reply, tell_left_out, tell_reasons, tell_stopped
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def command(out: str, seed_library: str, again: bool, price: Any, **options: Any
     """Draft actions from the questions of --data, one prompt a question.
 
     The prompt shows the actions of --seed-library and the domain's examples; --library is where the
-    definitions of what those examples call are from. Stop it at any time (Ctrl-C) and run it again: it goes on where it stopped.
+    definitions of what those examples call are from. Stop it at any time (Ctrl-C) and run it again:
+    it goes on where it stopped.
     """
     if options["data"] is None:
         raise UsageError("mining needs questions", help="--data FILE")
@@ -105,9 +106,7 @@ async def _mine(
     if failures and len(failures) == len(mined) and not stopper.is_stopping:
         raise no_reply(len(failures), "questions", failures[0])
     if stopper.is_stopping:
-        left = len(todo) - n_asked
-        click.echo(f"pearl: stopped with {left} questions left; run it again to go on", err=True)
-        return 130
+        return tell_stopped(len(todo) - n_asked)
     if not any(row.status == "mined" for row in mined):
         click.echo(
             "pearl: not one reply could be read as actions; --again asks those questions anew",
