@@ -301,8 +301,9 @@ class PlanningError(PearlError):
 
 ModelErrorKind = Literal[
     "auth", "rate_limited", "quota", "timeout", "transport", "bad_request", "server",
-    "truncated", "filtered", "refused", "empty", "malformed",
+    "truncated", "filtered", "refused", "empty", "malformed", "unconstrained",
 ]  # fmt: skip
+"""`unconstrained`: the model cannot be held to the constraint of the request."""
 
 RETRYABLE_KINDS: frozenset[ModelErrorKind] = frozenset(
     {"rate_limited", "timeout", "transport", "server", "malformed", "empty"}

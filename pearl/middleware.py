@@ -20,7 +20,7 @@ from tenacity import (
 )
 
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Completion, Model, Request
+from pearl.llm import Completion, Constrains, Model, Request
 
 __all__ = ["Limited", "OnWait", "Retrying", "Sampling"]
 
@@ -52,6 +52,10 @@ class _Wrapper:
     @property
     def notice(self) -> str:
         return self._model.notice
+
+    @property
+    def constrains(self) -> Constrains:
+        return self._model.constrains
 
     async def aclose(self) -> None:
         """Let go of the wrapped model's connections."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from pearl.dsl.signatures import Action, Parameter, ValueType
-from pearl.llm import ActionTask, Completion, Request, Usage
+from pearl.llm import ActionTask, Completion, Constrains, Request, Usage
 
 
 class Acting:
@@ -13,6 +13,7 @@ class Acting:
 
     name = "acting"
     notice = ""
+    constrains = Constrains()
 
     def __init__(
         self, act: Callable[[Request], Awaitable[str]], *, window: int | None = None

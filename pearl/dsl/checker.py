@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.parser import Reading, parse, read
 from pearl.dsl.printer import print_argument, print_plan
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType, outputs_for
 from pearl.errors import (
     MAX_SUGGESTED_LENGTH,
     Diagnostic,
@@ -342,21 +342,7 @@ def _type(argument: Argument, assigned: Mapping[str, ValueType]) -> ValueType | 
 
 
 def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
-    """Whether a value may go where a parameter stands.
-
-    A text *output* may be anything once it is read (a list in lines, a number in words), and may
-    stand for CTX; a text *literal* is known now.
-    """
-    wanted = parameter.type
-    if given is wanted:
-        return True
-    is_output = isinstance(argument, Reference) and not argument.is_context
-    match wanted:
-        case ValueType.TEXT:
-            return True
-        case ValueType.CONTEXT:
-            return is_output and given not in (ValueType.NUMBER, ValueType.BOOL)
-        case ValueType.NUMBER | ValueType.BOOL | ValueType.TABLE | ValueType.PASSAGES:
-            return is_output and given is ValueType.TEXT
-        case ValueType.LIST:
-            return is_output and given in (ValueType.TEXT, ValueType.PASSAGES, ValueType.TABLE)
+    """Whether a value may go where a parameter stands."""
+    if isinstance(argument, Reference) and not argument.is_context:
+        return given in outputs_for(parameter.type)
+    return parameter.type in (given, ValueType.TEXT)

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from pearl.errors import Span
 
-__all__ = ["Action", "ActionLibrary", "Parameter", "ValueType"]
+__all__ = ["Action", "ActionLibrary", "Parameter", "ValueType", "outputs_for"]
 
 
 class ValueType(StrEnum):
@@ -27,6 +27,28 @@ class ValueType(StrEnum):
     PASSAGES = "Passages"
     CONTEXT = "Context"
     """A Document, a Corpus or a Table: whatever `CTX` stands for, or a text in its place."""
+
+
+_READABLE = frozenset({ValueType.LIST, ValueType.TABLE, ValueType.PASSAGES})
+
+_OUTPUTS_FOR: Mapping[ValueType, frozenset[ValueType]] = {
+    ValueType.TEXT: frozenset(ValueType) - {ValueType.CONTEXT},
+    ValueType.NUMBER: frozenset(),
+    ValueType.BOOL: frozenset(),
+    ValueType.LIST: _READABLE,
+    ValueType.TABLE: frozenset(),
+    ValueType.PASSAGES: frozenset(),
+    ValueType.CONTEXT: _READABLE,
+}
+
+
+def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
+    """The types of outputs that may go where a parameter of a type stands.
+
+    A text output may be anything once it is read (a list in lines, a number in words), and may
+    stand for CTX; a text *literal* is known when the plan is written, and may not.
+    """
+    return _OUTPUTS_FOR[wanted] | {ValueType.TEXT} | ({wanted} - {ValueType.CONTEXT})
 
 
 @dataclass(frozen=True, slots=True)

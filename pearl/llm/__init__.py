@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from pearl import plugins
+from pearl.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import UsageError, did_you_mean
 
@@ -22,6 +23,7 @@ __all__ = [
     "ChooseTask",
     "CombineTask",
     "Completion",
+    "Constrains",
     "Message",
     "MineTask",
     "Model",
@@ -133,6 +135,26 @@ class RefineTask:
 Task = PlanTask | ActionTask | CombineTask | ChooseTask | MineTask | RefineTask
 
 
+ConstrainBy = Literal["grammar", "line", "json"]
+"""One grammar for the whole reply, a new one for every line, or a schema for JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constrains:
+    """How a model may be held to a constraint.
+
+    A model that says it can may still find out, when it is asked, that its server cannot or will
+    not: that is a `ModelError` of the kind `unconstrained`.
+
+    Attributes:
+        by: The forms it can be asked for.
+        max_text: Characters of a free text in a constraint for it; None for no limit.
+    """
+
+    by: frozenset[ConstrainBy] = frozenset()
+    max_text: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What is asked of a model, in both forms.
@@ -143,6 +165,10 @@ class Request:
         max_output_tokens: None for the backend's own limit.
         temperature: 0 for the most likely reply; None for the backend's own.
         seed: For servers that draw their replies by one; None for the backend's own.
+        constraint: What the reply has to be a sentence of; only for models that say they can be
+            held to one. Whoever asks reads the reply all the same.
+        constrain_by: The form of it that is wanted; a reply in JSON comes back as the sentence
+            that it stands for.
     """
 
     messages: tuple[Message, ...]
@@ -150,6 +176,8 @@ class Request:
     max_output_tokens: int | None = None
     temperature: float | None = 0.0
     seed: int | None = None
+    constraint: Constraint | None = None
+    constrain_by: ConstrainBy = "grammar"
 
     @property
     def prompt(self) -> str:
@@ -205,6 +233,11 @@ class Model(Protocol):
     @property
     def notice(self) -> str:
         """One line to show people before its first use, or ""."""
+        ...
+
+    @property
+    def constrains(self) -> Constrains:
+        """How it may be held to a constraint; `Constrains()` for not at all."""
         ...
 
     async def complete(self, request: Request) -> Completion:

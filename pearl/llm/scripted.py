@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
-from pearl.llm import ActionTask, CombineTask, Completion, ModelSettings, Request
+from pearl.llm import ActionTask, CombineTask, Completion, Constrains, ModelSettings, Request
 
 __all__ = ["DESCRIPTION", "Scripted", "create"]
 
@@ -46,6 +46,7 @@ class Scripted:
     """
 
     notice = NOTICE
+    constrains = Constrains()
 
     def __init__(
         self, reply: Callable[[Request], str], *, name: str = "scripted", window: int | None = None

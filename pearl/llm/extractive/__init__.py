@@ -16,6 +16,7 @@ from pearl.llm import (
     ChooseTask,
     CombineTask,
     Completion,
+    Constrains,
     MineTask,
     Model,
     ModelSettings,
@@ -57,6 +58,7 @@ class ExtractiveModel:
     name = "extractive"
     window: int | None = None
     notice = "extractive: quotes passages of the document; no language model is used"
+    constrains = Constrains()
 
     def __init__(self) -> None:
         self._indexes: OrderedDict[bytes, SentenceIndex] = OrderedDict()

@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Completion, ModelSettings, Request
+from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.openai import faults, replies
 from pearl.llm.openai.endpoint import KEY_VARIABLE, Endpoint, scrubbed
 from pearl.tokens import window_of
@@ -67,6 +67,7 @@ class OpenAIModel:
     """
 
     notice = ""
+    constrains = Constrains()
 
     def __init__(self, endpoint: Endpoint, timeout_s: float, window: int) -> None:
         self.name = f"openai:{endpoint.model}"

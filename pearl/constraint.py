@@ -1,0 +1,237 @@
+r"""A small language that a reply has to be a sentence of, in every form that decoders take.
+
+The source is one text in the dialect of Lark that lark, llguidance and xgrammar read alike: rules
+with `|`, `( )`, `[ ]`, `? * +` and no more, terminals in upper case, regular expressions of
+classes, `(?:...)`, `|` and `{m,n}`. Every other form is made from it, so they cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from pearl.errors import UsageError
+
+__all__ = ["FORMS", "Constraint", "Form", "JsonForm", "to_gbnf", "validate"]
+
+Form = Literal["lark", "llguidance", "gbnf", "json-schema"]
+"""How a decoder may want it."""
+
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
+@dataclass(frozen=True)
+class JsonForm:
+    """The same language as JSON.
+
+    Attributes:
+        schema: What the JSON has to conform to.
+        text_of: The sentence that a value stands for; raises `ValueError` for a value that does
+            not conform.
+    """
+
+    schema: Mapping[str, Any]
+    text_of: Callable[[Any], str]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    r"""What a reply has to be.
+
+    Attributes:
+        name: Which language it is, for traces.
+        lark: Its grammar; the start rule is `start`.
+        json_form: The same as JSON, where there is such a form.
+        next_line: For a decoder that can be told a new grammar after every line: what is written
+            so far, whole lines, → the grammar of the next line with its line break. It may demand
+            more than one grammar for the whole text can say.
+
+    Example:
+        >>> Constraint("yes", 'start: "yes" | "no"').gbnf
+        'root ::= "yes" | "no"\n'
+    """
+
+    name: str
+    lark: str
+    json_form: JsonForm | None = None
+    next_line: Callable[[str], str] | None = None
+
+    @cached_property
+    def llguidance(self) -> str:
+        """With the header by which llama.cpp knows it from GBNF."""
+        return f"%llguidance {{}}\n{self.lark}"
+
+    @cached_property
+    def gbnf(self) -> str:
+        """The same for llama.cpp as it comes."""
+        return to_gbnf(self.lark)
+
+    def rendered(self, form: Form) -> str:
+        """The text of a form; JSON Schema as JSON.
+
+        Raises:
+            UsageError: There is no JSON form.
+        """
+        match form:
+            case "lark":
+                return self.lark
+            case "llguidance":
+                return self.llguidance
+            case "gbnf":
+                return self.gbnf
+            case "json-schema":
+                if self.json_form is None:
+                    raise UsageError(f"the language '{self.name}' has no form as JSON")
+                return json.dumps(self.json_form.schema, ensure_ascii=False, indent=2) + "\n"
+
+
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t]+|//[^\n]*)
+      | (?P<string>"(?:[^"\\\n]|\\.)*")
+      | (?P<regex>/(?:[^/\\\n]|\\.)+/)
+      | (?P<define>[A-Za-z_][A-Za-z0-9_]*[ ]*:)
+      | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<mark>[|()\[\]?*+])
+      | (?P<end>\n)""",
+    re.VERBOSE,
+)
+"""Everything the dialect is made of; a definition begins a line."""
+
+_Token = tuple[str, str]
+
+
+def _tokens(grammar: str) -> Iterator[_Token]:
+    at = 0
+    while at < len(grammar):
+        found = _TOKEN.match(grammar, at)
+        if found is None:
+            line = grammar.count("\n", 0, at) + 1
+            rest = grammar[at : at + 20].partition("\n")[0]
+            raise UsageError(f"line {line} of the grammar: {rest!r} is not of the shared dialect")
+        at = found.end()
+        if found.lastgroup != "blank":
+            yield str(found.lastgroup), found[0]
+
+
+def validate(grammar: str) -> None:
+    """Make sure that decoders will take a grammar: it is in the dialect, and every name is defined.
+
+    Where llguidance is installed, it reads the grammar as well.
+
+    Raises:
+        UsageError: A decoder might refuse it, or worse, ignore it.
+
+    Example:
+        >>> validate('start: "a" b')
+        Traceback (most recent call last):
+        ...
+        pearl.errors.UsageError: the grammar uses what it does not define: b
+    """
+    tokens = list(_tokens(grammar))
+    defined = [text.rstrip(": ") for kind, text in tokens if kind == "define"]
+    missing = {text for kind, text in tokens if kind == "name"} - set(defined)
+    if "start" not in defined:
+        missing.add("start")
+    if missing:
+        names = ", ".join(sorted(missing))
+        raise UsageError(f"the grammar uses what it does not define: {names}")
+    for kind, text in tokens:
+        if kind == "regex":
+            try:
+                re.compile(text[1:-1])
+            except re.error as error:
+                raise UsageError(f"the grammar's {text[:40]} is no expression: {error}") from None
+    try:
+        from llguidance import LLMatcher
+    except ImportError:
+        return
+    is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar)
+    if is_error:
+        raise UsageError(f"llguidance refuses the grammar: {messages[0].splitlines()[0]}")
+
+
+def to_gbnf(grammar: str) -> str:
+    r"""The grammar in the notation of llama.cpp, whose rules are read character by character.
+
+    Raises:
+        UsageError: It is not in the dialect.
+
+    Example:
+        >>> print(to_gbnf('start: [b] "\n"\nb: /[a-c]{1,2}\\./'), end="")
+        root ::= ( b )? "\n"
+        b ::= [a-c]{1,2} "."
+    """
+    parts: list[str] = []
+    for kind, text in _tokens(grammar):
+        match kind:
+            case "define":
+                parts.append(f"{_rule(text.rstrip(': '))} ::=")
+            case "name":
+                parts.append(_rule(text))
+            case "regex":
+                parts.append(" ".join(_pieces(text[1:-1])))
+            case "mark" if text in "?*+":
+                parts[-1] += text
+            case "mark":
+                parts.append({"[": "(", "]": ")?"}.get(text, text))
+            case _:
+                parts.append(text)
+    # A definition goes on where the next line begins with "|".
+    text = re.sub(r" ?\n ?", "\n", " ".join(parts))
+    return text.strip("\n") + "\n"
+
+
+def _rule(name: str) -> str:
+    """Rule names of GBNF know no underscore, and tell no rule from a terminal by its case."""
+    if name == "start":
+        return "root"
+    prefix = "t-" if name.strip("_")[:1].isupper() else ""
+    return prefix + name.strip("_").lower().replace("_", "-")
+
+
+_PIECE = re.compile(
+    r"""(?P<class>\[(?:[^\]\\]|\\.)+\])
+      | (?P<open>\(\?:|\()
+      | (?P<mark>[|)])
+      | (?P<repeat>[?*+]|\{\d+(?:,\d*)?\})
+      | (?P<escape>\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.))
+      | (?P<plain>[^\[\\()|?*+{}.^$])""",
+    re.VERBOSE,
+)
+
+
+def _pieces(pattern: str) -> list[str]:
+    """A regular expression as a sequence of GBNF's pieces."""
+    pieces: list[str] = []
+    at = 0
+    while at < len(pattern):
+        found = _PIECE.match(pattern, at)
+        if found is None:
+            raise UsageError(f"the expression /{pattern[:60]}/ is not of the shared dialect")
+        at = found.end()
+        text = found[0]
+        match found.lastgroup:
+            case "open":
+                pieces.append("(")
+            case "repeat":
+                pieces[-1] += text
+            case "escape":
+                literal = {'\\"': '\\"', "\\\\": "\\\\", "\\n": "\\n", "\\t": "\\t"}.get(text)
+                is_code = text[1] in "uU"
+                pieces.append(f'"{literal or (text if is_code else text[1:])}"')
+            case "plain":
+                pieces.append('"\\""' if text == '"' else f'"{text}"')
+            case "class":
+                pieces.append(_class(text))
+            case _:
+                pieces.append(text)
+    return pieces
+
+
+def _class(text: str) -> str:
+    """A class; what only regular expressions escape, GBNF does not."""
+    return re.sub(r"\\([^nrtuUx\\\]\[^])", r"\1", text)

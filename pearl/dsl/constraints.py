@@ -1,0 +1,83 @@
+"""`ActionLibrary` → the constraints under which plans are written: grammar, JSON form and lines.
+
+Two phases are the rule: the new actions first (`header_constraint`), then, with those known, the
+steps (`steps_constraint`), every sentence of which is valid. A decoder that takes a new grammar
+after every line needs one phase only (`line_constraint`).
+"""
+
+from __future__ import annotations
+
+from pearl.constraint import Constraint
+from pearl.dsl.grammar import (
+    MAX_WRITTEN_STEPS,
+    header_grammar,
+    indexed_grammar,
+    line_grammar,
+    static_grammar,
+)
+from pearl.dsl.signatures import ActionLibrary
+
+__all__ = [
+    "header_constraint",
+    "line_constraint",
+    "plan_constraint",
+    "sketch_constraint",
+    "steps_constraint",
+]
+
+
+def header_constraint(library: ActionLibrary, *, max_text: int | None = None) -> Constraint:
+    """The new actions of a plan, or that there are none; what it declares twice is harmless."""
+    return Constraint("new-actions", header_grammar(library, max_text=max_text))
+
+
+def steps_constraint(
+    library: ActionLibrary,
+    *,
+    max_steps: int = MAX_WRITTEN_STEPS,
+    max_text: int | None = None,
+) -> Constraint:
+    """The steps of a valid plan, which calls actions of the library only.
+
+    Raises:
+        LibraryError: There is nothing that a plan could call.
+    """
+    return Constraint("steps", indexed_grammar(library, max_steps=max_steps, max_text=max_text))
+
+
+def plan_constraint(
+    library: ActionLibrary,
+    *,
+    max_steps: int = MAX_WRITTEN_STEPS,
+    max_text: int | None = None,
+) -> Constraint:
+    """A whole plan in one phase, new actions allowed: it parses, and may still be wrong."""
+    return Constraint("plan", static_grammar(library, max_steps=max_steps, max_text=max_text))
+
+
+def sketch_constraint(
+    library: ActionLibrary,
+    *,
+    max_steps: int = MAX_WRITTEN_STEPS,
+    max_text: int | None = None,
+) -> Constraint:
+    """What a mining prompt asks for: new actions, or that none is needed, then steps."""
+    grammar = static_grammar(
+        library, new_actions="required", max_steps=max_steps, max_text=max_text
+    )
+    return Constraint("sketch", grammar)
+
+
+def line_constraint(
+    library: ActionLibrary,
+    *,
+    max_steps: int = MAX_WRITTEN_STEPS,
+    max_text: int | None = None,
+) -> Constraint:
+    """A whole plan, line by line: every plan written so is valid."""
+
+    def next_line(written: str) -> str:
+        return line_grammar(written, library, max_steps=max_steps, max_text=max_text)
+
+    grammar = static_grammar(library, max_steps=max_steps, max_text=max_text)
+    return Constraint("lines", grammar, next_line=next_line)
