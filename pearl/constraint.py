@@ -36,6 +36,7 @@ class JsonForm:
 
     schema: Mapping[str, Any]
     text_of: Callable[[Any], str]
+    hint: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pearl.journal import Frozen
+from pearl.ladder import RungName
 from pearl.llm import Usage
 
 __all__ = ["DRAFTS_VERSION", "MinedHeader", "MinedRow"]
@@ -52,6 +53,8 @@ class MinedRow(Frozen):
     """Names of the actions that the sketched plan calls, each once."""
     diagnostics: tuple[str, ...] = ()
     """What could not be read and why, rendered."""
+    constraint: RungName = "none"
+    """What the model was held to while it wrote."""
     error: str | None = None
     usage: Usage = Usage()
     duration_s: float = 0.0

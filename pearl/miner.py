@@ -17,13 +17,16 @@ from pearl import __version__
 from pearl.actions.library import read_actions
 from pearl.drafts import MinedHeader, MinedRow
 from pearl.dsl.checker import diagnose
+from pearl.dsl.constraints import sketch_constraint
 from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.printer import print_action
 from pearl.dsl.roles import rows
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.fewshot import Example
-from pearl.llm import Message, MineTask, Model, Request
+from pearl.ladder import Ladder, Mode, Rung
+from pearl.llm import Completion, Message, MineTask, Model, Request
+from pearl.prompts import json_messages
 from pearl.prompts.mining import mine_messages
 from pearl.scheduling import as_completed
 
@@ -50,6 +53,7 @@ class Miner:
         library: The seed actions that the prompt shows.
         examples: Plans that are shown; what they call and the seed lacks is declared in them.
         full_library: Where the definitions of those actions are from.
+        constrain: Hold the model to the grammar of sketches, as `Pearl` does for plans.
     """
 
     def __init__(
@@ -58,8 +62,10 @@ class Miner:
         library: ActionLibrary,
         examples: Sequence[Example] = (),
         full_library: ActionLibrary | None = None,
+        constrain: Mode = "auto",
     ) -> None:
         self._model = model
+        self._ladder = Ladder(model.constrains, constrain, ("static", "json-static", "none"))
         self._library = library
         self._examples = [
             _declaring(example, library, full_library or library) for example in examples
@@ -107,8 +113,8 @@ class Miner:
         )
         began = time.monotonic()
         try:
-            completion = await self._model.complete(
-                Request(messages, MineTask(question.text, self._library))
+            completion, rung = await self._ladder.ask(
+                lambda rung: self._sketch(rung, messages, question), lambda rung, error: None
             )
         except ModelError as error:
             return row.model_copy(
@@ -117,6 +123,7 @@ class Miner:
         proposal = read_proposal(completion.text, self._library)
         return row.model_copy(
             update={
+                "constraint": rung.name,
                 "status": "mined" if proposal.is_read else "unreadable",
                 "model": completion.model,
                 "reply": completion.text,
@@ -127,6 +134,19 @@ class Miner:
                 "duration_s": round(time.monotonic() - began, 3),
             }
         )
+
+    async def _sketch(
+        self, rung: Rung, messages: tuple[Message, ...], question: Question
+    ) -> Completion:
+        request = Request(messages, MineTask(question.text, self._library))
+        if rung.by is not None:
+            constraint = sketch_constraint(self._library, max_text=self._ladder.max_text)
+            if rung.by == "json" and constraint.json_form is not None:
+                messages = json_messages(messages, constraint.json_form.hint)
+            request = replace(
+                request, messages=messages, constraint=constraint, constrain_by=rung.by
+            )
+        return await self._model.complete(request)
 
 
 @dataclass(frozen=True, slots=True)

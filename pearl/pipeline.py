@@ -21,6 +21,7 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, did_you_mean
 from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits
+from pearl.ladder import Ladder, Mode
 from pearl.llm import Model, ModelSettings, create_model
 from pearl.middleware import Limited, Retrying, Sampling
 from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
@@ -54,6 +55,9 @@ class Pearl:
         fallback: `direct` answers in one step where no valid plan can be had.
         concurrency: Calls to the model at once, and tasks under way at once.
         timeout_s: Seconds that one call may take in all.
+        constrain: Hold the model to the grammar of plans while it writes one: `auto` for the best
+            that it takes, `grammar` or `json` to insist, `off`.
+        server: Kind of server that an `openai:` model runs on, where it does not say so itself.
 
     Raises:
         UsageError: An argument names nothing that exists.
@@ -86,6 +90,8 @@ class Pearl:
         fallback: Literal["direct"] | None = None,
         concurrency: int = 8,
         timeout_s: float = 600.0,
+        constrain: Mode = "auto",
+        server: str | None = None,
     ) -> None:
         if context not in STRATEGIES:
             close = did_you_mean(context, STRATEGIES)
@@ -103,7 +109,7 @@ class Pearl:
         self.bank = examples or self.domain.examples
         self.nearest = nearest
         self.model = (
-            create_model(model, ModelSettings(base_url, timeout_s, window))
+            create_model(model, ModelSettings(base_url, timeout_s, window, server))
             if isinstance(model, str)
             else model
         )
@@ -117,6 +123,8 @@ class Pearl:
             max_output_tokens,
         )
         self.concurrency = concurrency
+        self.constrain = constrain
+        self._ladder = Ladder(self.model.constrains, constrain)
         self._plans = SharedPlans()
         self._calls: Model = Limited(self.model, concurrency)
 
@@ -169,6 +177,7 @@ class Pearl:
             max_repairs=self.max_repairs,
             max_steps=self.max_steps,
             rejected=rejected,
+            ladder=self._ladder,
             trace=trace,
         )
 

@@ -9,19 +9,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pearl.constraint import Constraint
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan, mend_plan
+from pearl.dsl.constraints import (
+    header_constraint,
+    line_constraint,
+    plan_constraint,
+    steps_constraint,
+)
+from pearl.dsl.grammar import MAX_WRITTEN_STEPS
 from pearl.dsl.parser import read
+from pearl.dsl.printer import print_header
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import Diagnostic, PlanError, PlanningError, UsageError, render_diagnostics
+from pearl.errors import (
+    Diagnostic,
+    LibraryError,
+    ModelError,
+    PlanError,
+    PlanningError,
+    UsageError,
+    render_diagnostics,
+)
 from pearl.fewshot import Example
-from pearl.llm import Model, PlanTask, Request, Usage
+from pearl.ladder import Ladder, Rung, RungName
+from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
+from pearl.prompts import json_messages
 from pearl.prompts.planning import (
     Rejected,
     plan_messages,
     rejection_messages,
     repair_messages,
+    steps_messages,
 )
-from pearl.trace import PlanAttempted, Trace
+from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 
 __all__ = ["MAX_REPAIRS", "Attempt", "Rejected", "one_line", "write_plan"]
 
@@ -56,6 +76,7 @@ async def write_plan(
     max_repairs: int = MAX_REPAIRS,
     max_steps: int = MAX_STEPS,
     rejected: Sequence[Rejected] = (),
+    ladder: Ladder | None = None,
     trace: Trace | None = None,
 ) -> CheckedPlan:
     """Have a plan written, mended and checked.
@@ -68,6 +89,7 @@ async def write_plan(
         max_repairs: Rounds after the first one.
         max_steps: Longer plans are refused.
         rejected: Valid plans that were run in vain, and why.
+        ladder: What the model is held to; None for what it can be.
         trace: Every attempt is added to it.
 
     Raises:
@@ -81,9 +103,11 @@ async def write_plan(
         *rejection_messages(rejected),
     )
     attempts: list[Attempt] = []
+    ladder = ladder or Ladder(model.constrains)
+    writer = _Writer(library, model, ladder, max_steps, trace)
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected))
-        completion = await model.complete(Request(messages, task))
+        completion, rung = await writer.write(messages, task)
         reading = read(completion.text, tolerant=True)
         text, fixed = mend_plan(reading.text, library, max_steps=max_steps)
         checked: CheckedPlan | None = None
@@ -95,7 +119,9 @@ async def write_plan(
         attempt = Attempt(completion.text, text, (*reading.notes, *fixed), found, completion.usage)
         attempts.append(attempt)
         if trace is not None:
-            trace.append(_event(attempt, round, completion.model, reading.original, reading.text))
+            trace.append(
+                _event(attempt, round, completion.model, rung.name, reading.original, reading.text)
+            )
         if checked is not None:
             return replace(checked, plan=replace(checked.plan, question=question))
         messages = repair_messages(first, text, found)
@@ -108,7 +134,82 @@ async def write_plan(
     )
 
 
-def _event(attempt: Attempt, round: int, model: str, original: str, mended: str) -> PlanAttempted:
+class _Writer:
+    """Has a text written that is a plan, or should be one, on the best rung that there is."""
+
+    def __init__(
+        self,
+        library: ActionLibrary,
+        model: Model,
+        ladder: Ladder,
+        max_steps: int,
+        trace: Trace | None,
+    ) -> None:
+        self._library = library
+        self._model = model
+        self._ladder = ladder
+        self._max_steps = min(max_steps, MAX_WRITTEN_STEPS)
+        self._trace = trace
+
+    async def write(self, messages: tuple[Message, ...], task: PlanTask) -> tuple[Completion, Rung]:
+        """The reply, and what the model was held to.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        return await self._ladder.ask(lambda rung: self._on(rung, messages, task), self._refused)
+
+    async def _on(self, rung: Rung, messages: tuple[Message, ...], task: PlanTask) -> Completion:
+        if rung.name in ("library", "json"):
+            return await self._in_two_phases(rung, messages, task)
+        constraint: Constraint | None = None
+        if rung.by is not None:
+            kind = line_constraint if rung.name == "lines" else plan_constraint
+            constraint = kind(
+                self._library, max_steps=self._max_steps, max_text=self._ladder.max_text
+            )
+        return await self._ask(rung, messages, task, constraint)
+
+    async def _in_two_phases(
+        self, rung: Rung, messages: tuple[Message, ...], task: PlanTask
+    ) -> Completion:
+        """New actions first: only when they are known can a grammar know all that may be called."""
+        max_text = self._ladder.max_text
+        first = await self._ask(
+            rung, messages, task, header_constraint(self._library, max_text=max_text)
+        )
+        declared = {action.name: action for action in read(first.text, tolerant=True).actions}
+        header = print_header(declared.values())
+        known = self._library.extended(declared.values())
+        try:
+            constraint = steps_constraint(known, max_steps=self._max_steps, max_text=max_text)
+        except LibraryError as error:  # what all actions take, only outputs are
+            raise ModelError(error.message, kind="unconstrained") from error
+        second = await self._ask(rung, steps_messages(messages, header), task, constraint)
+        return replace(second, text=f"{header}\n\n{second.text}", usage=first.usage + second.usage)
+
+    async def _ask(
+        self,
+        rung: Rung,
+        messages: tuple[Message, ...],
+        task: PlanTask,
+        constraint: Constraint | None,
+    ) -> Completion:
+        if rung.by is None or constraint is None:
+            return await self._model.complete(Request(messages, task))
+        if rung.by == "json" and constraint.json_form is not None:
+            messages = json_messages(messages, constraint.json_form.hint)
+        request = Request(messages, task, constraint=constraint, constrain_by=rung.by)
+        return await self._model.complete(request)
+
+    def _refused(self, rung: Rung, error: ModelError) -> None:
+        if self._trace is not None:
+            self._trace.append(ConstraintRefused(constraint=rung.name, reason=error.message))
+
+
+def _event(
+    attempt: Attempt, round: int, model: str, rung: RungName, original: str, mended: str
+) -> PlanAttempted:
     """The attempt for the trace; each note is rendered over the text it was made for."""
     lenient = [d for d in attempt.notes if d.severity == "note"]
     fixed = [d for d in attempt.notes if d.severity != "note"]
@@ -123,6 +224,7 @@ def _event(attempt: Attempt, round: int, model: str, original: str, mended: str)
         diagnostics=tuple(
             render_diagnostics([d], attempt.text, "plan") for d in attempt.diagnostics
         ),
+        constraint=rung,
         usage=attempt.usage,
     )
 

@@ -39,6 +39,8 @@ class Setup(Frozen):
     max_steps: int | None = None
     fallback: str | None = None
     """What answered where no valid plan could be had."""
+    constrain: str = "auto"
+    """What the model was to be held to while it wrote plans."""
 
 
 def setup_of(pearl: Pearl) -> dict[str, Any]:
@@ -61,4 +63,5 @@ def setup_of(pearl: Pearl) -> dict[str, Any]:
         "max_repairs": pearl.max_repairs,
         "max_steps": pearl.max_steps,
         "fallback": pearl.fallback,
+        "constrain": pearl.constrain,
     }

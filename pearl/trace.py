@@ -14,10 +14,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pearl.errors import DataError
+from pearl.ladder import RungName
 from pearl.llm import Usage
 
 __all__ = [
     "SCHEMA_VERSION",
+    "ConstraintRefused",
     "Event",
     "ModelCalled",
     "ModelWaited",
@@ -54,7 +56,17 @@ class PlanAttempted(_Event):
     """What the tolerant reader forgave and which fixes were applied, rendered."""
     diagnostics: tuple[str, ...] = ()
     """What was still wrong, rendered; empty for the accepted plan."""
+    constraint: RungName = "none"
+    """What the model was held to while it wrote."""
     usage: Usage = Usage()
+
+
+class ConstraintRefused(_Event):
+    """The model cannot be held to something: refused by the server, or not kept to."""
+
+    event: Literal["constraint_refused"] = "constraint_refused"
+    constraint: RungName
+    reason: str
 
 
 class PlanFailed(_Event):
@@ -166,7 +178,7 @@ class RunFinished(_Event):
 
 
 Event = Annotated[
-    PlanAttempted | PlanFailed | RunStarted | StepStarted | ModelWaited | ModelCalled
+    PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | StepStarted | ModelWaited | ModelCalled
     | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip

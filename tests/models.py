@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from pearl.dsl.signatures import Action, Parameter, ValueType
-from pearl.llm import ActionTask, Completion, Constrains, Request, Usage
+from pearl.errors import ModelError
+from pearl.llm import ActionTask, Completion, ConstrainBy, Constrains, Request, Usage
+from tests.dsl.sampling import sentence
 
 
 class Acting:
@@ -25,6 +27,54 @@ class Acting:
     async def complete(self, request: Request) -> Completion:
         self.requests.append(request)
         return Completion(await self._act(request), self.name, Usage(10, 1, 0))
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+
+class RandomWriter:
+    """A decoder with random weights: keeps to any constraint, and means nothing by what it writes.
+
+    Args:
+        by: The forms of constraint that it takes.
+        refuses: The names of constraints that it cannot be held to.
+        ignores: Whether it takes a constraint and does without.
+    """
+
+    name = "random"
+    notice = ""
+    window: int | None = None
+
+    def __init__(
+        self,
+        by: Collection[ConstrainBy] = ("grammar",),
+        *,
+        refuses: Collection[str] = (),
+        ignores: bool = False,
+    ) -> None:
+        self.constrains = Constrains(frozenset(by), max_text=20)
+        self.requests: list[Request] = []
+        self._refuses = refuses
+        self._ignores = ignores
+
+    async def complete(self, request: Request) -> Completion:
+        self.requests.append(request)
+        constraint = request.constraint
+        if constraint is None or self._ignores:
+            return Completion("I would rather talk about the weather.", self.name, Usage(10, 1, 0))
+        assert request.constrain_by in self.constrains.by
+        if constraint.name in self._refuses:
+            raise ModelError("grammar too complex", kind="unconstrained")
+        seed = len(self.requests)
+        if request.constrain_by == "line":
+            assert constraint.next_line
+            text = line = ""
+            while not text or line.endswith("\n"):
+                line = sentence(constraint.next_line(text), seed + len(text), stop=0.1)
+                text += line
+        else:
+            text = sentence(constraint.lark, seed, stop=0.1)
+        return Completion(text, self.name, Usage(10, 1, 0))
 
     async def aclose(self) -> None:
         """Nothing to let go of."""

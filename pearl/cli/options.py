@@ -24,7 +24,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 SETTINGS = (
     "model", "base_url", "domain", "library", "examples", "nearest", "context", "window", "max_output_tokens",
-    "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s",
+    "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s", "constrain", "server",
 )  # fmt: skip
 """What may stand in the TOML file and in the environment."""
 
@@ -111,6 +111,15 @@ def model_options(command: Command) -> Command:
         click.option(
             "--timeout-s", envvar="PEARL_TIMEOUT_S", type=click.FloatRange(min=0.1), default=600.0,
             show_default=True, help="Seconds that one call may take in all.",
+        ),
+        click.option(
+            "--constrain", envvar="PEARL_CONSTRAIN", default="auto", show_default=True,
+            type=click.Choice(["auto", "grammar", "json", "off"]),
+            help="Hold the model to the grammar of plans while it writes one.",
+        ),
+        click.option(
+            "--server", envvar="PEARL_SERVER", metavar="KIND",
+            help="Kind of server, if it does not say so itself: vllm, sglang, llamacpp, ollama, ...",
         ),
     ]  # fmt: skip
     return _with(command, options)

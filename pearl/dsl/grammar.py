@@ -331,8 +331,10 @@ def header_grammar(
         max_actions: Declarations at most.
         max_text: Characters of a definition at most.
     """
+    # A plan that declares nothing has to have something else to call.
+    none = '"- None\\n" | ' if library else ""
     lines = [
-        'start: "New actions:\\n" ("- None\\n" | a1) "\\n"',
+        f'start: "New actions:\\n" ({none}a1) "\\n"',
         *(
             f"a{i}: action" + (f" [a{i + 1}]" if i < max_actions else "")
             for i in range(1, max_actions + 1)
@@ -371,7 +373,7 @@ def line_grammar(
     if in_header and written.endswith("- None\n"):
         return 'start: "\\n"\n'
     if in_header:
-        ways = ['"\\n"'] if reading.actions else ['"- None\\n"']
+        ways = ['"\\n"'] if reading.actions else ['"- None\\n"'] if library else []
         ways += ["action"] if len(reading.actions) < MAX_NEW_ACTIONS else []
         rules = [*_declaration(known), *_defined(("TEXT",), max_text)]
         return _joined([f"start: {' | '.join(ways)}", *rules])

@@ -9,7 +9,7 @@ from pearl.dsl.literals import UNTYPED, quote
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step
 from pearl.dsl.signatures import Action
 
-__all__ = ["print_action", "print_argument", "print_plan", "print_step", "quote"]
+__all__ = ["print_action", "print_argument", "print_header", "print_plan", "print_step", "quote"]
 
 
 def _one_line(text: str) -> str:
@@ -40,12 +40,18 @@ def print_action(action: Action) -> str:
     return f"{action.signature} : {definition}" if definition else action.signature
 
 
+def print_header(new_actions: Iterable[Action]) -> str:
+    """The block of new actions, with which a plan begins."""
+    return "\n".join(
+        ["New actions:", *([f"- {print_action(a)}" for a in new_actions] or ["- None"])]
+    )
+
+
 def print_plan(plan: Plan) -> str:
     """The canonical text, without a line break at its end."""
     blocks: list[Iterable[str]] = []
     if plan.question:
         blocks.append([f"Question: {_one_line(plan.question)}"])
-    declared = [f"- {print_action(action)}" for action in plan.new_actions]
-    blocks.append(["New actions:", *(declared or ["- None"])])
+    blocks.append([print_header(plan.new_actions)])
     blocks.append(print_step(step, i) for i, step in enumerate(plan.steps, start=1))
     return "\n\n".join("\n".join(block) for block in blocks)

@@ -261,11 +261,13 @@ class ModelSettings:
         base_url: Where the server is; None for the backend's own place.
         timeout_s: Seconds that one call may take in all.
         window: Tokens of the window, where the user knows better.
+        server: Kind of server, where it does not say so itself; None to find out.
     """
 
     base_url: str | None = None
     timeout_s: float = 600.0
     window: int | None = None
+    server: str | None = None
 
 
 def create_model(spec: str, settings: ModelSettings | None = None) -> Model:

@@ -9,12 +9,14 @@ the other, so a document may say `CTX` or `{{CTX}}` as it likes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.fewshot import Example
+from pearl.llm import Message
 
-__all__ = ["material"]
+__all__ = ["json_messages", "material"]
 
 
 def material(
@@ -24,3 +26,9 @@ def material(
     actions = "\n".join(f"- {print_action(action)}" for action in library.values())
     shown = "\n\n".join(print_plan(example.plan) for example in examples)
     return [f"{heading}:\n{actions}", rules, *([f"Examples:\n\n{shown}"] if shown else [])]
+
+
+def json_messages(messages: tuple[Message, ...], hint: str) -> tuple[Message, ...]:
+    """Ask for the same as JSON."""
+    *before, last = messages
+    return (*before, replace(last, content=f"{last.content}\n\nReply as JSON: {hint}"))

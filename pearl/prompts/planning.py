@@ -11,7 +11,7 @@ from pearl.fewshot import Example
 from pearl.llm import Message
 from pearl.prompts import material
 
-__all__ = ["Rejected", "plan_messages", "rejection_messages", "repair_messages"]
+__all__ = ["Rejected", "plan_messages", "rejection_messages", "repair_messages", "steps_messages"]
 
 _PLANNER = """\
 You write plans that answer questions about a long document. You do not see the document: in a \
@@ -66,6 +66,19 @@ def repair_messages(
             "user",
             f"This plan cannot be used:\n\n{found}\n\n"
             "Write the whole plan again with every one of these mended. Reply with the plan alone.",
+        ),
+    )
+
+
+def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message, ...]:
+    """Ask for the steps of a plan whose new actions are there."""
+    return (
+        *messages,
+        Message("assistant", header),
+        Message(
+            "user",
+            "Now write the steps of this plan and nothing else, numbered from 1. Name their outputs "
+            "v1, v2, v3, ...; only outputs that are numbers are named n1, n2, ... instead.",
         ),
     )
 

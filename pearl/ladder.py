@@ -1,0 +1,154 @@
+"""What a model is held to while it writes, and what is tried next where it cannot be.
+
+The rungs, from what leaves nothing to mend to what leaves everything:
+
+    lines        a new grammar for every line, where the decoder takes one: every plan is valid
+    library      new actions first, then steps under a grammar of all actions: every plan is valid
+    static       one grammar for the whole reply: every plan can be read
+    json         as library, as JSON
+    json-static  as static, as JSON
+    none         no constraint: replies are read tolerantly, and what is wrong with them goes back
+
+A rung that a model has refused once is not tried with it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Literal, NamedTuple, get_args
+
+from pearl.dsl.parser import read
+from pearl.errors import ModelError, UsageError, did_you_mean
+from pearl.llm import Completion, ConstrainBy, Constrains
+
+__all__ = ["MODES", "Ladder", "Mode", "Rung", "RungName"]
+
+Mode = Literal["auto", "grammar", "json", "off"]
+"""`auto`: the best there is, down to none; the others insist."""
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+RungName = Literal["lines", "library", "static", "json", "json-static", "none"]
+
+
+class Rung(NamedTuple):
+    """One way to hold a model, and the form of constraint it takes; None for no constraint."""
+
+    name: RungName
+    by: ConstrainBy | None
+
+
+_RUNGS = (
+    Rung("lines", "line"),
+    Rung("library", "grammar"),
+    Rung("static", "grammar"),
+    Rung("json", "json"),
+    Rung("json-static", "json"),
+    Rung("none", None),
+)
+
+_FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
+    "auto": frozenset({"line", "grammar", "json", None}),
+    "grammar": frozenset({"line", "grammar"}),
+    "json": frozenset({"json"}),
+    "off": frozenset({None}),
+}
+
+
+class Ladder:
+    """Where one model stands; shared by all that ask it for the same kind of text.
+
+    Args:
+        constrains: What the model takes.
+        mode: What the user wants.
+        names: The rungs there are for this kind of text.
+
+    Attributes:
+        max_text: Characters of a free text in constraints for this model; None for no limit.
+
+    Raises:
+        UsageError: The model takes nothing of what the mode insists on.
+
+    Example:
+        >>> Ladder(Constrains(frozenset({"grammar"}))).rung.name
+        'library'
+    """
+
+    def __init__(
+        self,
+        constrains: Constrains,
+        mode: Mode = "auto",
+        names: Collection[RungName] = get_args(RungName),
+    ) -> None:
+        if mode not in MODES:
+            close = did_you_mean(mode, MODES)
+            raise UsageError(
+                f"unknown constraint '{mode}'",
+                help=f"did you mean '{close}'?" if close else f"one of {', '.join(MODES)}",
+            )
+        takes = {*constrains.by, None}
+        self._rungs = [
+            r for r in _RUNGS if r.by in takes and r.by in _FORMS[mode] and r.name in names
+        ]
+        self.max_text = constrains.max_text
+        if not self._rungs:
+            raise UsageError(
+                f"the model cannot be held to a constraint (--constrain {mode})",
+                help="--constrain auto does what it can do, off does without",
+            )
+
+    @property
+    def rung(self) -> Rung:
+        """The best that was not refused yet."""
+        return self._rungs[0]
+
+    def step_down(self, refused: Rung, error: ModelError) -> None:
+        """Go on below a rung; once, if several tasks under way were refused the same.
+
+        Raises:
+            ModelError: There is nothing below: the mode insists.
+        """
+        if self._rungs[0] == refused:
+            if len(self._rungs) == 1:
+                raise error
+            del self._rungs[0]
+
+    async def ask(
+        self,
+        ask: Callable[[Rung], Awaitable[Completion]],
+        on_refused: Callable[[Rung, ModelError], None],
+    ) -> tuple[Completion, Rung]:
+        """Ask on the best rung that the model takes.
+
+        Some servers take a grammar and do without it in silence, so a reply on a rung is read by
+        the strict reader: one that it does not read is returned, and its rung not used again.
+
+        Args:
+            ask: Makes and sends the requests of a rung, and returns the text of a plan.
+            on_refused: Told of every rung that was refused, or not kept to.
+
+        Returns:
+            The reply, and the rung it was had on.
+
+        Raises:
+            ModelError: There is no usable reply, or the model takes nothing that the mode allows.
+        """
+        while True:
+            rung = self.rung
+            try:
+                completion = await ask(rung)
+            except ModelError as error:
+                if error.kind != "unconstrained":
+                    raise
+                on_refused(rung, error)
+                self.step_down(rung, error)
+                continue
+            if rung.by is not None and (broken := read(completion.text).errors):
+                ignored = ModelError(
+                    f"{completion.model} does not keep to the grammar: {broken[0].message}",
+                    kind="unconstrained",
+                    help="--constrain off does without",
+                )
+                on_refused(rung, ignored)
+                self.step_down(rung, ignored)
+            return completion, rung
