@@ -23,7 +23,9 @@ from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits
 from pearl.ladder import Ladder, Mode
 from pearl.llm import Model, ModelSettings, create_model
-from pearl.middleware import Limited, Retrying, Sampling
+from pearl.middleware.limiting import Limited
+from pearl.middleware.retrying import Retrying
+from pearl.middleware.sampling import Sampling
 from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.plans import SharedPlans
 from pearl.running import answer_plan, direct_plan

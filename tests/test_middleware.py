@@ -11,7 +11,9 @@ import pytest
 from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, Message, ModelSettings, Request, create_model
 from pearl.llm.scripted import Scripted
-from pearl.middleware import Limited, Retrying, Sampling
+from pearl.middleware.limiting import Limited
+from pearl.middleware.retrying import Retrying
+from pearl.middleware.sampling import Sampling
 from tests.models import answer_task
 from tests.server import Server
 

@@ -1,0 +1,37 @@
+"""What every wrapper of a model has in common."""
+
+from __future__ import annotations
+
+from pearl.llm import Constrains, Model
+
+__all__ = ["Wrapper"]
+
+
+class Wrapper:
+    """A model that asks another one; what a wrapper leaves as it is."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._model!r})"
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def window(self) -> int | None:
+        return self._model.window
+
+    @property
+    def notice(self) -> str:
+        return self._model.notice
+
+    @property
+    def constrains(self) -> Constrains:
+        return self._model.constrains
+
+    async def aclose(self) -> None:
+        """Let go of the wrapped model's connections."""
+        await self._model.aclose()
