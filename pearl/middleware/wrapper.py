@@ -18,18 +18,22 @@ class Wrapper:
 
     @property
     def name(self) -> str:
+        """The wrapped model's name."""
         return self._model.name
 
     @property
     def window(self) -> int | None:
+        """The wrapped model's window, in tokens."""
         return self._model.window
 
     @property
     def notice(self) -> str:
+        """The wrapped model's notice."""
         return self._model.notice
 
     @property
     def constrains(self) -> Constrains:
+        """How the wrapped model may be held to a constraint."""
         return self._model.constrains
 
     async def aclose(self) -> None:
