@@ -31,11 +31,13 @@ class JsonForm:
     Attributes:
         schema: What the JSON has to conform to.
         text_of: The sentence that a value stands for; raises `ValueError` for a value that does
-            not conform.
+            not conform, and nothing else for any value that JSON can hold.
+        hint: What the JSON looks like, in a sentence or two for a prompt.
     """
 
     schema: Mapping[str, Any]
     text_of: Callable[[Any], str]
+    hint: str
 
 
 @dataclass(frozen=True)
