@@ -381,7 +381,7 @@ class _Indexed:
         name = self._name(type.lower(), counts)
         if name not in self._made:
             outputs = self._outputs(self._states.fitting(counts, type))
-            items = self._name("list", counts)
+            items = self._name("array", counts)  # `list` is what a List parameter takes
             self._rule(name, _ways(type, outputs, [_CONTEXT], items))
             self._list(counts, items)
         return name if self._made[name] else None
