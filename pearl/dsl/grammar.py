@@ -135,6 +135,10 @@ _CONTEXT = f'"{CTX}"'
 
 _END = '" : " TEXT'
 
+# The first dash belongs to the heading: were it the beginning of "- None" and of a declaration, a
+# lexer that does not go back would take every name with an N in front for None.
+_HEADING = '"New actions:\\n- "'
+
 
 # ---------------------------------------------------------------------------------------------
 # The grammars
@@ -177,8 +181,8 @@ def static_grammar(
     lines = [f"start: {first[new_actions]}"]
     if new_actions != "none":
         lines += [
-            'new: "New actions:\\n" ("- None\\n" | action action*) "\\n"',
-            f'action: "- " NEW [NAME (", " NAME)* [", ..."]] ")" {_END} "\\n"',
+            f'new: {_HEADING} ("None\\n" | action ("- " action)*) "\\n"',
+            f'action: NEW [NAME (", " NAME)* [", ..."]] ")" {_END} "\\n"',
             _new_name(library),
         ]
     lines += [
@@ -238,9 +242,9 @@ def header_grammar(
         max_text: Characters of a definition at most.
     """
     lines = [
-        'start: "New actions:\\n" ("- None\\n" | a1) "\\n"',
+        f'start: {_HEADING} ("None\\n" | a1) "\\n"',
         *(
-            f"a{i}: action" + (f" [a{i + 1}]" if i < max_actions else "")
+            f"a{i}: action" + (f' ["- " a{i + 1}]' if i < max_actions else "")
             for i in range(1, max_actions + 1)
         ),
         *_declaration(library),
@@ -277,10 +281,11 @@ def line_grammar(
     if in_header and written.endswith("- None\n"):
         return 'start: "\\n"\n'
     if in_header:
-        ways = ['"\\n"'] if reading.actions else ['"- None\\n"']
-        ways += ["action"] if len(reading.actions) < MAX_NEW_ACTIONS else []
+        if len(reading.actions) >= MAX_NEW_ACTIONS:
+            return 'start: "\\n"\n'
+        start = '"\\n" | "- " action' if reading.actions else '"- " ("None\\n" | action)'
         rules = [*_declaration(known), *_defined(("TEXT",), max_text)]
-        return _joined([f"start: {' | '.join(ways)}", *rules])
+        return _joined([f"start: {start}", *rules])
     steps = reading.plan.steps if reading.plan else ()
     outputs = {step.output: known[step.action].returns for step in steps}
     rules = _line_rules(known, outputs)
@@ -334,7 +339,7 @@ def _declaration(library: ActionLibrary) -> list[str]:
     more = " ".join(f'[", {name}"' for name in NEW_PARAMETERS) + "]" * len(NEW_PARAMETERS)
     own = '"X" [", ..." | ", Y" [", ..." | ", Z" [", ..."]]]'
     return [
-        f'action: "- " NEW ("CTX" {more} | {own}) ")" {_END} "\\n"',
+        f'action: NEW ("CTX" {more} | {own}) ")" {_END} "\\n"',
         _new_name(library),
     ]
 
