@@ -97,7 +97,7 @@ _TOKEN = re.compile(
       | (?P<regex>/(?:[^/\\\n]|\\.)+/)
       | (?P<define>[A-Za-z_][A-Za-z0-9_]*[ ]*:)
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-      | (?P<mark>[|()\[\]?*+])
+      | (?P<mark>[|()\[\]]|(?<=\S)[?*+])
       | (?P<end>\n)""",
     re.VERBOSE,
 )
@@ -201,7 +201,7 @@ def _rule(name: str) -> str:
 
 _PIECE = re.compile(
     r"""(?P<class>\[(?:[^\]\\]|\\.)+\])
-      | (?P<open>\(\?:|\()
+      | (?P<open>\(\?:|\((?!\?))
       | (?P<mark>[|)])
       | (?P<repeat>[?*+]|\{\d+(?:,\d*)?\})
       | (?P<escape>\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.))

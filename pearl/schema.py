@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["require"]
 
@@ -42,11 +42,22 @@ def require(value: Any, schema: Schema) -> None:
         ...
         ValueError: n: 3 is none of 1, 2
     """
-    for path, wrong in _flaws(value, schema, schema.get("$defs", {}), ()):
-        raise ValueError(f"{'.'.join(path) or 'the value'}: {wrong}")
+    for flaw in _flaws(value, schema, schema.get("$defs", {}), ()):
+        raise ValueError(f"{'.'.join(flaw.path) or 'the value'}: {flaw.wrong}")
 
 
-_Flaw = tuple[tuple[str, ...], str]
+class _Flaw(NamedTuple):
+    """What is wrong, and where.
+
+    Attributes:
+        path: The keys that lead there.
+        wrong: In words.
+        is_other: Whether the value is one that another alternative may know.
+    """
+
+    path: tuple[str, ...]
+    wrong: str
+    is_other: bool = False
 
 
 def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> Iterator[_Flaw]:
@@ -56,26 +67,28 @@ def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> I
         # The alternative that fits furthest is the one that was meant.
         found = [next(_flaws(value, one, defs, path), None) for one in schema["anyOf"]]
         if None not in found:
-            yield max((flaw for flaw in found if flaw), key=lambda flaw: len(flaw[0]))
+            flaws = [flaw for flaw in found if flaw]
+            yield max(flaws, key=lambda flaw: (len(flaw.path), not flaw.is_other))
     elif "enum" in schema:
         if not any(type(value) is type(one) and value == one for one in schema["enum"]):
-            yield path, f"{_shown(value)} is none of {', '.join(map(str, schema['enum']))}"
+            known = ", ".join(map(str, schema["enum"]))
+            yield _Flaw(path, f"{_shown(value)} is none of {known}", is_other=True)
     elif isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
-        yield path, f"{_shown(value)} is no {schema['type']}"
+        yield _Flaw(path, f"{_shown(value)} is no {schema['type']}")
     elif isinstance(value, dict):
         yield from _of_object(value, schema, defs, path)
     elif isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
-            yield path, f"{len(value)} entries are too many or too few"
+            yield _Flaw(path, f"{len(value)} entries are too many or too few")
         for i, item in enumerate(value):
             yield from _flaws(item, schema["items"], defs, (*path, str(i)))
     elif isinstance(value, str):
         if len(value) > schema.get("maxLength", len(value)):
-            yield path, f"longer than {schema['maxLength']} characters"
+            yield _Flaw(path, f"longer than {schema['maxLength']} characters")
         if "pattern" in schema and not re.fullmatch(schema["pattern"].strip("^$"), value):
-            yield path, f"{_shown(value)} is not of the form {schema['pattern'][:_SHOWN]}"
+            yield _Flaw(path, f"{_shown(value)} is not of the form {schema['pattern'][:_SHOWN]}")
     elif value is not None and not schema["minimum"] <= value <= schema["maximum"]:
-        yield path, f"{_shown(value)} is out of bounds"
+        yield _Flaw(path, f"{_shown(value)} is out of bounds")
 
 
 def _of_object(
@@ -86,10 +99,12 @@ def _of_object(
         if name in value:
             yield from _flaws(value[name], one, defs, (*path, name))
         else:
-            yield path, f"there is no '{name}'"
+            yield _Flaw(path, f"there is no '{name}'")
     for name in value:
         if name not in properties:
-            yield path, f"'{name[:_SHOWN]}' is not among {', '.join(properties) or 'nothing'}"
+            yield _Flaw(
+                path, f"'{name[:_SHOWN]}' is not among {', '.join(properties) or 'nothing'}"
+            )
 
 
 def _shown(value: Any) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-import xllamacpp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from llguidance import LLMatcher
@@ -26,7 +25,6 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError
 from tests.dsl.sampling import admits, sentence, typed_libraries
 from tests.dsl.test_grammar import SMALL
-from tests.gbnf import Gbnf
 from tests.strategies import libraries
 
 CTX = {"output": "CTX"}
@@ -127,7 +125,7 @@ NOW = step("v1", "NOW", {})
     ],
 )
 def test_what_does_not_conform_says_where(value: Any, message: str) -> None:
-    with pytest.raises(ValueError, match="^[^\n]+$") as raised:
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as raised:
         form_of(steps_constraint(SMALL, max_steps=3)).text_of(value)
     assert message in str(raised.value)
 
@@ -148,9 +146,9 @@ JSON = st.recursive(
 )  # fmt: skip
 
 FORMS = [
-    form_of(make(SMALL))
-    for make in (steps_constraint, plan_constraint, sketch_constraint, header_constraint)
-]
+    form_of(make(SMALL, max_steps=3, max_text=9))
+    for make in (steps_constraint, plan_constraint, sketch_constraint)
+] + [form_of(header_constraint(SMALL, max_text=9))]
 
 
 @given(JSON, st.sampled_from(FORMS))
@@ -159,7 +157,7 @@ def test_any_value_is_a_plan_or_a_value_error(value: Any, form: JsonForm) -> Non
 
 
 @given(st.data(), st.sampled_from(FORMS), st.integers(0, 20))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_a_plan_with_one_part_changed_is_a_plan_or_a_value_error(
     data: st.DataObject, form: JsonForm, seed: int
 ) -> None:
@@ -205,7 +203,7 @@ def _has_lone_float(value: Any) -> bool:
 
 
 @given(libraries() | typed_libraries(), st.integers(0, 2**32))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_steps_that_conform_are_valid(library: ActionLibrary, seed: int) -> None:
     try:
         constraint = steps_constraint(library, max_steps=4, max_text=9)
@@ -217,7 +215,7 @@ def test_steps_that_conform_are_valid(library: ActionLibrary, seed: int) -> None
 
 
 @given(libraries(), st.integers(0, 2**32))
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_whole_plans_that_conform_are_read(library: ActionLibrary, seed: int) -> None:
     constraint = sketch_constraint(library, max_steps=3, max_text=9)
     text = form_of(constraint).text_of(sampled(form_of(constraint), seed))
@@ -247,30 +245,16 @@ def test_schemas_use_what_every_decoder_takes(form: JsonForm) -> None:
     assert form.hint
 
 
-def test_llama_cpp_makes_the_same_language_of_a_schema() -> None:
-    form = form_of(steps_constraint(SMALL, max_steps=2, max_text=9))
-    gbnf = Gbnf(xllamacpp.json_schema_to_grammar(json.dumps(form.schema)))
-    good = [linked(NOW), linked(NOW, step("v2", "FIND", {"CTX": {"output": "v1"}, "X": ["a", 1]}))]
-    bad = [
-        linked(step("v2", "NOW", {})),
-        linked(NOW, NOW),
-        linked(step("v1", "FIND", {"CTX": CTX})),
-    ]
-    assert all(gbnf.admits(json.dumps(value)) for value in good)
-    assert not any(gbnf.admits(json.dumps(value)) for value in bad)
-
-
-def test_llama_cpp_reads_the_patterns_of_names() -> None:
+def test_names_of_new_actions_are_none_of_the_library() -> None:
     form = form_of(header_constraint(SMALL))
-    gbnf = Gbnf(xllamacpp.json_schema_to_grammar(json.dumps(form.schema)))
+    grammar = LLMatcher.grammar_from_json_schema(json.dumps(form.schema))
 
     def declares(name: str) -> bool:
         one = {"name": name, "parameters": "CTX, X", "definition": "Do"}
-        return gbnf.admits(json.dumps({"new_actions": [one]}))
+        return admits(grammar, json.dumps({"new_actions": [one]}))
 
-    assert [name for name in ("NEW", "FIND", "FIND_", "FINDER", "N", "NOW", "9") if declares(name)] == [
-        "NEW", "FIND_", "FINDER", "N",
-    ]  # fmt: skip
+    names = ("NEW", "FIND", "FIND_", "FINDER", "N", "NOW", "9", "None")
+    assert [*filter(declares, names)] == ["NEW", "FIND_", "FINDER", "N", "None"]
 
 
 def test_parameters_of_one_name_stay_apart() -> None:
