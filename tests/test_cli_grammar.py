@@ -59,7 +59,7 @@ def test_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Gbnf(gbnf).admits(PLAN)
     last = {"output": "v1", "action": "検索", "arguments": {"CTX": {"output": "CTX"}, "X": 3}}
     value = {"plan": {"step": {**last, "purpose": "a"}, "then": None}}
-    assert admits(LLMatcher.grammar_from_json_schema(schema), json.dumps(value))
+    assert admits(LLMatcher.grammar_from_json_schema(schema), json.dumps(value, ensure_ascii=False))
 
 
 def test_the_static_one_declares_and_names_freely(
