@@ -31,12 +31,13 @@ class JsonForm:
     Attributes:
         schema: What the JSON has to conform to.
         text_of: The sentence that a value stands for; raises `ValueError` for a value that does
-            not conform.
+            not conform, and nothing else for any value that JSON can hold.
+        hint: What the JSON looks like, in a sentence or two for a prompt.
     """
 
     schema: Mapping[str, Any]
     text_of: Callable[[Any], str]
-    hint: str = ""
+    hint: str
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ _TOKEN = re.compile(
       | (?P<regex>/(?:[^/\\\n]|\\.)+/)
       | (?P<define>[A-Za-z_][A-Za-z0-9_]*[ ]*:)
       | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
-      | (?P<mark>[|()\[\]?*+])
+      | (?P<mark>[|()\[\]]|(?<=\S)[?*+])
       | (?P<end>\n)""",
     re.VERBOSE,
 )
@@ -159,31 +160,35 @@ def to_gbnf(grammar: str) -> str:
     r"""The grammar in the notation of llama.cpp, whose rules are read character by character.
 
     Raises:
-        UsageError: It is not in the dialect.
+        UsageError: It is not in the dialect, or two of its names are one in GBNF.
 
     Example:
-        >>> print(to_gbnf('start: [b] "\n"\nb: /[a-c]{1,2}\\./'), end="")
+        >>> print(to_gbnf('start: [b] "\\n"\nb: /[a-c]{1,2}\\./'), end="")
         root ::= ( b )? "\n"
-        b ::= [a-c]{1,2} "."
+        b ::= ( [a-c]{1,2} "." )
     """
+    names: dict[str, str] = {}
     parts: list[str] = []
     for kind, text in _tokens(grammar):
         match kind:
             case "define":
-                parts.append(f"{_rule(text.rstrip(': '))} ::=")
+                # The end of a line is no end of a rule: the next may begin with "|".
+                name = text.rstrip(": ")
+                if names.setdefault(_rule(name), name) != name:
+                    raise UsageError(f"{names[_rule(name)]} and {name} are one name in GBNF")
+                parts.append(f"\n{_rule(name)} ::=")
             case "name":
                 parts.append(_rule(text))
             case "regex":
-                parts.append(" ".join(_pieces(text[1:-1])))
+                pieces = _pieces(text[1:-1])
+                parts.append(pieces[0] if len(pieces) == 1 else f"( {' '.join(pieces)} )")
             case "mark" if text in "?*+":
                 parts[-1] += text
             case "mark":
                 parts.append({"[": "(", "]": ")?"}.get(text, text))
-            case _:
+            case "string":
                 parts.append(text)
-    # A definition goes on where the next line begins with "|".
-    text = re.sub(r" ?\n ?", "\n", " ".join(parts))
-    return text.strip("\n") + "\n"
+    return " ".join(parts).replace(" \n", "\n").strip("\n") + "\n"
 
 
 def _rule(name: str) -> str:
@@ -196,7 +201,7 @@ def _rule(name: str) -> str:
 
 _PIECE = re.compile(
     r"""(?P<class>\[(?:[^\]\\]|\\.)+\])
-      | (?P<open>\(\?:|\()
+      | (?P<open>\(\?:|\((?!\?))
       | (?P<mark>[|)])
       | (?P<repeat>[?*+]|\{\d+(?:,\d*)?\})
       | (?P<escape>\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.))
@@ -221,18 +226,25 @@ def _pieces(pattern: str) -> list[str]:
             case "repeat":
                 pieces[-1] += text
             case "escape":
-                literal = {'\\"': '\\"', "\\\\": "\\\\", "\\n": "\\n", "\\t": "\\t"}.get(text)
-                is_code = text[1] in "uU"
-                pieces.append(f'"{literal or (text if is_code else text[1:])}"')
+                pieces.append(f'"{_escape(text, in_class=False)}"')
             case "plain":
                 pieces.append('"\\""' if text == '"' else f'"{text}"')
             case "class":
-                pieces.append(_class(text))
+                pieces.append(_ESCAPE.sub(lambda m: _escape(m[0], in_class=True), text))
             case _:
                 pieces.append(text)
     return pieces
 
 
-def _class(text: str) -> str:
-    """A class; what only regular expressions escape, GBNF does not."""
-    return re.sub(r"\\([^nrtuUx\\\]\[^])", r"\1", text)
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
+
+
+def _escape(text: str, *, in_class: bool) -> str:
+    """An escape of a regular expression as GBNF writes it, which knows few of them."""
+    if text[1] in "uUnrt\\":
+        return text
+    if text[1].isalnum():
+        raise UsageError(f"'{text}' in an expression is not of the shared dialect")
+    if in_class:
+        return f"\\x{ord(text[1]):02x}" if ord(text[1]) < 128 else text[1]
+    return '\\"' if text[1] == '"' else text[1]

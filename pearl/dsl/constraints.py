@@ -15,9 +15,11 @@ from pearl.dsl.grammar import (
     line_grammar,
     static_grammar,
 )
+from pearl.dsl.json_form import header_form, plan_form, steps_form
 from pearl.dsl.signatures import ActionLibrary
 
 __all__ = [
+    "MAX_JSON_STEPS",
     "header_constraint",
     "line_constraint",
     "plan_constraint",
@@ -26,9 +28,15 @@ __all__ = [
 ]
 
 
+MAX_JSON_STEPS = 8
+"""Steps of a valid plan as JSON: the schema says every argument of every state in full, and servers
+that make a grammar of it take as long as it is."""
+
+
 def header_constraint(library: ActionLibrary, *, max_text: int | None = None) -> Constraint:
     """The new actions of a plan, or that there are none; what it declares twice is harmless."""
-    return Constraint("new-actions", header_grammar(library, max_text=max_text))
+    grammar = header_grammar(library, max_text=max_text)
+    return Constraint("new-actions", grammar, header_form(library, max_text=max_text))
 
 
 def steps_constraint(
@@ -42,7 +50,9 @@ def steps_constraint(
     Raises:
         LibraryError: There is nothing that a plan could call.
     """
-    return Constraint("steps", indexed_grammar(library, max_steps=max_steps, max_text=max_text))
+    grammar = indexed_grammar(library, max_steps=max_steps, max_text=max_text)
+    form = steps_form(library, max_steps=min(max_steps, MAX_JSON_STEPS), max_text=max_text)
+    return Constraint("steps", grammar, form)
 
 
 def plan_constraint(
@@ -52,7 +62,9 @@ def plan_constraint(
     max_text: int | None = None,
 ) -> Constraint:
     """A whole plan in one phase, new actions allowed: it parses, and may still be wrong."""
-    return Constraint("plan", static_grammar(library, max_steps=max_steps, max_text=max_text))
+    grammar = static_grammar(library, max_steps=max_steps, max_text=max_text)
+    form = plan_form(library, max_steps=max_steps, max_text=max_text)
+    return Constraint("plan", grammar, form)
 
 
 def sketch_constraint(
@@ -65,7 +77,8 @@ def sketch_constraint(
     grammar = static_grammar(
         library, new_actions="required", max_steps=max_steps, max_text=max_text
     )
-    return Constraint("sketch", grammar)
+    form = plan_form(library, max_steps=max_steps, max_text=max_text)
+    return Constraint("sketch", grammar, form)
 
 
 def line_constraint(

@@ -9,10 +9,18 @@ from pearl.dsl.literals import UNTYPED, quote
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step
 from pearl.dsl.signatures import Action
 
-__all__ = ["print_action", "print_argument", "print_header", "print_plan", "print_step", "quote"]
+__all__ = [
+    "one_line",
+    "print_action",
+    "print_argument",
+    "print_header",
+    "print_plan",
+    "print_step",
+    "quote",
+]
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """A text as it may stand in a line: no control or half character, no blanks around it."""
     return UNTYPED.sub(" ", text).strip(" \u00a0")
 
@@ -31,12 +39,12 @@ def print_argument(argument: Argument) -> str:
 def print_step(step: Step, number: int) -> str:
     """One numbered line."""
     arguments = ", ".join(print_argument(argument) for argument in step.arguments)
-    return f"{number}. {step.output} = {step.action}({arguments}) : {_one_line(step.explanation)}"
+    return f"{number}. {step.output} = {step.action}({arguments}) : {one_line(step.explanation)}"
 
 
 def print_action(action: Action) -> str:
     """One line of an action library: `NAME(CTX, X) : definition`."""
-    definition = _one_line(action.definition)
+    definition = one_line(action.definition)
     return f"{action.signature} : {definition}" if definition else action.signature
 
 
@@ -51,7 +59,7 @@ def print_plan(plan: Plan) -> str:
     """The canonical text, without a line break at its end."""
     blocks: list[Iterable[str]] = []
     if plan.question:
-        blocks.append([f"Question: {_one_line(plan.question)}"])
+        blocks.append([f"Question: {one_line(plan.question)}"])
     blocks.append([print_header(plan.new_actions)])
     blocks.append(print_step(step, i) for i, step in enumerate(plan.steps, start=1))
     return "\n\n".join("\n".join(block) for block in blocks)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from hypothesis import strategies as st
+from lark import Lark, UnexpectedInput
 from llguidance import LLMatcher, LLTokenizer
 
-__all__ = ["admits", "sentence"]
+from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference
+from pearl.dsl.printer import print_step
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.states import States
+from tests.strategies import names, outputs, texts
+
+__all__ = ["admits", "admits_each", "counted", "lalr_admits", "sentence", "typed_libraries"]
 
 
 @cache
@@ -41,6 +52,72 @@ def sentence(grammar: str, seed: int, *, stop: float = 0.3) -> str:
 
 def admits(grammar: str, text: str) -> bool:
     """Whether a text is a sentence, says llguidance."""
+    return admits_each(grammar, [text])[0]
+
+
+def admits_each(grammar: str, texts: Iterable[str]) -> list[bool]:
+    """`admits` for many texts; the grammar is read once."""
     matcher = _matcher(grammar)
-    tokens = _bytes().tokenize_str(text)
-    return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
+    found = []
+    for text in texts:
+        tokens = list(text.encode())
+        found.append(matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting())
+        matcher.reset()
+    return found
+
+
+def lalr_admits(grammar: str, text: str) -> bool:
+    """Whether a text is a sentence, says lark, whose lexer takes the longest match."""
+    try:
+        _lalr(grammar).parse(text)
+    except UnexpectedInput:
+        return False
+    return True
+
+
+@cache
+def _lalr(grammar: str) -> Lark:
+    return Lark(grammar, parser="lalr", maybe_placeholders=False)
+
+
+@st.composite
+def typed_libraries(draw: st.DrawFn) -> ActionLibrary:
+    """Libraries whose actions take and give values of every type; some leave nothing to call."""
+    types = st.sampled_from(list(ValueType))
+    actions = []
+    for name in draw(st.lists(names, min_size=1, max_size=5, unique=True)):
+        given = draw(st.lists(st.tuples(outputs, types), max_size=3, unique_by=lambda p: p[0]))
+        parameters = tuple(Parameter(*one) for one in given)
+        is_variadic = bool(parameters) and draw(st.booleans())
+        returns = draw(types.filter(lambda type: type is not ValueType.CONTEXT))
+        actions.append(Action(name, parameters, draw(texts(0)), is_variadic, returns))
+    return ActionLibrary("typed", actions)
+
+
+def counted(plan: Plan, library: ActionLibrary) -> str:
+    """The steps of a valid plan with their outputs renamed as the indexed grammar counts them."""
+    kinds = {
+        action.name: shape.kind
+        for shape, actions in States(library.values(), 1).groups.items()
+        for action in actions
+    }
+    renamed = {CTX: CTX}
+    counts: Counter[str] = Counter()
+    steps = []
+    for number, step in enumerate(plan.steps, start=1):
+        kind = kinds[step.action]
+        counts[kind] += 1
+        arguments = tuple(_renamed(argument, renamed) for argument in step.arguments)
+        renamed[step.output] = f"{kind}{counts[kind]}"
+        steps.append(
+            print_step(replace(step, output=renamed[step.output], arguments=arguments), number)
+        )
+    return "\n".join(steps)
+
+
+def _renamed(argument: Argument, renamed: Mapping[str, str]) -> Argument:
+    if isinstance(argument, Reference):
+        return Reference(renamed[argument.name])
+    if isinstance(argument, ListLiteral):
+        return ListLiteral(tuple(_renamed(item, renamed) for item in argument.items))
+    return argument

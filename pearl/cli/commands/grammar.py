@@ -1,0 +1,68 @@
+"""`pearl grammar`: what a decoder has to be told to write plans that call a library's actions."""
+
+from __future__ import annotations
+
+import click
+
+from pearl.cli.files import library_for
+from pearl.cli.options import library_option
+from pearl.cli.output import keep_inputs, new_file
+from pearl.constraint import FORMS, Form
+from pearl.dsl.checker import MAX_STEPS
+from pearl.dsl.grammar import MAX_WRITTEN_STEPS
+
+
+@click.command()
+@library_option
+@click.option("--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
+              help="Kind of document: chooses the library.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    default="lark",
+    show_default=True,
+    help="How the decoder wants it.",
+)
+@click.option(
+    "--static",
+    is_flag=True,
+    help="Plans with new actions and free output names, which may still be wrong.",
+)
+@click.option(
+    "--max-steps",
+    "longest_plan",  # not the setting of this name, which is for plans that are checked
+    type=click.IntRange(1, MAX_STEPS),
+    default=MAX_WRITTEN_STEPS,
+    show_default=True,
+    metavar="N",
+    help="Steps of a plan at most.",
+)
+@click.option(
+    "--max-text",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Characters of a string or an explanation at most [default: no limit].",
+)
+@click.option(
+    "-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE, not to stdout."
+)
+def command(
+    library: str | None,
+    domain: str,
+    form: Form,
+    static: bool,
+    longest_plan: int,
+    max_text: int | None,
+    output: str | None,
+) -> int:
+    """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
+    from pearl.dsl.constraints import plan_constraint, steps_constraint
+
+    keep_inputs([output], [library] if library else [])
+    constraint = (plan_constraint if static else steps_constraint)(
+        library_for(library, domain), max_steps=longest_plan, max_text=max_text
+    )
+    with new_file(output) as file:
+        file.write(constraint.rendered(form))
+    return 0

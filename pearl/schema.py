@@ -1,0 +1,117 @@
+"""Whether a value conforms to a JSON Schema of those few keywords that every decoder takes.
+
+`type enum anyOf $ref $defs properties required additionalProperties items minItems maxItems pattern
+maxLength minimum maximum`, with every object closed and every property of it required.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+__all__ = ["require"]
+
+Schema = Mapping[str, Any]
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "number": (int, float),
+    "null": (type(None),),
+}
+
+_SHOWN = 40
+"""Characters of a value that a message shows."""
+
+
+def require(value: Any, schema: Schema) -> None:
+    """Make sure that a value conforms.
+
+    Args:
+        value: What a JSON text stands for.
+        schema: With its `$defs`, of the keywords above.
+
+    Raises:
+        ValueError: It does not; the message says where first, as `plan.step.action`.
+
+    Example:
+        >>> require({"n": 3}, {"type": "object", "properties": {"n": {"enum": [1, 2]}}})
+        Traceback (most recent call last):
+        ...
+        ValueError: n: 3 is none of 1, 2
+    """
+    for flaw in _flaws(value, schema, schema.get("$defs", {}), ()):
+        raise ValueError(f"{'.'.join(flaw.path) or 'the value'}: {flaw.wrong}")
+
+
+class _Flaw(NamedTuple):
+    """What is wrong, and where.
+
+    Attributes:
+        path: The keys that lead there.
+        wrong: In words.
+        is_other: Whether the value is one that another alternative may know.
+    """
+
+    path: tuple[str, ...]
+    wrong: str
+    is_other: bool = False
+
+
+def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> Iterator[_Flaw]:
+    if "$ref" in schema:
+        yield from _flaws(value, defs[schema["$ref"].removeprefix("#/$defs/")], defs, path)
+    elif "anyOf" in schema:
+        # The alternative that fits furthest is the one that was meant.
+        found = [next(_flaws(value, one, defs, path), None) for one in schema["anyOf"]]
+        if None not in found:
+            flaws = [flaw for flaw in found if flaw]
+            yield max(flaws, key=lambda flaw: (len(flaw.path), not flaw.is_other))
+    elif "enum" in schema:
+        if not any(type(value) is type(one) and value == one for one in schema["enum"]):
+            known = ", ".join(map(str, schema["enum"]))
+            yield _Flaw(path, f"{_shown(value)} is none of {known}", is_other=True)
+    elif isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
+        yield _Flaw(path, f"{_shown(value)} is no {schema['type']}")
+    elif isinstance(value, dict):
+        yield from _of_object(value, schema, defs, path)
+    elif isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+            yield _Flaw(path, f"{len(value)} entries are too many or too few")
+        for i, item in enumerate(value):
+            yield from _flaws(item, schema["items"], defs, (*path, str(i)))
+    elif isinstance(value, str):
+        if len(value) > schema.get("maxLength", len(value)):
+            yield _Flaw(path, f"longer than {schema['maxLength']} characters")
+        if "pattern" in schema and not re.fullmatch(schema["pattern"].strip("^$"), value):
+            yield _Flaw(path, f"{_shown(value)} is not of the form {schema['pattern'][:_SHOWN]}")
+    elif value is not None and not schema["minimum"] <= value <= schema["maximum"]:
+        yield _Flaw(path, f"{_shown(value)} is out of bounds")
+
+
+def _of_object(
+    value: dict[str, Any], schema: Schema, defs: Schema, path: tuple[str, ...]
+) -> Iterator[_Flaw]:
+    properties = schema["properties"]
+    for name, one in properties.items():
+        if name in value:
+            yield from _flaws(value[name], one, defs, (*path, name))
+        else:
+            yield _Flaw(path, f"there is no '{name}'")
+    for name in value:
+        if name not in properties:
+            yield _Flaw(
+                path, f"'{name[:_SHOWN]}' is not among {', '.join(properties) or 'nothing'}"
+            )
+
+
+def _shown(value: Any) -> str:
+    """A value in a message; a number of thousands of digits cannot be printed."""
+    if isinstance(value, dict | list):
+        return f"an {'object' if isinstance(value, dict) else 'array'}"
+    if isinstance(value, int) and abs(value) >= 10**20:
+        return "so large a number"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
