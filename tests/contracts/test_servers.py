@@ -54,7 +54,9 @@ def test_a_kind_says_what_it_is(kind: str) -> None:
 def test_no_two_kinds_are_recognised_by_the_same() -> None:
     owners = [server.owner for server in map(servers.load, KINDS) if server.owner]
     assert len(set(owners)) == len(owners)
-    assert sum(servers.load(kind).is_hosted for kind in KINDS) == 1
+    assert servers.by_address(ENDPOINT) is None
+    openai = Endpoint("https://eu.api.openai.com/v1", "m", "")
+    assert [kind for kind in KINDS if servers.load(kind).is_at(openai)] == ["openai"]
     for kind in KINDS:
         server = servers.load(kind)
         if server.owner:

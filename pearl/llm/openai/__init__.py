@@ -59,9 +59,8 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
             kind="auth",
             help="copy the key anew",
         )
-    server = None if settings.server is None else servers.load(settings.server)
-    if server is None and endpoint.is_openai:
-        server = servers.load("openai")
+    kind = settings.server
+    server = servers.by_address(endpoint) if kind is None else servers.load(kind)
     return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name), server)
 
 

@@ -61,6 +61,8 @@ _VERDICTS: frozenset[ModelErrorKind] = frozenset(
 )
 """Replies to the probe that tell that a form is of no use; other errors tell nothing of it."""
 
+_OFF = "use --constrain off"
+
 _WANTED: dict[ConstrainBy, str] = {
     "grammar": "grammar",
     "line": "grammar for every line",
@@ -121,9 +123,11 @@ class Constraining:
         """
         by = request.constrain_by
         server = await self._find_server(by)
-        if not server.forms(by) or (by == "json" and constraint.json_form is None):
-            whose = f"the language '{constraint.name}'" if server.forms(by) else server.title
-            raise _unconstrained(f"{whose} has no {_WANTED[by]}", server.help)
+        if not server.forms(by):
+            where = f"{self._endpoint.shown} is {server.title}, which"
+            raise _unconstrained(f"{where} takes no {_WANTED[by]}", server.help)
+        if by == "json" and constraint.json_form is None:
+            raise _unconstrained(f"the language '{constraint.name}' has no form as JSON", _OFF)
         verdicts = self._verdicts.setdefault(by, Shared())
         verdict = await verdicts.get(lambda: self._probe_in_time(server, request))
         if isinstance(verdict, ModelError):
@@ -209,7 +213,7 @@ class Constraining:
             first = error.message.partition("\n")[0]
             raise _unconstrained(
                 f"the grammar of '{constraint.name}' is not sent: {first}",
-                "use --constrain off",
+                _OFF,
             ) from None
         try:
             data = await self._send(server.path, body, refuses)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pearl import plugins
@@ -18,7 +19,17 @@ from pearl.llm import Completion, ConstrainBy
 from pearl.llm.openai.endpoint import Endpoint
 from pearl.llm.openai.replies import read_completion
 
-__all__ = ["TOOL", "Body", "Schema", "Server", "by_owner", "load", "names", "response_format"]
+__all__ = [
+    "TOOL",
+    "Body",
+    "Schema",
+    "Server",
+    "by_address",
+    "by_owner",
+    "load",
+    "names",
+    "response_format",
+]
 
 Body = dict[str, Any]
 """A request as JSON; what is made of one is a new one."""
@@ -39,6 +50,11 @@ def response_format(body: Body, schema: Schema) -> Body:
     return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
 
 
+def _is_anywhere(endpoint: Endpoint) -> bool:
+    """For kinds that people run themselves: the address tells nothing."""
+    return False
+
+
 @dataclass(frozen=True)
 class Server:
     """One kind of server.
@@ -47,7 +63,7 @@ class Server:
         title: What people call it.
         help: What to do where it cannot be held to a constraint.
         owner: The `owned_by` of the models that it lists; "" where that tells nothing.
-        is_hosted: Whether it is known by its address, OpenAI's own.
+        is_at: Whether a server is of the kind by its address.
         renderings: Forms of a grammar that it may take, the best first; none for no grammars.
         with_grammar: The body of a Chat Completions request and a grammar in one of those forms →
             the body that is sent; None where there are none.
@@ -60,7 +76,7 @@ class Server:
     title: str
     help: str
     owner: str = ""
-    is_hosted: bool = False
+    is_at: Callable[[Endpoint], bool] = _is_anywhere
     renderings: tuple[Form, ...] = ()
     with_grammar: Callable[[Body, str], Body] | None = None
     with_schema: Callable[[Body, Schema], Body] = response_format
@@ -111,6 +127,7 @@ def names() -> tuple[str, ...]:
     return plugins.names(__name__)
 
 
+@cache
 def load(name: str) -> Server:
     """One kind.
 
@@ -130,6 +147,17 @@ def load(name: str) -> Server:
         )
     server: Server = plugins.load(__name__, name).SERVER
     return server
+
+
+def by_address(endpoint: Endpoint) -> Server | None:
+    """The kind that is known by its address; None for a server that has to be asked.
+
+    Example:
+        >>> found = by_address(Endpoint("https://api.openai.com/v1", "gpt-5", ""))
+        >>> found.title if found else None
+        'OpenAI'
+    """
+    return next((server for server in map(load, names()) if server.is_at(endpoint)), None)
 
 
 def by_owner(owners: Collection[str]) -> Server | None:

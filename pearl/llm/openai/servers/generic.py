@@ -7,6 +7,6 @@ from pearl.llm.openai.servers import Server
 __all__ = ["SERVER"]
 
 SERVER = Server(
-    title="a server of no known kind",
+    title="a server of another kind",
     help="plan without a constraint: --constrain off",
 )

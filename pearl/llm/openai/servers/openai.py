@@ -21,7 +21,7 @@ def _with_grammar(body: Body, grammar: str) -> Body:
 SERVER = Server(
     title="OpenAI",
     help="use a model that knows custom tools, such as gpt-5, or --constrain off",
-    is_hosted=True,
+    is_at=lambda endpoint: endpoint.is_openai,
     renderings=("lark",),
     with_grammar=_with_grammar,
     read_grammar=read_tool_call,
