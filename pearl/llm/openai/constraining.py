@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pearl.constraint import Constraint, Form, JsonForm, validate
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, ConstrainBy, Constrains, Message, Request
-from pearl.llm.openai import faults, servers
-from pearl.llm.openai.endpoint import Endpoint
+from pearl.llm.openai import faults, replies, servers
+from pearl.llm.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.openai.faults import Refuses
 from pearl.llm.openai.servers import Body, Server
 from pearl.llm.openai.shared import Shared, repeated
@@ -189,7 +189,7 @@ class Constraining:
                 continue
             if _is_obeyed(reply.text, form):
                 return form
-            said = self._endpoint.quote(reply.text[:60])
+            said = self._endpoint.quote(reply.text)[:60]  # cut last, lest half a key is left
             outcomes.append(
                 f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
             )
@@ -211,10 +211,8 @@ class Constraining:
             body = server.held(self._body_of(request), constraint, form)
         except UsageError as error:
             first = error.message.partition("\n")[0]
-            raise _unconstrained(
-                f"the grammar of '{constraint.name}' is not sent: {first}",
-                _OFF,
-            ) from None
+            message = f"the grammar of '{constraint.name}' is not sent: {first}"
+            raise _unconstrained(message, _OFF) from None
         try:
             data = await self._send(server.path, body, refuses)
             return server.read(data, self._endpoint, form)
@@ -227,7 +225,8 @@ class Constraining:
         """The sentence that a reply in JSON stands for."""
         assert constraint.json_form
         try:
-            return constraint.json_form.text_of(json.loads(reply))
+            # What JSON escapes may be half a character.
+            text = scrubbed(constraint.json_form.text_of(json.loads(reply)))
         except (ValueError, RecursionError) as error:
             reason = self._endpoint.quote(str(error))
             raise ModelError(
@@ -235,6 +234,9 @@ class Constraining:
                 f"asks for: {reason}",
                 kind="malformed",
             ) from None
+        if not text.strip():
+            raise replies.blank(self._endpoint)
+        return text
 
 
 def _unconstrained(message: str, help: str) -> ModelError:

@@ -221,7 +221,8 @@ _HELP = "is the address right? It mostly ends in /v1"
 
 
 def _not_json(body: bytes, endpoint: Endpoint) -> ModelError:
-    excerpt = endpoint.quote(body[:120].decode(errors="replace"))
+    # Cut a second time when keys are hidden, lest half a key is left at the end.
+    excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120]
     message = (
         f"the reply of {endpoint.shown} is not JSON, or breaks off: {excerpt or 'it is empty'}"
     )

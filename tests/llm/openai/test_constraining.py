@@ -404,6 +404,19 @@ def test_a_reply_that_is_not_of_the_schema_is_malformed(reply: str, openai_serve
     )
 
 
+@pytest.mark.parametrize("escaped", ["a\\ud800b", "\\ud800"])
+def test_half_characters_do_not_come_in_by_json(escaped: str, openai_server: Server) -> None:
+    openai_server.owned_by = "vllm"
+    openai_server.answer = Fake("vllm", json=f'{{"plan": "{escaped}"}}')
+    assert ask(model_of(openai_server), JSON).text == escaped.replace("\\ud800", "\ufffd")
+
+
+def test_json_of_a_blank_sentence_is_an_empty_reply(openai_server: Server) -> None:
+    openai_server.owned_by = "vllm"
+    openai_server.answer = Fake("vllm", json='{"plan": " "}')
+    fails(model_of(openai_server), JSON, kind="empty")
+
+
 def test_json_comes_back_as_the_sentence(openai_server: Server) -> None:
     model = model_of(be(openai_server, "sglang"))
     assert ask(model, JSON).text == "the plan"
@@ -435,8 +448,9 @@ def test_a_broken_grammar_is_not_sent(grammar: str, openai_server: Server) -> No
 
 
 def test_the_key_is_in_no_message(openai_server: Server) -> None:
-    be(openai_server, "vllm").next(Canned(completion(f"Hello {KEY}")), Canned(completion(KEY)))
-    fails(model_of(openai_server))
+    for reply in (f"Hello {KEY}", "Hello " * 8 + KEY):
+        be(openai_server, "vllm").next(*[Canned(completion(reply))] * 2)
+        assert "very" not in fails(model_of(openai_server))
     openai_server.next(*(Canned(error(f"grammar {KEY}"), 400) for _ in range(2)))
     fails(model_of(openai_server))
     be(openai_server, "openai").next(Canned(tool_call(SENTENCE)), Canned(completion(KEY)))
