@@ -51,17 +51,19 @@ class Canned:
 
 @dataclass(frozen=True)
 class Seen:
-    """A request that the server got."""
+    """A request that the server got; `data` is its body as it came."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
+    data: bytes = b""
 
     @property
     def prompt(self) -> str:
         """All messages as one text."""
-        return "\n\n".join(message["content"] for message in self.body.get("messages", ()))
+        messages = self.body.get("messages") or self.body.get("input") or ()
+        return "\n\n".join(message["content"] for message in messages)
 
 
 def completion(
@@ -88,6 +90,43 @@ def completion(
             "prompt_tokens_details": {"cached_tokens": 64},
         },
     }
+
+
+def tool_call(text: str, **changes: Any) -> dict[str, Any]:
+    """A reply as OpenAI sends it where the model calls a custom tool."""
+    call = {"id": "call_1", "type": "custom", "custom": {"name": "reply", "input": text}}
+    return completion(None, tool_calls=[{**call, **changes}])
+
+
+def response(*output: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    """A reply as OpenAI's Responses API sends it."""
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "model": "test-model-2026",
+        "output": [{"type": "reasoning", "id": "rs_1", "summary": []}, *output],
+        "usage": {
+            "input_tokens": 100,
+            "input_tokens_details": {"cached_tokens": 64},
+            "output_tokens": 7,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 107,
+        },
+        **changes,
+    }
+
+
+def called(text: str) -> dict[str, Any]:
+    """The part of a response that calls a custom tool."""
+    return {"type": "custom_tool_call", "call_id": "call_1", "name": "reply", "input": text}
+
+
+def said(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a response that is a message; its text is of type `output_text`."""
+    return {"type": "message", "role": "assistant", "status": "completed", "content": list(parts)}
 
 
 def error(message: str, **details: Any) -> dict[str, Any]:
@@ -166,6 +205,9 @@ class Server:
         url: Base URL, `/v1` included.
         requests: Every request for a completion so far.
         models: Names that `/models` lists; None to answer 404 there.
+        owned_by: Whose the listed models are; None where the listing does not say.
+        n_listings: How often `/models` was asked for.
+        answer: What to answer in place of the rules, once the answers given first are used up.
         n_at_once: The most requests that were open together.
     """
 
@@ -173,6 +215,9 @@ class Server:
         self.url = ""
         self.requests: list[Seen] = []
         self.models: list[str] | None = ["test-model"]
+        self.owned_by: str | None = None
+        self.n_listings = 0
+        self.answer: Callable[[Seen], Canned] | None = None
         self.n_at_once = 0
         self.delay_s = 0.0
         self._n_open = 0
@@ -229,8 +274,10 @@ class Server:
 
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
         if seen.path.endswith("/models"):
+            self.n_listings += 1
             names = self.models
-            listing = {"object": "list", "data": [{"id": name} for name in names or ()]}
+            owned = {} if self.owned_by is None else {"owned_by": self.owned_by}
+            listing = {"object": "list", "data": [{"id": name, **owned} for name in names or ()]}
             await _send(FAULTS["404"] if names is None else Canned(listing), writer)
             return
         self.requests.append(seen)
@@ -240,6 +287,8 @@ class Server:
             await asyncio.sleep(self.delay_s)
             if self._queue:
                 answer = self._queue.popleft()
+            elif self.answer:
+                answer = self.answer(seen)
             elif not seen.path.endswith("/chat/completions"):
                 answer = FAULTS["404"]
             else:
@@ -266,7 +315,7 @@ async def _read(reader: asyncio.StreamReader) -> Seen | None:
         for name, _, value in (line.partition(":") for line in head[1:] if line)
     }
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Seen(method, path, headers, json.loads(body) if body else {})
+    return Seen(method, path, headers, json.loads(body) if body else {}, body)
 
 
 async def _send(answer: Canned, writer: asyncio.StreamWriter) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "ChooseTask",
     "CombineTask",
     "Completion",
+    "ConstrainBy",
     "Constrains",
     "Message",
     "MineTask",
@@ -261,7 +262,7 @@ class ModelSettings:
         base_url: Where the server is; None for the backend's own place.
         timeout_s: Seconds that one call may take in all.
         window: Tokens of the window, where the user knows better.
-        server: Kind of server, where it does not say so itself; None to find out.
+        server: Kind of the server, as `pearl.llm.openai.servers` names them; None to find out.
     """
 
     base_url: str | None = None

@@ -3,6 +3,8 @@
 Every call ends in a `Completion` or in a `ModelError` of the right kind, whatever the server sends
 or does not send. The official client carries the request; `replies` reads what comes back, because
 the client passes HTML, errors and wrong types off as completions; `faults` explains the rest.
+Replies under a constraint go by `constraining`, which finds out what the server at hand takes;
+`servers` has the kinds there are.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, ModelSettings, Request
-from pearl.llm.openai import faults, replies
+from pearl.llm.openai import faults, replies, servers
+from pearl.llm.openai.constraining import Constraining
 from pearl.llm.openai.endpoint import KEY_VARIABLE, Endpoint, scrubbed
+from pearl.llm.openai.faults import Refuses
+from pearl.llm.openai.servers import Server
 from pearl.tokens import window_of
 
 if TYPE_CHECKING:
@@ -34,7 +39,7 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
     """The model `name` of the server in `settings`, in `OPENAI_BASE_URL`, or else of OpenAI.
 
     Raises:
-        UsageError: The name is empty, or the address is none.
+        UsageError: The name is empty, the address is none, or there is no such kind of server.
         ModelError: OpenAI asks for a key and `OPENAI_API_KEY` is not set, or it holds no key.
     """
     if not name:
@@ -54,7 +59,9 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
             kind="auth",
             help="copy the key anew",
         )
-    return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name))
+    kind = settings.server
+    server = servers.by_address(endpoint) if kind is None else servers.load(kind)
+    return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name), server)
 
 
 class OpenAIModel:
@@ -64,12 +71,14 @@ class OpenAIModel:
         endpoint: The server, the model and the key.
         timeout_s: Seconds that one call may take in all, however slowly the reply drips in.
         window: Tokens that the model reads and writes in one call.
+        server: Kind of the server; None to find out when there is a constraint.
     """
 
     notice = ""
-    constrains = Constrains()
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float, window: int) -> None:
+    def __init__(
+        self, endpoint: Endpoint, timeout_s: float, window: int, server: Server | None = None
+    ) -> None:
         self.name = f"openai:{endpoint.model}"
         self.window: int | None = window
         self._endpoint = endpoint
@@ -77,6 +86,19 @@ class OpenAIModel:
         self._takes_temperature = True
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._constraining = Constraining(
+            endpoint,
+            server,
+            body_of=self._parameters,
+            send=self._post,
+            owners=self._owners,
+            timeout_s=timeout_s,
+        )
+
+    @property
+    def constrains(self) -> Constrains:
+        """How it may be held to a constraint, as far as is known without asking the server."""
+        return self._constraining.constrains
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, {self._endpoint.shown!r})"
@@ -84,37 +106,45 @@ class OpenAIModel:
     async def complete(self, request: Request) -> Completion:
         """Carry out one request: in one call, or two if the server refuses `temperature`.
 
+        The first under a constraint makes a few calls more, to find out what the server takes.
+
         Raises:
             ModelError: There is no usable reply.
         """
-        client = self._connect()  # the import takes its time, which is not the server's
+        self._connect()  # the import takes its time, which is not the server's
         try:
             async with asyncio.timeout(self._timeout_s):
-                body = await self._post(request, client)
+                if request.constraint is not None:
+                    return await self._constraining.complete(request, request.constraint)
+                body = await self._post("/chat/completions", self._parameters(request))
                 return replies.read_completion(body, self._endpoint)
         except TimeoutError:
             raise faults.too_slow(self._timeout_s, self._endpoint) from None
 
     async def aclose(self) -> None:
         """Let go of connections."""
+        self._constraining.cancel()
         client, self._client = self._client, None
         if client and self._loop is asyncio.get_running_loop():
             await client.close()
 
-    async def _post(self, request: Request, client: AsyncOpenAI) -> bytes:
+    async def _post(
+        self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing
+    ) -> bytes:
         """The body that the server sends with status 200."""
         import openai
 
+        client = self._connect()
         while True:
-            parameters = self._parameters(request)
             try:
                 # As `chat.completions.create`, which takes a fifth longer to look over a prompt.
-                return await client.post("/chat/completions", cast_to=bytes, body=parameters)
+                return await client.post(path, cast_to=bytes, body=body)
             except openai.APIStatusError as error:
-                if "temperature" in parameters and faults.refuses_temperature(error):
+                if "temperature" in body and faults.refuses_temperature(error):
                     self._takes_temperature = False
+                    body = {key: body[key] for key in body if key != "temperature"}
                     continue
-                raise await self._refused(error, client) from None
+                raise await self._refused(error, is_of_constraint) from None
             except openai.APIConnectionError as error:
                 raise faults.cut_off(error, self._endpoint) from None
 
@@ -156,20 +186,44 @@ class OpenAIModel:
             parameters["seed"] = request.seed
         return parameters
 
-    async def _refused(self, error: APIStatusError, client: AsyncOpenAI) -> ModelError:
+    async def _refused(self, error: APIStatusError, is_of_constraint: Refuses) -> ModelError:
         if faults.may_be_unknown_model(error, self._endpoint):
-            served = await self._served(client)
+            served = await self._served()
             if served and self._endpoint.model not in served:
                 return faults.unknown_model(error, self._endpoint, served)
-        return faults.refused(error, self._endpoint)
+        refused = faults.refused(error, self._endpoint)
+        if is_of_constraint(error):
+            return ModelError(refused.message, kind="unconstrained")
+        return refused
 
-    async def _served(self, client: AsyncOpenAI) -> list[str]:
+    async def _served(self) -> list[str]:
         """Names of the models that the server lists; none where it does not tell."""
         import openai
 
         try:
-            async with asyncio.timeout(LIST_TIMEOUT_S):
-                reply = await client.models.with_raw_response.list()
-            return replies.read_models(reply.content)
+            return [model.id for model in await self._listed()]
         except (openai.OpenAIError, ValueError, TimeoutError):
             return []
+
+    async def _owners(self) -> frozenset[str] | None:
+        """Whose this model is by the server's listing, or its models are; None for not now."""
+        import openai
+
+        try:
+            listed = await self._listed()
+        except openai.APIStatusError as error:
+            is_passing = error.status_code in (408, 425, 429) or error.status_code >= 500
+            return None if is_passing else frozenset()
+        except (openai.APITimeoutError, TimeoutError):
+            return None
+        except openai.APIConnectionError as error:
+            raise faults.cut_off(error, self._endpoint) from None
+        except ValueError:
+            return frozenset()
+        its_own = [model for model in listed if model.id == self._endpoint.model]
+        return frozenset(str(model.owned_by) for model in its_own or listed)
+
+    async def _listed(self) -> list[replies.Listed]:
+        async with asyncio.timeout(LIST_TIMEOUT_S):
+            reply = await self._connect().models.with_raw_response.list()
+        return replies.read_models(reply.content)

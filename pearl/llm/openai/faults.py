@@ -7,7 +7,7 @@ import math
 import re
 import socket
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from openai import APIConnectionError, APIStatusError
 
 __all__ = [
+    "Refuses",
     "cut_off",
     "may_be_unknown_model",
     "no_way",
     "refused",
+    "refuses_constraint",
+    "refuses_nothing",
+    "refuses_probe",
     "refuses_temperature",
     "reported",
     "retry_after_s",
@@ -117,6 +121,39 @@ def refuses_temperature(error: APIStatusError) -> bool:
     """Whether a request was refused because of its `temperature`."""
     named = error.param == "temperature" or "temperature" in _message(error.body)
     return error.status_code == 400 and named
+
+
+Refuses = Callable[["APIStatusError"], bool]
+"""Whether an error is the refusal of a constraint."""
+
+_OF_CONSTRAINTS = re.compile(
+    r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)",
+    re.IGNORECASE,
+)
+"""What servers speak of where they take offence at a constraint, or at how it is passed."""
+
+
+def refuses_constraint(error: APIStatusError) -> bool:
+    """Whether a request under a constraint was refused because of that."""
+    said = f"{error.param or ''} {_message(error.body)}"
+    return refuses_probe(error) and bool(_OF_CONSTRAINTS.search(said))
+
+
+def refuses_probe(error: APIStatusError) -> bool:
+    """The same for a request with which nothing else can be wrong, whatever the words."""
+    is_other = error.code in _CODES or error.code == "context_length_exceeded"
+    return (error.status_code in (400, 422) and not is_other) or _is_unreadable(error)
+
+
+def refuses_nothing(error: APIStatusError) -> bool:
+    """The same for a request without a constraint: never."""
+    return False
+
+
+def _is_unreadable(error: APIStatusError) -> bool:
+    # Some builds of llama.cpp answer 500 to a grammar that they cannot read.
+    says = re.search(r"grammar|schema", _message(error.body), re.IGNORECASE)
+    return error.status_code == 500 and bool(says)
 
 
 def may_be_unknown_model(error: APIStatusError, endpoint: Endpoint) -> bool:

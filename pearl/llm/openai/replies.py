@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Usage
 from pearl.llm.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.openai.faults import reported
 
-__all__ = ["read_completion", "read_models"]
+__all__ = [
+    "Listed",
+    "Text",
+    "blank",
+    "filtered",
+    "not_by_tool",
+    "read_as",
+    "read_completion",
+    "read_models",
+    "read_tool_call",
+    "refusal",
+    "truncated",
+]
 
-_Text = Annotated[
+Text = Annotated[
     str, BeforeValidator(lambda text: scrubbed(text) if isinstance(text, str) else text)
 ]
+"""What a server wrote, without lone surrogates."""
 
 
 class _Message(BaseModel):
-    content: _Text | None = None
-    refusal: _Text | None = None
+    content: Text | None = None
+    refusal: Text | None = None
+    tool_calls: Any = None  # checked where a tool was to be called
 
 
 class _Choice(BaseModel):
@@ -42,15 +56,34 @@ class _Usage(BaseModel):
 class _Reply(BaseModel):
     choices: list[_Choice]
     usage: _Usage | None = None
-    model: _Text | None = None
+    model: Text | None = None
 
 
-class _Listed(BaseModel):
+class _Custom(BaseModel):
+    input: Text
+
+
+class _ToolCall(BaseModel):
+    custom: _Custom
+
+
+_ToolCalls = TypeAdapter(list[_ToolCall])
+
+
+class Listed(BaseModel):
+    """One model of a listing.
+
+    Attributes:
+        id: Its name.
+        owned_by: Whose it is; servers of one kind say the same.
+    """
+
     id: str
+    owned_by: Any = None
 
 
 class _Listing(BaseModel):
-    data: list[_Listed]
+    data: list[Listed]
 
 
 def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
@@ -64,6 +97,54 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
         >>> read_completion(body, Endpoint("http://localhost/v1", "llama3", "")).text
         'Hello'
     """
+    reply, choice, usage = _read(body, endpoint)
+    return _completion(choice.message.content or "", reply, usage, endpoint)
+
+
+def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
+    """The text in a body with which a custom tool is called.
+
+    Raises:
+        ModelError: It holds none that is of use; of the kind `unconstrained` where the model
+            replies in words instead.
+    """
+    reply, choice, usage = _read(body, endpoint)
+    said = choice.message.content or ""
+    try:
+        calls = _ToolCalls.validate_python(choice.message.tool_calls or [])
+    except ValidationError as error:
+        raise _wrong(error, endpoint, "call of a custom tool") from None
+    if not calls and said.strip():
+        raise not_by_tool(said, endpoint)
+    return _completion(calls[0].custom.input if calls else "", reply, usage, endpoint)
+
+
+def read_models(body: bytes) -> list[Listed]:
+    """The models of a listing.
+
+    Raises:
+        ValueError: It is no listing.
+    """
+    return _Listing.model_validate_json(body).data
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_as(
+    model: type[_Model], body: bytes, endpoint: Endpoint, what: str = "chat completion"
+) -> _Model:
+    """A body that is of one shape.
+
+    Args:
+        model: The shape.
+        body: With status 200.
+        endpoint: Whose it is.
+        what: What messages call the shape.
+
+    Raises:
+        ModelError: It is of another shape, or an error.
+    """
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -71,46 +152,63 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
     if isinstance(data, dict) and data.get("error"):
         raise reported(data["error"], endpoint)
     try:
-        reply = _Reply.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
-        raise _no_completion(error, endpoint) from None
-    usage = _counted(reply.usage)
-    if not reply.choices:
-        raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
-    return Completion(
-        _usable(reply.choices[0], usage, endpoint), reply.model or endpoint.model, usage
+        raise _wrong(error, endpoint, what) from None
+
+
+def refusal(said: str, endpoint: Endpoint) -> ModelError:
+    """The error for a model that will not."""
+    return ModelError(f"{endpoint.model} refuses: {endpoint.quote(said)}", kind="refused")
+
+
+def filtered(endpoint: Endpoint) -> ModelError:
+    """The error for a reply that a filter stopped."""
+    return ModelError(f"the content filter of {endpoint.shown} stopped the reply", kind="filtered")
+
+
+def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
+    """The error for a reply that came to its limit."""
+    return ModelError(
+        f"the reply of {endpoint.model} was cut off after {usage.n_output_tokens:,} tokens",
+        kind="truncated",
+        help="allow more with --max-output-tokens, or use a model with a larger window",
     )
 
 
-def read_models(body: bytes) -> list[str]:
-    """Names in a listing of models.
-
-    Raises:
-        ValueError: It is no listing.
-    """
-    return [model.id for model in _Listing.model_validate_json(body).data]
+def blank(endpoint: Endpoint) -> ModelError:
+    """The error for a reply without a text."""
+    return ModelError(f"the reply of {endpoint.model} is blank", kind="empty")
 
 
-def _usable(choice: _Choice, usage: Usage, endpoint: Endpoint) -> str:
-    """The text of a choice. Why it ends comes first: a cut reply may be blank, too."""
-    text = choice.message.content or ""
+def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
+    """The error for a reply in words of a model that was to call a tool."""
+    return ModelError(
+        f"{endpoint.model} replies without the tool it has to call: {endpoint.quote(said)}",
+        kind="unconstrained",
+    )
+
+
+def _read(body: bytes, endpoint: Endpoint) -> tuple[_Reply, _Choice, Usage]:
+    """The first choice. Why it ends comes first: a cut reply may be blank, too."""
+    reply = read_as(_Reply, body, endpoint)
+    usage = _counted(reply.usage)
+    if not reply.choices:
+        raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
+    choice = reply.choices[0]
     if choice.message.refusal:
-        raise ModelError(
-            f"{endpoint.model} refuses: {endpoint.quote(choice.message.refusal)}", kind="refused"
-        )
+        raise refusal(choice.message.refusal, endpoint)
     if choice.finish_reason == "content_filter":
-        raise ModelError(
-            f"the content filter of {endpoint.shown} stopped the reply", kind="filtered"
-        )
+        raise filtered(endpoint)
     if choice.finish_reason == "length":
-        raise ModelError(
-            f"the reply of {endpoint.model} was cut off after {usage.n_output_tokens:,} tokens",
-            kind="truncated",
-            help="allow more with --max-output-tokens, or use a model with a larger window",
-        )
+        raise truncated(usage, endpoint)
+    return reply, choice, usage
+
+
+def _completion(text: str, reply: _Reply, usage: Usage, endpoint: Endpoint) -> Completion:
     if not text.strip():
-        raise ModelError(f"the reply of {endpoint.model} is blank", kind="empty")
-    return text
+        raise blank(endpoint)
+    return Completion(text, reply.model or endpoint.model, usage)
 
 
 def _counted(usage: _Usage | None) -> Usage:
@@ -123,15 +221,16 @@ _HELP = "is the address right? It mostly ends in /v1"
 
 
 def _not_json(body: bytes, endpoint: Endpoint) -> ModelError:
-    excerpt = endpoint.quote(body[:120].decode(errors="replace"))
+    # Cut a second time when keys are hidden, lest half a key is left at the end.
+    excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120]
     message = (
         f"the reply of {endpoint.shown} is not JSON, or breaks off: {excerpt or 'it is empty'}"
     )
     return ModelError(message, kind="malformed", help=_HELP)
 
 
-def _no_completion(error: ValidationError, endpoint: Endpoint) -> ModelError:
+def _wrong(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
     place = ".".join(map(str, error.errors()[0]["loc"]))
     wrong = f"its '{place}' is missing or of the wrong type" if place else "it is no JSON object"
-    message = f"the reply of {endpoint.shown} is no chat completion: {wrong}"
+    message = f"the reply of {endpoint.shown} is no {what}: {wrong}"
     return ModelError(message, kind="malformed", help=_HELP)

@@ -9,27 +9,37 @@ from hypothesis import strategies as st
 
 from pearl.errors import ModelError
 from pearl.llm import Completion
+from pearl.llm.openai import servers
 from pearl.llm.openai.endpoint import Endpoint
 from pearl.llm.openai.replies import read_completion
-from tests.server import completion
+from tests.server import called, completion, response, said, tool_call
+
+RESPONSES = servers.load("responses")
+
+READERS = {
+    "completion": (read_completion, completion("a reply")),
+    "tool call": (servers.load("openai").read_grammar, tool_call("a reply")),
+    "response's tool call": (RESPONSES.read_grammar, response(called("a reply"))),
+    "response": (RESPONSES.read_json, response(said({"type": "output_text", "text": "a reply"}))),
+}
 
 
-def read_or_fail(body: bytes) -> Completion | ModelError:
+def read_or_fail(body: bytes, reader: str = "completion") -> Completion | ModelError:
     try:
-        return read_completion(body, Endpoint("http://localhost/v1", "m", ""))
+        return READERS[reader][0](body, Endpoint("http://localhost/v1", "m", ""))
     except ModelError as error:
         return error
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_every_body_is_a_completion_or_a_model_error(data: st.DataObject) -> None:
-    body = json.dumps(completion("a reply")).encode()
+@given(st.data(), st.sampled_from(sorted(READERS)))
+def test_every_body_is_a_completion_or_a_model_error(data: st.DataObject, reader: str) -> None:
+    body = json.dumps(READERS[reader][1]).encode()
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(body))] * 2)))
     body = body[:start] + data.draw(st.binary(max_size=8)) + body[end:]
-    read = read_or_fail(body)
+    read = read_or_fail(body, reader)
     if isinstance(read, ModelError):
-        assert read.kind in ("malformed", "empty", "truncated", "filtered", "refused")
+        assert read.kind in ("malformed", "empty", "truncated", "filtered", "refused", "server")
     else:
         assert read.text.strip()
         assert read.text.encode()
@@ -41,11 +51,13 @@ def test_every_body_is_a_completion_or_a_model_error(data: st.DataObject) -> Non
         lambda inner: st.lists(inner, max_size=2)
         | st.dictionaries(
             st.sampled_from(["choices", "message", "content", "finish_reason", "usage", "error",
-                             "refusal", "model", "prompt_tokens", "prompt_tokens_details", "code"]),
+                             "refusal", "model", "prompt_tokens", "prompt_tokens_details", "code",
+                             "tool_calls", "custom", "input", "output", "type", "text", "status"]),
             inner,
         ),
         max_leaves=8,
-    )
+    ),
+    st.sampled_from(sorted(READERS)),
 )  # fmt: skip
-def test_every_shape_is_a_completion_or_a_model_error(data: object) -> None:
-    assert len(str(read_or_fail(json.dumps(data).encode())).splitlines()) <= 2
+def test_every_shape_is_a_completion_or_a_model_error(data: object, reader: str) -> None:
+    assert len(str(read_or_fail(json.dumps(data).encode(), reader)).splitlines()) <= 2

@@ -1,0 +1,160 @@
+"""OpenAI by its Responses API; only what is held to a constraint goes there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Discriminator, Tag
+
+from pearl.errors import ModelError
+from pearl.llm import Completion, Usage
+from pearl.llm.openai import replies
+from pearl.llm.openai.endpoint import Endpoint
+from pearl.llm.openai.servers import TOOL, Body, Schema, Server
+
+__all__ = ["SERVER"]
+
+
+class _Part(BaseModel):
+    type: str
+    text: replies.Text | None = None
+    refusal: replies.Text | None = None
+
+
+class _Message(BaseModel):
+    type: Literal["message"]
+    content: list[_Part]
+
+
+class _ToolCall(BaseModel):
+    type: Literal["custom_tool_call"]
+    input: replies.Text
+
+
+class _Other(BaseModel):
+    """Reasoning, and what else there may be one day."""
+
+
+def _type(item: Any) -> str:
+    type = item.get("type") if isinstance(item, dict) else None
+    return type if type in ("message", "custom_tool_call") else "other"
+
+
+_Item = Annotated[
+    Annotated[_Message, Tag("message")]
+    | Annotated[_ToolCall, Tag("custom_tool_call")]
+    | Annotated[_Other, Tag("other")],
+    Discriminator(_type),
+]
+
+
+class _Details(BaseModel):
+    cached_tokens: int | None = None
+
+
+class _Usage(BaseModel):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_details: _Details | None = None
+
+
+class _Incomplete(BaseModel):
+    reason: str | None = None
+
+
+class _Response(BaseModel):
+    output: list[_Item]
+    status: str | None = None
+    incomplete_details: _Incomplete | None = None
+    usage: _Usage | None = None
+    model: replies.Text | None = None
+
+
+def _body(body: Body) -> Body:
+    """A request of Chat Completions as one of Responses, which knows no `seed`."""
+    asked: Body = {"model": body["model"], "input": body["messages"]}
+    for limit in ("max_completion_tokens", "max_tokens"):
+        if limit in body:
+            asked["max_output_tokens"] = body[limit]
+    if "temperature" in body:
+        asked["temperature"] = body["temperature"]
+    # Responses are kept for a month unless told not to; chat completions are not.
+    return {**asked, "store": False}
+
+
+def _with_grammar(body: Body, grammar: str) -> Body:
+    form = {"type": "grammar", "syntax": "lark", "definition": grammar}
+    tool = {"name": TOOL, "description": "Takes your whole reply.", "format": form}
+    return {
+        **_body(body),
+        "tools": [{"type": "custom", **tool}],
+        "tool_choice": {"type": "custom", "name": TOOL},
+    }
+
+
+def _with_schema(body: Body, schema: Schema) -> Body:
+    form = {"type": "json_schema", "name": TOOL, "strict": True, "schema": schema}
+    return {**_body(body), "text": {"format": form}}
+
+
+def _read_grammar(body: bytes, endpoint: Endpoint) -> Completion:
+    response, usage = _read(body, endpoint)
+    calls = [item.input for item in response.output if isinstance(item, _ToolCall)]
+    if not calls and _said(response).strip():
+        raise replies.not_by_tool(_said(response), endpoint)
+    return _completion(calls[0] if calls else "", response, usage, endpoint)
+
+
+def _read_json(body: bytes, endpoint: Endpoint) -> Completion:
+    response, usage = _read(body, endpoint)
+    return _completion(_said(response), response, usage, endpoint)
+
+
+def _read(body: bytes, endpoint: Endpoint) -> tuple[_Response, Usage]:
+    """The response and its tokens, where it is whole and no refusal."""
+    response = replies.read_as(_Response, body, endpoint, "response")
+    counted = response.usage or _Usage()
+    details = counted.input_tokens_details or _Details()
+    usage = Usage(counted.input_tokens or 0, counted.output_tokens or 0, details.cached_tokens or 0)
+    refusals = [part.refusal for part in _parts(response) if part.refusal]
+    if refusals:
+        raise replies.refusal(refusals[0], endpoint)
+    if response.status == "incomplete":
+        reason = response.incomplete_details and response.incomplete_details.reason
+        if reason == "content_filter":
+            raise replies.filtered(endpoint)
+        raise replies.truncated(usage, endpoint)
+    if response.status not in ("completed", None):
+        raise ModelError(
+            f"{endpoint.shown} ended the reply as '{endpoint.quote(response.status)}'",
+            kind="server",
+        )
+    return response, usage
+
+
+def _parts(response: _Response) -> list[_Part]:
+    messages = [item for item in response.output if isinstance(item, _Message)]
+    return [part for message in messages for part in message.content]
+
+
+def _said(response: _Response) -> str:
+    """What it says in words."""
+    return "".join(part.text or "" for part in _parts(response))
+
+
+def _completion(text: str, response: _Response, usage: Usage, endpoint: Endpoint) -> Completion:
+    if not text.strip():
+        raise replies.blank(endpoint)
+    return Completion(text, response.model or endpoint.model, usage)
+
+
+SERVER = Server(
+    title="OpenAI's Responses",
+    help="use a model that knows custom tools, such as gpt-5, or --constrain off",
+    renderings=("lark",),
+    with_grammar=_with_grammar,
+    with_schema=_with_schema,
+    read_grammar=_read_grammar,
+    read_json=_read_json,
+    path="/responses",
+)

@@ -1,0 +1,98 @@
+"""What every kind of server in `pearl.llm.openai.servers` has to be, tomorrow's included."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from pearl import plugins
+from pearl.constraint import FORMS, Constraint, JsonForm
+from pearl.errors import ModelError
+from pearl.llm.openai import servers
+from pearl.llm.openai.endpoint import Endpoint
+
+KINDS = servers.names()
+
+BODY: dict[str, Any] = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "Who?"}],
+    "max_tokens": 9,
+    "temperature": 0.0,
+    "seed": 1,
+}
+
+CONSTRAINT = Constraint("odd", 'start: "odd"\n', JsonForm({"type": "object"}, str))
+
+ENDPOINT = Endpoint("http://localhost/v1", "m", "")
+
+
+def test_the_folder_is_one_of_plugins() -> None:
+    assert plugins.names("pearl.llm.openai.servers") == KINDS
+    assert {"generic", "llamacpp", "ollama", "openai", "responses", "sglang", "vllm"} <= set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_says_what_it_is(kind: str) -> None:
+    server = servers.load(kind)
+    assert isinstance(server, servers.Server)
+    for line in (server.title, server.help):
+        assert line.strip()
+        assert "\n" not in line
+    assert server.path.startswith("/")
+    assert set(server.renderings) <= set(FORMS) - {"json-schema"}
+    assert len(set(server.renderings)) == len(server.renderings)
+    assert "json" in server.by
+    assert ("grammar" in server.by) == bool(server.renderings) == bool(server.with_grammar)
+    assert server.forms("line") == ()
+
+
+def test_no_two_kinds_are_recognised_by_the_same() -> None:
+    owners = [server.owner for server in map(servers.load, KINDS) if server.owner]
+    assert len(set(owners)) == len(owners)
+    assert servers.by_address(ENDPOINT) is None
+    openai = Endpoint("https://eu.api.openai.com/v1", "m", "")
+    assert [kind for kind in KINDS if servers.load(kind).is_at(openai)] == ["openai"]
+    for kind in KINDS:
+        server = servers.load(kind)
+        if server.owner:
+            assert servers.by_owner([server.owner]) is server
+    assert servers.by_owner([]) is servers.by_owner([""]) is servers.by_owner(owners) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_body_holds_the_constraint_once_and_the_request(kind: str) -> None:
+    server = servers.load(kind)
+    before = copy.deepcopy(BODY)
+    for by in server.by:
+        for form in server.forms(by):
+            body = server.held(BODY, CONSTRAINT, form)
+            text = json.dumps(body)
+            wanted: Any = {"type": "object"} if by == "json" else CONSTRAINT.rendered(form)
+            assert text.count(json.dumps(wanted)) == 1
+            assert json.dumps(BODY["messages"]) in text
+            assert "extra_body" not in text
+            assert body["model"] == "m"
+    assert before == BODY
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"null", b'{"error": "no"}', b"<html>"])
+def test_reading_ends_in_a_model_error(kind: str, body: bytes) -> None:
+    for read in (servers.load(kind).read_grammar, servers.load(kind).read_json):
+        with pytest.raises(ModelError) as caught:
+            read(body, ENDPOINT)
+        assert len(str(caught.value).splitlines()) <= 3
+
+
+def test_loading_imports_no_client() -> None:
+    code = (
+        "import sys; from pearl.llm.openai import servers; list(map(servers.load, servers.names()))\n"
+        "sys.exit(', '.join({'openai', 'httpx2', 'tiktoken'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
