@@ -12,6 +12,9 @@ import gguf
 import numpy as np
 
 BOS, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+LINE_END = "Ċ"
+BLANKS = ("Ġ", "ĉ", LINE_END, "ċ", "Č", "č")
+"""A reply of these alone is none."""
 
 WORDS = (
     "the", "of", "and", "to", "in", "that", "was", "his", "he", "it", "with", "for", "as", "had",
@@ -27,6 +30,7 @@ def write_random_model(
     n_hidden: int = 64,
     n_context: int = 8_192,
     seed: int = 0,
+    ending: float = 0.9,
 ) -> Path:
     """Write a model of the llama architecture whose weights are drawn at random.
 
@@ -36,6 +40,8 @@ def write_random_model(
         n_hidden: Size of the hidden state; a multiple of 64.
         n_context: Tokens that the file says it was trained on.
         seed: Of the weights.
+        ending: Share of the tokens after which the reply is over, so that replies are a few tokens
+            long; with 0, they never end.
     """
     tokens, merges = _vocabulary()
     n_feed, head = 3 * n_hidden, 32
@@ -67,14 +73,21 @@ def write_random_model(
 
     draw = np.random.default_rng(seed)
 
+    def drawn(*shape: int) -> np.ndarray:
+        return draw.standard_normal(shape, np.float32) / np.sqrt(np.float32(shape[-1]))
+
     def add(name: str, *shape: int) -> None:
-        scale = 1 / np.sqrt(shape[-1])
-        writer.add_tensor(name, (draw.standard_normal(shape, np.float32) * scale).astype("<f2"))
+        writer.add_tensor(name, drawn(*shape).astype("<f2"))
 
     def add_norm(name: str) -> None:
         writer.add_tensor(name, np.ones(n_hidden, "<f4"))
 
-    add("token_embd.weight", len(tokens), n_hidden)
+    # Tokens after which the reply is over point where its end looks, the others away from there.
+    is_ending = draw.random(len(tokens)) < ending
+    is_ending[tokens.index(LINE_END)] = False  # the last of every prompt
+    embeddings = drawn(len(tokens), n_hidden)
+    embeddings[:, 0] = np.where(is_ending, 2, -2) * np.sqrt(n_hidden)
+    writer.add_tensor("token_embd.weight", embeddings.astype("<f2"))
     for i in range(n_layers):
         add_norm(f"blk.{i}.attn_norm.weight")
         for part in ("q", "k", "v", "output"):
@@ -84,7 +97,11 @@ def write_random_model(
         add(f"blk.{i}.ffn_up.weight", n_feed, n_hidden)
         add(f"blk.{i}.ffn_down.weight", n_hidden, n_feed)
     add_norm("output_norm.weight")
-    add("output.weight", len(tokens), n_hidden)
+    output = drawn(len(tokens), n_hidden)
+    output[:, 0] = 0
+    output[[tokens.index(token) for token in (*BLANKS, BOS, START, END)]] = 0
+    output[tokens.index(END), 0] = 3 if ending else 0
+    writer.add_tensor("output.weight", output.astype("<f2"))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -144,7 +144,7 @@ class LlamaCppModel:
             worker = self._worker
         try:
             async with asyncio.timeout(self._timeout_s):
-                while not worker.is_settled:
+                while not worker.is_settled:  # noqa: ASYNC110, an event belongs to one loop
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             worker.stop()
@@ -154,6 +154,7 @@ class LlamaCppModel:
                 help="allow more with --timeout-s, or use a smaller model",
             ) from None
         if worker.address is None:
+            await _has_ended(worker)  # in its own way, which says more than ours
             worker.stop()
             raise ModelError(
                 f"llama.cpp cannot load {self._path}: {worker.last_words()}",

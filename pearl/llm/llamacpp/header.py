@@ -59,7 +59,9 @@ class _Reader:
             raise self._wrong("is no GGUF file")
         version = self._number("I")
         if version not in VERSIONS:
-            raise self._wrong(f"is of version {version} of GGUF, not {VERSIONS[0]} or {VERSIONS[1]}")
+            raise self._wrong(
+                f"is of version {version} of GGUF, not {VERSIONS[0]} or {VERSIONS[1]}"
+            )
         self._number("Q")  # number of tensors
         architecture = None
         contexts: dict[str, int] = {}

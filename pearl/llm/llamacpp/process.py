@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -98,10 +99,7 @@ class Worker:
 
     def last_words(self) -> str:
         """Why it ended, as far as it said, on one line; to be asked after `stop`."""
-        lines = [line for line in self._said if line]
-        reason = next((line for line in lines if "error loading model: " in line), None)
-        words = reason.partition("error loading model: ")[2] if reason else "; ".join(lines[-2:])
-        words = words or _ending(self._process.returncode)
+        words = _reason([line for line in self._said if line]) or _ending(self._process.returncode)
         return words if len(words) <= MAX_QUOTED else f"{words[: MAX_QUOTED - 1]}…"
 
     def _await_address(self, stdout: IO[str]) -> None:
@@ -112,6 +110,25 @@ class Worker:
     def _keep_words(self, stderr: IO[str]) -> None:
         for line in stderr:
             self._said.append(_without_time(line))
+
+
+_REASON = re.compile(r"(?:error loading model|failed to initialize the context): (.+)")
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """What matters of a worker's last lines: why loading failed, or else the end of them.
+
+    Example:
+        >>> _reason(["llama_model_load: error loading model: no tensors", "exiting"])
+        'no tensors'
+        >>> _reason(["failed to read keys", "error loading model: failed to load model from x"])
+        'failed to read keys'
+    """
+    for before, line in pairwise(["", *lines]):
+        if found := _REASON.search(line):
+            words = found[1]
+            return before if before and "failed to load model from" in words else words
+    return "; ".join(lines[-2:])
 
 
 def _without_time(line: str) -> str:

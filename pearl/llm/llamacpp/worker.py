@@ -31,7 +31,7 @@ def main() -> None:
         server = _serve(settings)
     except RuntimeError:  # llama.cpp has said why
         sys.exit(1)
-    print(json.dumps({"address": server.listening_address}), file=answers, flush=True)  # noqa: T201
+    print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
     sys.stdin.read()
     os._exit(0)  # an orderly end would wait for the replies that are being written
 
