@@ -1,5 +1,4 @@
-"""How much sooner the later steps over a document answer when its prefix is kept. Prints a table
-and one JSON line.
+"""How much sooner steps answer when the document's prefix is kept. Prints a table, one JSON line.
 
     python experiments/bench/prefix_reuse.py [--model FILE.gguf] [--calls 6]
 
