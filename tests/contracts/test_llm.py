@@ -14,6 +14,7 @@ import pytest
 from pearl import plugins
 from pearl.errors import PearlError, UsageError
 from pearl.llm import Completion, Message, Model, ModelSettings, Request, create_model
+from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server
 
@@ -33,6 +34,9 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
     names = {"openai": "test-model", "scripted": str(rules)}
 
     def make(backend: str) -> Model:
+        if backend == "llamacpp":
+            pytest.importorskip("xllamacpp", reason="llama.cpp runs only where xllamacpp is")
+            names[backend] = str(write_random_model(tmp_path / "random.gguf", n_context=16_384))
         name = names.get(backend, "")
         return create_model(
             f"{backend}:{name}" if name else backend, ModelSettings(openai_server.url, 10.0, 9_000)
@@ -104,7 +108,7 @@ def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
 def test_listing_and_loading_import_no_client(backend: str) -> None:
     code = (
         f"import sys; from pearl import plugins; plugins.load('pearl.llm', {backend!r})\n"
-        "sys.exit(', '.join({'openai', 'httpx2', 'tiktoken', 'datasets'} & set(sys.modules)) or 0)"
+        "sys.exit(', '.join({'openai', 'httpx2', 'tiktoken', 'datasets', 'xllamacpp'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

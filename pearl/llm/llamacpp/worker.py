@@ -1,0 +1,73 @@
+"""The child process: llama.cpp's server over one file, on a free port of this machine.
+
+    python -P worker.py
+
+The first line of standard input says what to serve, as JSON. The answer is one line on standard
+output, `{"address": "http://127.0.0.1:PORT"}`; everything llama.cpp says goes to standard error.
+The process ends when its standard input does: with its parent, however that ended, because the
+system closes a dead process's pipes.
+
+Nothing of the project is imported: this runs as a file, so that it starts fast.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+ERRORS_ONLY = 1
+"""llama.cpp's level of messages."""
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    settings = json.loads(sys.stdin.readline())
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no answer
+    _no_core_dumps()
+    try:
+        server = _serve(settings)
+    except RuntimeError:  # llama.cpp has said why
+        sys.exit(1)
+    print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
+    sys.stdin.read()
+    os._exit(0)  # an orderly end would wait for the replies that are being written
+
+
+def _serve(settings: dict[str, Any]) -> Any:
+    """A running server; it starts in its constructor.
+
+    Raises:
+        RuntimeError: The model cannot be loaded.
+    """
+    import xllamacpp
+
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = settings["path"]
+    parameters.model_alias = {settings["alias"]}
+    parameters.api_keys = [settings["key"]]
+    parameters.n_ctx = settings["window"]
+    parameters.cache_prompt = settings["cache_prompt"]
+    parameters.cache_ram_mib = settings["cache_mib"]
+    parameters.n_parallel = 1
+    parameters.hostnames = ["127.0.0.1"]
+    parameters.port = 0
+    parameters.ui = False
+    parameters.endpoint_slots = False
+    parameters.verbosity = ERRORS_ONLY
+    return xllamacpp.Server(parameters)
+
+
+def _no_core_dumps() -> None:
+    """A crash in llama.cpp leaves no file of the size of the model behind."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    main()
