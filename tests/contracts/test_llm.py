@@ -16,6 +16,7 @@ from pearl.errors import PearlError, UsageError
 from pearl.llm import Completion, Message, Model, ModelSettings, Request, create_model
 from tests.models import answer_task
 from tests.server import Server
+from tests.tiny_models import save_saying
 
 BACKENDS = plugins.names("pearl.llm")
 
@@ -33,6 +34,11 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
     names = {"openai": "test-model", "scripted": str(rules)}
 
     def make(backend: str) -> Model:
+        if backend == "transformers":
+            for package in ("torch", "transformers"):
+                pytest.importorskip(package, reason="the extra 'transformers' is not installed")
+            save_saying(tmp_path / "weights", "it leaked")
+            names[backend] = str(tmp_path / "weights")
         name = names.get(backend, "")
         return create_model(
             f"{backend}:{name}" if name else backend, ModelSettings(openai_server.url, 10.0, 9_000)
@@ -104,7 +110,7 @@ def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
 def test_listing_and_loading_import_no_client(backend: str) -> None:
     code = (
         f"import sys; from pearl import plugins; plugins.load('pearl.llm', {backend!r})\n"
-        "sys.exit(', '.join({'openai', 'httpx2', 'tiktoken', 'datasets'} & set(sys.modules)) or 0)"
+        "sys.exit(', '.join({'openai', 'httpx2', 'tiktoken', 'datasets', 'torch', 'transformers', 'llguidance'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
