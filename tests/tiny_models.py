@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def save_model(
     return tokenizer
 
 
-def save_saying(folder: Path, text: str) -> None:
+def save_saying(folder: Path, text: str, *pieces: str) -> None:
     """A Llama that replies one text to every prompt that ends with a line break.
 
     Its layers pass on what they are given, so the last token alone says what comes next.
@@ -77,12 +78,14 @@ def save_saying(folder: Path, text: str) -> None:
     Args:
         folder: Where to save it.
         text: No token of it comes twice, none is a line break.
+        pieces: Tokens that follow the text, as the vocabulary has them.
     """
     import torch
     from transformers import LlamaForCausalLM
 
     tokenizer = save_model(folder)
-    chain = [*tokenizer("\n" + text)["input_ids"], tokenizer.eos_token_id]
+    chain = [*tokenizer("\n" + text)["input_ids"], *tokenizer.convert_tokens_to_ids(list(pieces))]
+    chain.append(tokenizer.eos_token_id)
     assert len(set(chain)) == len(chain) <= 64
     model = LlamaForCausalLM.from_pretrained(folder)
     with torch.no_grad():
@@ -91,7 +94,7 @@ def save_saying(folder: Path, text: str) -> None:
             layer.mlp.down_proj.weight.zero_()
         model.model.embed_tokens.weight.zero_()
         model.lm_head.weight.zero_()
-        for i, (token, following) in enumerate(zip(chain, chain[1:], strict=False)):
+        for i, (token, following) in enumerate(pairwise(chain)):
             model.model.embed_tokens.weight[token, i] = 1.0
             model.lm_head.weight[following, i] = 1.0
     model.save_pretrained(folder)

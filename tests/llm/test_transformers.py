@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -15,7 +16,6 @@ from pearl.constraint import Constraint
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.constraints import header_constraint, line_constraint, steps_constraint
 from pearl.dsl.parser import parse
-from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, PlanTask, Request, create_model
 from pearl.llm.transformers import TransformersModel, create
@@ -27,7 +27,7 @@ torch = pytest.importorskip("torch", reason=_REASON)
 transformers = pytest.importorskip("transformers", reason=_REASON)
 
 LIBRARY = load_library("seed")
-DOCUMENT = "Ada sold the boat because it leaked. " * 40
+DOCUMENT = "Ada sold the boat because it leaked. " * 20
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,6 +40,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("random")
     save_model(folder)
     return folder
+
+
+@pytest.fixture
+def copy(folder: Path, tmp_path: Path) -> Path:
+    """The same, to be broken."""
+    return Path(shutil.copytree(folder, tmp_path / "copy"))
 
 
 @pytest.fixture
@@ -86,20 +92,19 @@ def drawn(model: TransformersModel, constraint: Constraint, by: str, n: int) -> 
 
 
 def test_every_plan_that_is_written_line_by_line_is_valid(model: TransformersModel) -> None:
-    texts = drawn(model, line_constraint(LIBRARY, max_text=40), "line", 8)
+    texts = drawn(model, line_constraint(LIBRARY, max_steps=4, max_text=16), "line", 8)
     for text in texts:
         compile_plan(text, LIBRARY)
-        assert "\ufffd" not in text or text.encode()
     assert len(set(texts)) == 8
 
 
 def test_every_plan_of_the_indexed_grammar_is_valid(model: TransformersModel) -> None:
-    for text in drawn(model, steps_constraint(LIBRARY, max_text=40), "grammar", 8):
+    for text in drawn(model, steps_constraint(LIBRARY, max_steps=4, max_text=16), "grammar", 8):
         compile_plan(text, LIBRARY)
 
 
 def test_new_actions_are_written_by_a_grammar_of_their_own(model: TransformersModel) -> None:
-    for text in drawn(model, header_constraint(LIBRARY, max_text=40), "grammar", 4):
+    for text in drawn(model, header_constraint(LIBRARY, max_text=16), "grammar", 4):
         assert text.startswith("New actions:\n- ")
         assert text.endswith("\n\n")
         parse(f"{text}1. a = FIND(CTX, CTX) : f")
@@ -113,8 +118,16 @@ def test_a_grammar_may_have_characters_of_many_bytes(model: TransformersModel) -
 
 
 def test_one_sentence_only_is_what_is_written(model: TransformersModel) -> None:
-    constraint = Constraint("yes", 'start: "<|end|>yes ☂"')
-    assert drawn(model, constraint, "grammar", 1) == ["<|end|>yes ☂"]
+    constraint = Constraint("yes", 'start: "yes ☂"')
+    assert drawn(model, constraint, "grammar", 1) == ["yes ☂"]
+
+
+def test_a_sentence_that_reads_like_the_end_of_a_reply_does_not_end_it(
+    model: TransformersModel,
+) -> None:
+    """llguidance would have the special token written, which is no text."""
+    with pytest.raises(ModelError, match="allows no token"):
+        drawn(model, Constraint("end", f'start: "{END}yes"'), "grammar", 1)
 
 
 def test_lines_follow_one_another_without_a_break_at_the_end(model: TransformersModel) -> None:
@@ -192,16 +205,9 @@ def test_a_blank_reply_is_empty(model: TransformersModel) -> None:
     assert caught.value.kind == "empty"
 
 
-def test_bytes_that_are_no_characters_are_left_out(model: TransformersModel) -> None:
-    async def ask() -> list[Completion | ModelError]:
-        requests = [replace(asked(limit=300), temperature=1.0, seed=seed) for seed in range(30)]
-        done = [await outcome(model, request) for request in requests]
-        await model.aclose()
-        return done
-
-    texts = [done.text for done in asyncio.run(ask()) if isinstance(done, Completion)]
-    assert texts
-    assert not any("\ufffd" in text or END in text for text in texts)
+def test_bytes_that_are_no_characters_are_left_out(tmp_path: Path) -> None:
+    save_saying(tmp_path, "it", "Ã", "Ġthe", "â", "ĺ")
+    assert reply(create(str(tmp_path), ModelSettings()), asked()).text == "it the"
 
 
 def test_the_window_is_the_models_own_unless_it_is_said(folder: Path) -> None:
@@ -210,7 +216,7 @@ def test_the_window_is_the_models_own_unless_it_is_said(folder: Path) -> None:
 
 
 def test_the_same_seed_draws_the_same_reply(model: TransformersModel) -> None:
-    constraint = steps_constraint(LIBRARY, max_text=20)
+    constraint = steps_constraint(LIBRARY, max_steps=2, max_text=12)
     first, second = (drawn(model, constraint, "grammar", 3) for _ in range(2))
     assert first == second
 
@@ -244,7 +250,7 @@ def test_a_template_makes_the_prompt(tmp_path: Path) -> None:
 
 def test_what_is_known_of_a_document_is_not_read_again(folder: Path) -> None:
     """Greedy replies are the same with and without it, whichever document was asked about last."""
-    constraint = steps_constraint(LIBRARY, max_text=30)
+    constraint = steps_constraint(LIBRARY, max_steps=2, max_text=12)
     other = DOCUMENT.replace("boat", "ship")
     prompts = [
         f"{document}\n\n{question}?"
@@ -398,67 +404,54 @@ def test_a_broken_configuration(tmp_path: Path, text: str) -> None:
     assert isinstance(failure(tmp_path), DataError)
 
 
-def test_a_folder_without_weights(tmp_path: Path) -> None:
-    save_model(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    assert "weights" in str(failure(tmp_path))
+def test_a_folder_without_weights(copy: Path) -> None:
+    (copy / "model.safetensors").unlink()
+    assert "weights" in str(failure(copy))
 
 
-def test_broken_weights(tmp_path: Path) -> None:
-    save_model(tmp_path)
-    path = tmp_path / "model.safetensors"
+def test_broken_weights(copy: Path) -> None:
+    path = copy / "model.safetensors"
     path.write_bytes(path.read_bytes()[:5_000])
-    assert "weights" in str(failure(tmp_path))
+    assert "weights" in str(failure(copy))
 
 
-def test_weights_that_are_not_all_there(tmp_path: Path) -> None:
+def test_weights_that_are_not_all_there(copy: Path) -> None:
     """They would be drawn at random."""
-    save_model(tmp_path)
-    rewrite(tmp_path / "config.json", num_hidden_layers=3)
-    assert "not all there" in str(failure(tmp_path))
+    rewrite(copy / "config.json", num_hidden_layers=3)
+    assert "not all there" in str(failure(copy))
 
 
-def test_weights_of_another_shape(tmp_path: Path) -> None:
-    save_model(tmp_path)
-    rewrite(tmp_path / "config.json", intermediate_size=96)
-    assert "weights" in str(failure(tmp_path))
+def test_weights_of_another_shape(copy: Path) -> None:
+    rewrite(copy / "config.json", intermediate_size=96)
+    assert "weights" in str(failure(copy))
 
 
-def test_a_folder_without_a_tokenizer(tmp_path: Path) -> None:
-    save_model(tmp_path)
-    for path in tmp_path.glob("tokenizer*"):
+def test_a_folder_without_a_tokenizer(copy: Path) -> None:
+    for path in copy.glob("tokenizer*"):
         path.unlink()
-    assert "tokenizer" in str(failure(tmp_path))
+    assert "tokenizer" in str(failure(copy))
 
 
-def test_a_broken_tokenizer(tmp_path: Path) -> None:
-    save_model(tmp_path)
-    (tmp_path / "tokenizer.json").write_text("{}")
-    assert "tokenizer" in str(failure(tmp_path))
+def test_a_broken_tokenizer(copy: Path) -> None:
+    (copy / "tokenizer.json").write_text("{}")
+    assert "tokenizer" in str(failure(copy))
 
 
-def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
-    save_model(tmp_path)
-    save_tokenizer(tmp_path, n_tokens=600)
-    assert "another model" in str(failure(tmp_path))
+def test_a_tokenizer_of_another_model(copy: Path) -> None:
+    save_tokenizer(copy, n_tokens=600)
+    assert "another model" in str(failure(copy))
 
 
-def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
-    save_model(tmp_path)
-    model = transformers.LlamaForCausalLM.from_pretrained(tmp_path)
+def test_weights_that_are_no_numbers(copy: Path) -> None:
+    model = transformers.LlamaForCausalLM.from_pretrained(copy)
     with torch.no_grad():
         model.lm_head.weight.fill_(float("nan"))
-    model.save_pretrained(tmp_path)
+    model.save_pretrained(copy)
     with pytest.raises(ModelError, match="no numbers"):
-        reply(create(str(tmp_path), ModelSettings()), asked())
+        reply(create(str(copy), ModelSettings()), asked())
 
 
 def test_missing_packages_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r'pip install "pearl\[transformers\]"'):
         create(str(folder), ModelSettings())
-
-
-def test_an_action_library_with_nothing_to_call_is_said_before() -> None:
-    with pytest.raises(PearlError):
-        line_constraint(ActionLibrary({}, name="empty"))

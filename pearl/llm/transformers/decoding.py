@@ -128,6 +128,8 @@ def _chosen(logits: Tensor, weights: Weights, draw: Draw, generator: Any, held: 
         raise ModelError("the model computes no numbers: its weights are broken", kind="server")
     if held is not None:
         bits = np.unpackbits(held.mask().view(np.uint8), bitorder="little")[: weights.n_tokens]
+        # Where a text is forced that reads like a special token, llguidance would have the token.
+        bits[[t for t in weights.special if not (held.may_end and t in weights.ends)]] = 0
         if not bits.any():
             raise ModelError("the constraint allows no token here", kind="unconstrained")
         logits = logits.masked_fill(torch.from_numpy(bits == 0), -torch.inf)

@@ -32,12 +32,14 @@ class Weights:
         tokenizer: A fast tokenizer of transformers.
         model: A causal language model of transformers, on its device.
         ends: Tokens that end a reply.
+        special: Tokens that are no text, `ends` among them.
         n_tokens: Tokens of the vocabulary; the model's own may be padded.
     """
 
     tokenizer: Any
     model: Any
     ends: frozenset[int]
+    special: frozenset[int]
     n_tokens: int
 
     @cached_property
@@ -104,17 +106,17 @@ def load(folder: Path) -> Weights:
     # What a broken file makes of these two is any exception at all, Rust's panics excepted.
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, **own)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         raise _broken(folder, "no tokenizer can be loaded", error) from error
     if not getattr(tokenizer, "is_fast", False) or not len(tokenizer):
         raise DataError("it has no fast tokenizer (tokenizer.json)", path=folder, help=_EXPECTED)
     try:
-        model: Any
-        model, info = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, output_loading_info=True, **own
         )
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         raise _broken(folder, "the weights cannot be loaded", error) from error
+    model, info = loaded
     # transformers draws what is missing at random, and only warns.
     for problem in ("missing_keys", "mismatched_keys"):
         if names := sorted(map(str, info.get(problem) or ())):
@@ -132,7 +134,10 @@ def load(folder: Path) -> Weights:
     model.eval()
     if has_gpu:
         model.to("cuda")
-    return Weights(tokenizer, model, _ends(tokenizer, model, folder), n_tokens)
+    ends = _ends(tokenizer, model, folder)
+    added = tokenizer.added_tokens_decoder
+    special = ends | {token for token, what in added.items() if what.special}
+    return Weights(tokenizer, model, ends, special, n_tokens)
 
 
 def _ends(tokenizer: Any, model: Any, folder: Path) -> frozenset[int]:

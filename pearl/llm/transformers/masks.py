@@ -7,7 +7,7 @@ special token nowhere. The end of the reply is allowed where the sentence may en
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pearl.constraint import Constraint
 from pearl.errors import ModelError
@@ -15,23 +15,13 @@ from pearl.llm import ConstrainBy
 
 if TYPE_CHECKING:
     import numpy as np
+    from llguidance import LLTokenizer
     from numpy.typing import NDArray
 
-__all__ = ["Held", "Wrapped", "hold"]
+__all__ = ["Held", "hold"]
 
 
-class Wrapped(Protocol):
-    """What is needed of `llguidance.LLTokenizer`."""
-
-    @property
-    def vocab_size(self) -> int: ...
-
-    def decode_bytes(self, tokens: list[int]) -> bytes:
-        """The bytes that tokens stand for."""
-        ...
-
-
-def hold(constraint: Constraint, by: ConstrainBy, vocabulary: Wrapped) -> Held:
+def hold(constraint: Constraint, by: ConstrainBy, vocabulary: LLTokenizer) -> Held:
     """What a reply under a constraint is held by.
 
     Raises:
@@ -62,7 +52,9 @@ class Held:
         ModelError: llguidance refuses the grammar.
     """
 
-    def __init__(self, constraint: Constraint, vocabulary: Wrapped, *, is_by_line: bool) -> None:
+    def __init__(
+        self, constraint: Constraint, vocabulary: LLTokenizer, *, is_by_line: bool
+    ) -> None:
         import numpy as np
 
         self._constraint = constraint
@@ -78,6 +70,11 @@ class Held:
     def text(self) -> str:
         """What is written so far; it is whole characters where the sentence may end."""
         return self._written.decode("utf-8")
+
+    @property
+    def may_end(self) -> bool:
+        """Whether what is written so far is a whole sentence."""
+        return bool(self._matcher.is_accepting())
 
     def mask(self) -> NDArray[np.int32]:
         """The tokens that may come next, as words of shape `[ceil(n_tokens / 32)]`.
