@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import shutil
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -298,76 +298,75 @@ def test_common_beginnings() -> None:
 # Time
 
 
-ENDLESS = Constraint("endless", "start: /[a-z]{4000}/")
+ENDLESS = Constraint("endless", "start: A A A A\nA: /[a-z]{4000}/")
+BRIEF = Constraint("yes", 'start: "yes"')
 
 
 def test_a_call_that_takes_too_long_is_a_timeout(folder: Path) -> None:
-    model = create(str(folder), ModelSettings(timeout_s=0.2, window=20_000))
-    began = time.monotonic()
+    model = create(str(folder), ModelSettings(timeout_s=2.0, window=20_000))
 
     async def ask() -> tuple[Completion | ModelError, Completion | ModelError]:
-        brief = replace(asked(), constraint=Constraint("yes", 'start: "yes"'))
-        await outcome(model, brief)  # loads the weights
+        await outcome(model, replace(asked(), constraint=BRIEF))  # loads the weights
         return (
-            await outcome(model, replace(asked(limit=5_000), constraint=ENDLESS)),
-            await outcome(model, brief),
+            await outcome(model, replace(asked(limit=18_000), constraint=ENDLESS)),
+            await outcome(model, replace(asked(), constraint=BRIEF)),
         )
 
     late, after = asyncio.run(ask())
     assert isinstance(late, ModelError)
     assert late.kind == "timeout"
     assert isinstance(after, Completion)
-    assert time.monotonic() - began < 20
 
 
-def test_who_is_cancelled_makes_way_at_once(folder: Path) -> None:
+def test_who_is_cancelled_makes_way_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = create(str(folder), ModelSettings(window=20_000))
-    brief = replace(asked(), constraint=Constraint("yes", 'start: "yes"'))
+    threads = watched(monkeypatch)
 
-    async def ask() -> tuple[float, int, str]:
+    async def ask() -> str:
+        brief = replace(asked(), constraint=BRIEF)
         await model.complete(brief)
         endless = asyncio.ensure_future(
-            model.complete(replace(asked(limit=5_000), constraint=ENDLESS))
+            model.complete(replace(asked(limit=18_000), constraint=ENDLESS))
         )
-        n_turns = 0
-        for _ in range(20):
-            await asyncio.sleep(0.01)
-            n_turns += 1  # the loop goes on meanwhile
+        for _ in range(10):
+            await asyncio.sleep(0.01)  # the loop goes on meanwhile
         assert not endless.done()
         endless.cancel()
-        began = time.monotonic()
         with pytest.raises(asyncio.CancelledError):
             await endless
-        text = (await model.complete(brief)).text
-        return time.monotonic() - began, n_turns, text
+        return (await model.complete(brief)).text
 
-    waited_s, n_turns, text = asyncio.run(ask())
-    assert waited_s < 1.0
-    assert n_turns == 20
-    assert text == "yes"
+    assert asyncio.run(ask()) == "yes"
+    assert len(threads) < 3_000  # the whole of it has more than twice as many tokens
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The thread of every call of a model from now on."""
+    threads: list[int] = []
+    forward = transformers.LlamaForCausalLM.forward
+
+    @functools.wraps(forward)
+    def seen(*args: object, **kwargs: object) -> object:
+        threads.append(threading.get_ident())
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", seen)
+    return threads
 
 
 def test_calls_are_made_one_after_the_other_in_one_thread(
     model: TransformersModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[int] = []
-    write = transformers.LlamaForCausalLM.forward
-
-    def forward(*args: object, **kwargs: object) -> object:
-        seen.append(threading.get_ident())
-        return write(*args, **kwargs)
-
-    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", forward)
-    constraint = Constraint("yes", 'start: "yes"')
+    threads = watched(monkeypatch)
 
     async def ask() -> None:
         await asyncio.gather(
-            *(model.complete(replace(asked(), constraint=constraint)) for _ in range(4))
+            *(model.complete(replace(asked(), constraint=BRIEF)) for _ in range(4))
         )
 
     asyncio.run(ask())
-    assert len(set(seen)) == 1
-    assert seen[0] != threading.get_ident()
+    assert len(set(threads)) == 1
+    assert threads[0] != threading.get_ident()
 
 
 # ---------------------------------------------------------------------------------------------
