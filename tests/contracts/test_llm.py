@@ -17,6 +17,7 @@ from pearl.llm import Completion, Message, Model, ModelSettings, Request, create
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server
+from tests.tiny_models import save_saying
 
 BACKENDS = plugins.names("pearl.llm")
 
@@ -37,6 +38,11 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
         if backend == "llamacpp":
             pytest.importorskip("xllamacpp", reason="llama.cpp runs only where xllamacpp is")
             names[backend] = str(write_random_model(tmp_path / "random.gguf", n_context=16_384))
+        if backend == "transformers":
+            for package in ("torch", "transformers"):
+                pytest.importorskip(package, reason="the extra 'transformers' is not installed")
+            save_saying(tmp_path / "weights", "it leaked")
+            names[backend] = str(tmp_path / "weights")
         name = names.get(backend, "")
         return create_model(
             f"{backend}:{name}" if name else backend, ModelSettings(openai_server.url, 10.0, 9_000)
@@ -108,7 +114,8 @@ def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
 def test_listing_and_loading_import_no_client(backend: str) -> None:
     code = (
         f"import sys; from pearl import plugins; plugins.load('pearl.llm', {backend!r})\n"
-        "sys.exit(', '.join({'openai', 'httpx2', 'tiktoken', 'datasets', 'xllamacpp'} & set(sys.modules)) or 0)"
+        "heavy = {'openai', 'httpx2', 'tiktoken', 'datasets', 'xllamacpp', 'torch', 'transformers', 'llguidance'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

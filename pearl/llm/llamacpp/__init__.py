@@ -29,7 +29,7 @@ from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.llamacpp.header import trained_context
 from pearl.llm.llamacpp.process import Worker
-from pearl.llm.openai import OpenAIModel
+from pearl.llm.openai import OpenAIModel, servers
 from pearl.llm.openai.endpoint import Endpoint
 
 __all__ = ["DESCRIPTION", "LlamaCppModel", "create"]
@@ -185,7 +185,8 @@ class LlamaCppModel:
         """The client of a worker: the one place that says which kind of server it is."""
         assert self.window
         endpoint = Endpoint(f"{address}/v1", self._path.stem, self._key)
-        return OpenAIModel(endpoint, self._timeout_s, self.window)
+        # This llama.cpp is built with llguidance, under which only whole characters are written.
+        return OpenAIModel(endpoint, self._timeout_s, self.window, servers.load("llguidance"))
 
     def _died(self, worker: Worker) -> ModelError:
         worker.stop()

@@ -52,6 +52,7 @@ PROBE = Constraint(
             "additionalProperties": False,
         },
         _sentence,
+        hint="",
     ),
 )
 """The language of one sentence."""

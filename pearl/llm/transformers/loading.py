@@ -1,0 +1,156 @@
+"""Folder of weights → tokenizer and model, or an error that says what is wrong with the folder.
+
+Nothing is fetched and no code of the folder is run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pearl.errors import DataError, UsageError
+
+__all__ = ["Weights", "check_installed", "load", "read_window"]
+
+_NEEDED = ("torch", "transformers", "llguidance", "numpy")
+
+_EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
+
+_WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+"""What configurations call the tokens of a window."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model in memory.
+
+    Attributes:
+        tokenizer: A fast tokenizer of transformers.
+        model: A causal language model of transformers, on its device.
+        ends: Tokens that end a reply.
+        special: Tokens that are no text, `ends` among them.
+        n_tokens: Tokens of the vocabulary; the model's own may be padded.
+    """
+
+    tokenizer: Any
+    model: Any
+    ends: frozenset[int]
+    special: frozenset[int]
+    n_tokens: int
+
+    @cached_property
+    def vocabulary(self) -> Any:
+        """The tokenizer as llguidance wraps it; takes up to 2 s for 100,000 tokens."""
+        from llguidance.hf import from_tokenizer
+
+        return from_tokenizer(self.tokenizer, n_vocab=self.n_tokens, eos_token=sorted(self.ends))
+
+
+def check_installed() -> None:
+    """Make sure that the packages are there, without importing them.
+
+    Raises:
+        UsageError: One is missing.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"models in this process need the package {missing[0]}",
+            help='pip install "pearl[transformers]"',
+        )
+
+
+def read_window(folder: Path) -> int | None:
+    """Tokens of the window by the folder's `config.json`; None where it does not say.
+
+    Raises:
+        DataError: There is no such folder, or it has no configuration.
+    """
+    if not folder.is_dir():
+        raise DataError("there is no such folder of weights", path=folder, help=_EXPECTED)
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_bytes())
+    except OSError:
+        raise DataError("the folder has no config.json", path=folder, help=_EXPECTED) from None
+    except (ValueError, RecursionError):
+        raise DataError("is not JSON", path=path, help=_EXPECTED) from None
+    if not isinstance(config, dict):
+        raise DataError("is no JSON object", path=path, help=_EXPECTED)
+    text = config.get("text_config")
+    for part in (config, text if isinstance(text, dict) else {}):
+        for name in _WINDOWS:
+            if isinstance(part.get(name), int) and part[name] > 0:
+                return int(part[name])
+    return None
+
+
+def load(folder: Path) -> Weights:
+    """The model of a folder: on a GPU in bfloat16 where there is one, else in single precision.
+
+    Raises:
+        DataError: The folder cannot be loaded.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call,unused-ignore]
+    own: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    has_gpu = torch.cuda.is_available()
+    dtype = torch.bfloat16 if has_gpu else torch.float32
+    # What a broken file makes of these two is any exception at all, Rust's panics excepted.
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, **own)
+    except Exception as error:
+        raise _broken(folder, "no tokenizer can be loaded", error) from error
+    if not getattr(tokenizer, "is_fast", False) or not len(tokenizer):
+        raise DataError("it has no fast tokenizer (tokenizer.json)", path=folder, help=_EXPECTED)
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, output_loading_info=True, **own
+        )
+    except Exception as error:
+        raise _broken(folder, "the weights cannot be loaded", error) from error
+    model, info = loaded
+    # transformers draws what is missing at random, and only warns.
+    for problem in ("missing_keys", "mismatched_keys"):
+        if names := sorted(map(str, info.get(problem) or ())):
+            count = f"{len(names)} of them, such as {names[0][:100]}"
+            raise DataError(
+                f"the weights are not all there or do not fit: {count}", path=folder, help=_EXPECTED
+            )
+    n_tokens = len(tokenizer)
+    n_rows = model.get_input_embeddings().num_embeddings
+    if n_tokens > n_rows:
+        raise DataError(
+            f"the tokenizer has {n_tokens:,} tokens, the model {n_rows:,}: one is of another model",
+            path=folder,
+        )
+    model.eval()
+    if has_gpu:
+        model.to("cuda")
+    ends = _ends(tokenizer, model, folder)
+    added = tokenizer.added_tokens_decoder
+    special = ends | {token for token, what in added.items() if what.special}
+    return Weights(tokenizer, model, ends, special, n_tokens)
+
+
+def _ends(tokenizer: Any, model: Any, folder: Path) -> frozenset[int]:
+    """The tokens that end a reply; a model of conversations may name more than its tokenizer."""
+    found: set[int] = set()
+    for told in (tokenizer, model.generation_config, model.config):
+        ends = getattr(told, "eos_token_id", None)
+        found.update([ends] if isinstance(ends, int) else ends or ())
+    if not found:
+        raise DataError("neither the tokenizer nor the model says how a text ends", path=folder)
+    return frozenset(found)
+
+
+def _broken(folder: Path, message: str, error: Exception) -> DataError:
+    said = " ".join(str(error).split()) or type(error).__name__
+    return DataError(f"{message}: {said[:200]}", path=folder, help=_EXPECTED)
