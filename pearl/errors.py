@@ -300,13 +300,19 @@ class PlanningError(PearlError):
 
 
 ModelErrorKind = Literal[
-    "auth", "rate_limited", "quota", "timeout", "transport", "bad_request", "server",
-    "truncated", "filtered", "refused", "empty", "malformed", "unconstrained",
+    "truncated", "filtered", "refused", "empty", "malformed",
+    "transport", "rate_limited", "quota", "auth", "bad_request", "deadline", "unconstrained",
 ]  # fmt: skip
-"""`unconstrained`: the model cannot be held to the constraint of the request."""
+"""What came in place of a usable reply, exactly one of these:
+
+- `truncated`, `filtered`, `refused`, `empty`, `malformed`: a reply that is of no use;
+- `transport`: no reply, be it the connection or the server (5xx) that failed; `deadline`: not in time;
+- `rate_limited`, `quota`, `auth`, `bad_request`: the server will not, now or at all;
+- `unconstrained`: it cannot be held to the constraint of the request, and might reply without.
+"""
 
 RETRYABLE_KINDS: frozenset[ModelErrorKind] = frozenset(
-    {"rate_limited", "timeout", "transport", "server", "malformed", "empty"}
+    {"rate_limited", "deadline", "transport", "malformed", "empty"}
 )
 
 

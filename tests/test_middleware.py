@@ -67,7 +67,7 @@ def test_every_kind_is_one_or_the_other() -> None:
 
 
 def test_the_last_error_surfaces_when_the_attempts_are_spent() -> None:
-    errors = [ModelError(f"no. {i}", kind="server") for i in range(5)]
+    errors = [ModelError(f"no. {i}", kind="transport") for i in range(5)]
     model = failing(*errors)
     waits: list[float] = []
     with pytest.raises(ModelError) as caught:
@@ -78,7 +78,7 @@ def test_the_last_error_surfaces_when_the_attempts_are_spent() -> None:
 
 
 def test_one_attempt_is_no_retry() -> None:
-    model = failing(ModelError("no", kind="server"))
+    model = failing(ModelError("no", kind="transport"))
     with pytest.raises(ModelError):
         ask(Retrying(model, 1))
     assert len(model.requests) == 1
@@ -144,7 +144,7 @@ def test_a_limit_holds() -> None:
 
 def test_a_waiting_call_leaves_its_place() -> None:
     """With one place, the second call is answered while the first one waits."""
-    model = failing(ModelError("not now", kind="server"))
+    model = failing(ModelError("not now", kind="transport"))
     order: list[str] = []
 
     async def call(name: str, retrying: Retrying) -> None:
@@ -192,7 +192,7 @@ def test_a_very_long_wait_is_only_for_the_call_that_was_told() -> None:
 
 def test_a_failed_call_gives_its_place_back() -> None:
     async def main() -> None:
-        limited = Limited(failing(ModelError("no", kind="server")), 1)
+        limited = Limited(failing(ModelError("no", kind="transport")), 1)
         with pytest.raises(ModelError):
             await limited.complete(REQUEST)
         assert (await limited.complete(REQUEST)).text == "ok"

@@ -117,7 +117,7 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
     """The error of a run in which no call got a reply."""
     return ModelError(
         f"not one of {n} {what} got a reply; the first: {first or 'no reason was given'}",
-        kind="server",
+        kind="transport",
         help="nothing is lost: run it again when the model can be reached",
     )
 

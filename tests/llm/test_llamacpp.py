@@ -213,7 +213,7 @@ def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path
         os.kill(pid_of(model), signal.SIGKILL)
         with pytest.raises(ModelError, match=r"died over a request to .*: ended by SIGKILL") as caught:  # fmt: skip
             await call
-        assert caught.value.kind == "server"
+        assert caught.value.kind == "transport"
         assert caught.value.is_retryable
         assert len(str(caught.value).splitlines()) <= 3
         with pytest.raises(ModelError, match="cut off"):
@@ -329,7 +329,7 @@ def test_a_model_that_is_too_slow_to_load_is_a_timeout(weights: Path) -> None:
     model = create(str(weights), ModelSettings(timeout_s=0.001))
     with pytest.raises(ModelError, match="was not loaded within") as caught:
         asyncio.run(model.complete(asked("who?")))
-    assert caught.value.kind == "timeout"
+    assert caught.value.kind == "deadline"
     asyncio.run(model.aclose())
 
 

@@ -32,11 +32,11 @@ REQUEST = Request(
 
 KINDS: dict[str, ModelErrorKind | None] = {
     "400": "bad_request", "401": "auth", "402": "quota", "403": "auth", "404": "bad_request",
-    "408": "timeout", "409": "server", "413": "bad_request", "418": "bad_request",
-    "422": "bad_request", "429": "rate_limited", "quota": "quota", "500": "server",
-    "502": "server", "503": "server", "529": "server", "304": "bad_request", "loop": None,
+    "408": "deadline", "409": "transport", "413": "bad_request", "418": "bad_request",
+    "422": "bad_request", "429": "rate_limited", "quota": "quota", "500": "transport",
+    "502": "transport", "503": "transport", "529": "transport", "304": "bad_request", "loop": None,
     "nowhere": "transport", "filtered prompt": "filtered", "reset": "transport",
-    "short body": "transport", "hang": "timeout", "drip": "timeout", "not gzip": "transport",
+    "short body": "transport", "hang": "deadline", "drip": "deadline", "not gzip": "transport",
     "half JSON": "malformed", "no body": "malformed", "page": "malformed",
     "page as JSON": "malformed", "JSON as page": None, "not UTF-8": "malformed",
     "deep": "malformed", "long number": "malformed", "number": "malformed", "null": "malformed",
@@ -147,7 +147,7 @@ def test_the_deadline_is_for_the_whole_call(fault: str, openai_server: Server) -
     ask(openai_server)  # the first call imports the client
     openai_server.next(fault)
     began = time.monotonic()
-    with fails("timeout") as caught:
+    with fails("deadline") as caught:
         ask(openai_server, timeout_s=0.4)
     assert 0.35 <= time.monotonic() - began <= 1.5
     assert "within 0.4 s" in str(caught.value)
@@ -179,7 +179,7 @@ def test_a_message_says_what_to_do(fault: str, said: str, openai_server: Server)
 
 def test_a_web_page_is_not_quoted(openai_server: Server) -> None:
     openai_server.next("502")
-    with fails("server") as caught:
+    with fails("transport") as caught:
         ask(openai_server)
     assert "<" not in str(caught.value)
 
@@ -365,7 +365,7 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 def test_a_password_in_the_address_is_not_shown(openai_server: Server) -> None:
     url = openai_server.url.replace("//", "//me:pass-word@") + "?api-key=hidden"
     openai_server.next("500")
-    with fails("server") as caught:
+    with fails("transport") as caught:
         ask(url)
     assert openai_server.url in str(caught.value)
     assert "pass-word" not in str(caught.value)
@@ -425,6 +425,6 @@ def test_the_wait_comes_with_the_error(openai_server: Server) -> None:
     assert caught.value.retry_after_s == 90
     assert "try again in 90 s" in str(caught.value)
     openai_server.next(Canned(PAGE, 503, {"retry-after": "2"}, "text/html"))
-    with fails("server") as caught:
+    with fails("transport") as caught:
         ask(openai_server)
     assert caught.value.retry_after_s == 2

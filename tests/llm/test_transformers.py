@@ -314,7 +314,7 @@ def test_a_call_that_takes_too_long_is_a_timeout(folder: Path) -> None:
 
     late, after = asyncio.run(ask())
     assert isinstance(late, ModelError)
-    assert late.kind == "timeout"
+    assert late.kind == "deadline"
     assert isinstance(after, Completion)
 
 

@@ -224,7 +224,7 @@ def test_a_model_that_never_answers_is_an_error() -> None:
 def test_a_model_that_fails_later_leaves_the_rest_to_the_rules() -> None:
     def reply(request: Request) -> str:
         if len(task_of(request).drafts) == 15:
-            raise ModelError("gone", kind="server")
+            raise ModelError("gone", kind="transport")
         return pairs(request)
 
     refinement = refine(unlike(30), reply, max_actions=5)

@@ -50,7 +50,7 @@ class Reader(HTMLParser):
 def refined(text: str, *, is_broken: bool = False, max_actions: int = 80) -> Refinement:
     def reply(request: Request) -> str:
         if is_broken and "FIND_EFFECT" in request.prompt:
-            raise ModelError("<b>the line is dead</b>", kind="server")
+            raise ModelError("<b>the line is dead</b>", kind="transport")
         return pairs(request)
 
     settings = RefineSettings(max_actions=max_actions, shard_size=2)

@@ -150,7 +150,7 @@ class LlamaCppModel:
             worker.stop()
             raise ModelError(
                 f"{self._path} was not loaded within {self._timeout_s:g} s",
-                kind="timeout",
+                kind="deadline",
                 help="allow more with --timeout-s, or use a smaller model",
             ) from None
         if worker.address is None:
@@ -178,7 +178,7 @@ class LlamaCppModel:
             return Worker(settings)
         except OSError as error:
             raise ModelError(
-                f"no process can be started for llama.cpp: {error.strerror}", kind="server"
+                f"no process can be started for llama.cpp: {error.strerror}", kind="transport"
             ) from None
 
     def _speaking_to(self, address: str) -> OpenAIModel:
@@ -192,7 +192,7 @@ class LlamaCppModel:
         worker.stop()
         return ModelError(
             f"llama.cpp died over a request to {self._path}: {worker.last_words()}",
-            kind="server",
+            kind="transport",
             help="the next request starts it anew; a smaller --window needs less memory",
         )
 

@@ -38,9 +38,9 @@ _STATUSES: Mapping[int, ModelErrorKind] = {
     401: "auth",
     402: "quota",
     403: "auth",
-    408: "timeout",
-    409: "server",
-    425: "server",
+    408: "deadline",
+    409: "transport",
+    425: "transport",
     429: "rate_limited",
 }
 
@@ -71,7 +71,7 @@ def _answered(
     if status == 200:
         kind: ModelErrorKind = "malformed"
     else:
-        kind = _STATUSES.get(status, "server" if status >= 500 else "bad_request")
+        kind = _STATUSES.get(status, "transport" if status >= 500 else "bad_request")
     if isinstance(body, dict):
         for code in (body.get("code"), body.get("type")):
             kind = _CODES.get(str(code), kind)
@@ -102,8 +102,8 @@ def _advice(
         "auth": f"check the key in {KEY_VARIABLE}" if endpoint.key else f"set {KEY_VARIABLE}",
         "quota": f"add credit, or use another key in {KEY_VARIABLE}",
         "rate_limited": f"try again {later}, with fewer calls at once: --concurrency",
-        "server": f"try again {later}",
-        "timeout": f"try again {later}",
+        "transport": f"try again {later}",
+        "deadline": f"try again {later}",
     }
     return advice.get(kind)
 
@@ -184,7 +184,7 @@ def too_slow(timeout_s: float, endpoint: Endpoint) -> ModelError:
     """The error for a reply that was not complete in time."""
     return ModelError(
         f"no complete reply from {endpoint.shown} within {timeout_s:g} s",
-        kind="timeout",
+        kind="deadline",
         help="allow more with --timeout-s",
     )
 
@@ -207,7 +207,7 @@ def cut_off(error: APIConnectionError, endpoint: Endpoint) -> ModelError:
     if isinstance(error, APITimeoutError):
         return ModelError(
             f"no answer from {url}",
-            kind="timeout",
+            kind="deadline",
             help="check the address and the network, or try again later",
         )
     for cause in causes:

@@ -131,7 +131,7 @@ class TransformersModel:
             if is_left.is_set() or time.monotonic() > until:
                 raise ModelError(
                     f"no complete reply from {self.name} within {self._timeout_s:g} s",
-                    kind="timeout",
+                    kind="deadline",
                     help="allow more with --timeout-s",
                 )
 

@@ -125,7 +125,7 @@ def _chosen(logits: Tensor, weights: Weights, draw: Draw, generator: Any, held: 
     import torch
 
     if torch.isnan(logits).any():
-        raise ModelError("the model computes no numbers: its weights are broken", kind="server")
+        raise ModelError("the model computes no numbers: its weights are broken", kind="transport")
     if held is not None:
         bits = np.unpackbits(held.mask().view(np.uint8), bitorder="little")[: weights.n_tokens]
         # Where a text is forced that reads like a special token, llguidance would have the token.

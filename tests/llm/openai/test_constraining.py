@@ -259,7 +259,7 @@ def test_verdicts_hold_in_the_next_event_loop(openai_server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "kind"),
-    [("429", "rate_limited"), ("503", "server"), ("reset", "transport"), ("page", "malformed")],
+    [("429", "rate_limited"), ("503", "transport"), ("reset", "transport"), ("page", "malformed")],
 )
 def test_a_fault_in_the_probe_is_no_verdict(
     fault: str, kind: ModelErrorKind, openai_server: Server
@@ -289,7 +289,7 @@ def test_all_who_wait_hear_of_a_fault_at_once(openai_server: Server) -> None:
 def test_a_probe_has_to_come_in_time(openai_server: Server) -> None:
     openai_server.next("hang")
     model = model_of(be(openai_server, "vllm"), "vllm", timeout_s=0.5)
-    fails(model, kind="timeout")
+    fails(model, kind="deadline")
 
 
 @pytest.mark.parametrize("by", ["grammar", "json"])
@@ -371,7 +371,7 @@ def test_a_server_that_refuses_the_temperature_is_probed_without(openai_server: 
         (400, error("grammar", code="content_filter"), "filtered"),
         (413, error("too complex"), "bad_request"),
         (429, error("too many grammars"), "rate_limited"),
-        (500, error("internal"), "server"),
+        (500, error("internal"), "transport"),
     ],
 )
 def test_a_refusal_of_one_constraint(

@@ -39,7 +39,7 @@ def test_every_body_is_a_completion_or_a_model_error(data: st.DataObject, reader
     body = body[:start] + data.draw(st.binary(max_size=8)) + body[end:]
     read = read_or_fail(body, reader)
     if isinstance(read, ModelError):
-        assert read.kind in ("malformed", "empty", "truncated", "filtered", "refused", "server")
+        assert read.kind in ("malformed", "empty", "truncated", "filtered", "refused", "transport")
     else:
         assert read.text.strip()
         assert read.text.encode()

@@ -205,7 +205,7 @@ WRONG: list[tuple[str, dict[str, Any] | list[Any], ModelErrorKind, str]] = [
         "filtered",
         "filter",
     ),
-    ("responses", response(status="cancelled"), "server", "'cancelled'"),
+    ("responses", response(status="cancelled"), "transport", "'cancelled'"),
     (
         "responses",
         response(status="failed", error={"code": "server_error", "message": "oh no"}),

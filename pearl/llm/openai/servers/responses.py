@@ -127,7 +127,7 @@ def _read(body: bytes, endpoint: Endpoint) -> tuple[_Response, Usage]:
     if response.status not in ("completed", None):
         raise ModelError(
             f"{endpoint.shown} ended the reply as '{endpoint.quote(response.status)}'",
-            kind="server",
+            kind="transport",
         )
     return response, usage
 
