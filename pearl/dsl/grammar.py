@@ -37,8 +37,9 @@ __all__ = [
     "static_grammar",
 ]
 
-MAX_WRITTEN_STEPS = 15
-"""Steps of a plan that is written under a grammar; the longest published plan has as many."""
+MAX_WRITTEN_STEPS = 12
+"""Steps of a plan that is written under a grammar: of the published plans, one in 500 has more than
+eight. What is made of it grows with its square."""
 
 MAX_NEW_ACTIONS = 5
 """Actions that one plan may declare under these grammars."""
@@ -109,20 +110,23 @@ class _Calls:
 _LIST = '"[" [{item} (", " {item})*] "]"'
 
 
-def _ways(type: ValueType, outputs: Sequence[str], context: Sequence[str], items: str) -> list[str]:
+def _ways(
+    type: ValueType, outputs: Sequence[str], context: Sequence[str], item: str, items: str
+) -> list[str]:
     """What may stand for a parameter of a type.
 
     Args:
         type: Of the parameter.
         outputs: Terminals of those earlier outputs that fit.
         context: The terminal of the document, if it is not among the outputs.
+        item: The rule of anything but a list.
         items: The rule of a list.
     """
     match type:
         case ValueType.CONTEXT:
             return [*context, *outputs]
         case ValueType.TEXT:
-            return [*context, *outputs, "STRING", "NUMBER", items]
+            return [item, items]
         case ValueType.NUMBER:
             return ["NUMBER", *outputs]
         case ValueType.LIST:
@@ -168,7 +172,7 @@ def static_grammar(
 
     def argument(type: ValueType) -> str:
         name = f"for_{type.lower()}"
-        rules[name] = " | ".join(_ways(type, ["NAME"], [], "list"))
+        rules[name] = " | ".join(_ways(type, ["NAME"], [], "item", "list"))
         return name
 
     ways = calls.rules(argument)
@@ -317,7 +321,7 @@ def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> lis
 
     def argument(type: ValueType) -> str | None:
         fitting = terminal(f"FOR_{type.upper()}", outputs_for(type))
-        ways = _ways(type, fitting, [_CONTEXT], "list")
+        ways = _ways(type, fitting, [_CONTEXT], "item", "list")
         name = f"for_{type.lower()}"
         if ways:
             rules[name] = " | ".join(ways)
@@ -371,6 +375,7 @@ class _Indexed:
         self._states = states
         self._calls = _Calls(states.groups)
         self._made: dict[str, bool] = {}
+        self._arguments: dict[tuple[Counts, ValueType], str | None] = {}
         self.lines: list[str] = []
         self.first = self._name("s", states.start)
         for counts in states.reachable():
@@ -386,20 +391,28 @@ class _Indexed:
         return f'"{sum(counts) + 1}. {step.output} = " {call} end{more}'
 
     def _argument(self, counts: Counts, type: ValueType) -> str | None:
-        name = self._name(type.lower(), counts)
+        key = (counts, type)
+        if key not in self._arguments:
+            self._arguments[key] = self._new_argument(counts, type)
+        return self._arguments[key]
+
+    def _new_argument(self, counts: Counts, type: ValueType) -> str | None:
+        outputs = self._outputs(self._states.fitting(counts, type))
+        has_items = type in (ValueType.TEXT, ValueType.LIST)
+        # Where the same outputs fit, the rule is the same, whatever others there are.
+        name = self._name(type.lower(), counts) if has_items else "_".join([type, *outputs]).lower()
         if name not in self._made:
-            outputs = self._outputs(self._states.fitting(counts, type))
-            items = self._name("array", counts)  # `list` is what a List parameter takes
-            self._rule(name, _ways(type, outputs, [_CONTEXT], items))
-            self._list(counts, items)
+            item, items = self._name("item", counts), self._name("items", counts)
+            self._rule(name, _ways(type, outputs, [_CONTEXT], item, items))
+            if has_items:
+                self._list(counts, item, items)
         return name if self._made[name] else None
 
-    def _list(self, counts: Counts, name: str) -> None:
-        if name not in self._made:
-            item = self._name("item", counts)
+    def _list(self, counts: Counts, item: str, items: str) -> None:
+        if items not in self._made:
             outputs = self._outputs(self._states.present(counts))
             self._rule(item, [_CONTEXT, *outputs, "STRING", "NUMBER"])
-            self._rule(name, [_LIST.format(item=item)])
+            self._rule(items, [_LIST.format(item=item)])
 
     def _outputs(self, present: Iterable[tuple[str, int]]) -> list[str]:
         """The terminals of the outputs there are, one for each kind."""

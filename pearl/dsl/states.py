@@ -15,7 +15,7 @@ from pearl.errors import LibraryError
 
 __all__ = ["MAX_COUNTED", "Counts", "NextStep", "Shape", "States", "by_shape", "nothing_to_call"]
 
-MAX_COUNTED = (4, 2)
+MAX_COUNTED = (3, 2)
 """Outputs of one kind that is not text, where there is one such kind, or two; 1 where there are
 more. The states multiply with every kind, and what is made from them gets longer."""
 
@@ -97,8 +97,13 @@ class States:
         self._kinds = _kinds(actions)
         self._letters = tuple(dict.fromkeys(["v", *self._kinds.values()]))
         self._max_steps = max_steps
+        self._accepted = {
+            type: {self._kinds[given] for given in outputs_for(type) if given in self._kinds}
+            for type in ValueType
+        }
         n_kinds = len(self._letters) - 1
         self.max_counted = MAX_COUNTED[n_kinds - 1] if 1 <= n_kinds <= len(MAX_COUNTED) else 1
+        self._known: dict[Counts, list[int]] = {}
         self.groups = by_shape(actions, lambda action: self._kinds[action.returns])
         self.start: Counts = (0,) * len(self._letters)
 
@@ -132,7 +137,7 @@ class States:
 
     def fitting(self, counts: Counts, type: ValueType) -> list[tuple[str, int]]:
         """The letters of the outputs that may go where a type stands, with how many there are."""
-        accepted = {self._kinds[given] for given in outputs_for(type) if given in self._kinds}
+        accepted = self._accepted[type]
         return [(letter, count) for letter, count in self.present(counts) if letter in accepted]
 
     def present(self, counts: Counts) -> list[tuple[str, int]]:
@@ -141,13 +146,13 @@ class States:
 
     def _writable(self, counts: Counts) -> list[int]:
         """The places of those letters that the next output may have."""
-        if sum(counts) >= self._max_steps:
-            return []
-        return [
-            i
-            for i, letter in enumerate(self._letters)
-            if (i == 0 or counts[i] < self.max_counted) and self.shapes(counts, letter)
-        ]
+        if counts not in self._known:
+            self._known[counts] = [
+                i
+                for i, letter in enumerate(self._letters)
+                if (i == 0 or counts[i] < self.max_counted) and self.shapes(counts, letter)
+            ]
+        return self._known[counts] if sum(counts) < self._max_steps else []
 
 
 def _kinds(actions: list[Action]) -> dict[ValueType, str]:

@@ -26,7 +26,7 @@ BODY: dict[str, Any] = {
     "seed": 1,
 }
 
-CONSTRAINT = Constraint("odd", 'start: "odd"\n', JsonForm({"type": "object"}, str))
+CONSTRAINT = Constraint("odd", 'start: "odd"\n', JsonForm({"type": "object"}, str, ""))
 
 ENDPOINT = Endpoint("http://localhost/v1", "m", "")
 

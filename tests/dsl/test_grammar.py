@@ -15,11 +15,18 @@ from hypothesis import strategies as st
 from pearl.actions.library import load_library, read_library
 from pearl.constraint import to_gbnf, validate
 from pearl.dsl.checker import check, compile_plan
-from pearl.dsl.grammar import header_grammar, indexed_grammar, line_grammar, static_grammar
+from pearl.dsl.grammar import (
+    MAX_WRITTEN_STEPS,
+    header_grammar,
+    indexed_grammar,
+    line_grammar,
+    static_grammar,
+)
 from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse, read
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.states import MAX_COUNTED
 from pearl.errors import LibraryError, PearlError
 from tests.dsl.sampling import (
     admits,
@@ -325,11 +332,11 @@ def test_libraries_that_leave_nothing_to_call(library: ActionLibrary) -> None:
 
 def test_only_so_many_steps_and_outputs_of_a_kind() -> None:
     grammar = indexed_grammar(SMALL)
-    lines = [f"{i}. v{i} = NOW() : a" for i in range(1, 17)]
-    numbers = [f"{i}. n{i} = COUNT([]) : a" for i in range(1, 6)]
-    longest, too_long = "\n".join(lines[:15]), "\n".join(lines)
+    lines = [f"{i}. v{i} = NOW() : a" for i in range(1, MAX_WRITTEN_STEPS + 2)]
+    numbers = [f"{i}. n{i} = COUNT([]) : a" for i in range(1, MAX_COUNTED[0] + 2)]
+    longest, too_long = "\n".join(lines[:-1]), "\n".join(lines)
     assert admits_each(grammar, [longest, too_long]) == [True, False]
-    assert admits_each(grammar, ["\n".join(numbers[:4]), "\n".join(numbers)]) == [True, False]
+    assert admits_each(grammar, ["\n".join(numbers[:-1]), "\n".join(numbers)]) == [True, False]
 
 
 def test_texts_are_bounded() -> None:

@@ -32,7 +32,7 @@ def text_of(value: Any) -> str:
 SCHEMA = {"type": "object", "properties": {"plan": {"type": "string"}}, "required": ["plan"]}
 
 CONSTRAINT = Constraint(
-    "plan", 'start: "1. v1 = " CALL\nCALL: /[A-Z_]+\\([ -~]*/\n', JsonForm(SCHEMA, text_of)
+    "plan", 'start: "1. v1 = " CALL\nCALL: /[A-Z_]+\\([ -~]*/\n', JsonForm(SCHEMA, text_of, "")
 )
 
 

@@ -89,7 +89,7 @@ def test_the_probe_admits_its_sentence_and_no_other() -> None:
     with pytest.raises(lark.exceptions.LarkError):
         parser.parse("Hello!")
     assert constraining.PROBE.gbnf == (
-        'root ::= t-count " umbrellas " verb " in quartz"\nverb ::= "hum"\nt-count ::= [S] "e" "v" "e" "n"\n'
+        'root ::= t-count " umbrellas " verb " in quartz"\nverb ::= "hum"\nt-count ::= ( [S] "e" "v" "e" "n" )\n'
     )
 
 
