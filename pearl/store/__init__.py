@@ -259,9 +259,9 @@ class Store:
                 with suppress(StoreError):
                     run.finish("stopped")
         finally:
+            self._reader.close()  # first: the last connection removes the log, this one cannot
             if self._writer is not None:
                 self._writer.close()
-            self._reader.close()
 
     async def aclose(self) -> None:
         """As `close`."""

@@ -33,7 +33,7 @@ def unpacked(data: object) -> dict[str, Any] | None:
     if not isinstance(data, bytes):
         return None
     try:
-        found = json.loads(data)
+        found = json.loads(data.decode())  # of bytes it would guess the encoding
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -41,11 +41,8 @@ def unpacked(data: object) -> dict[str, Any] | None:
 
 def checksum(*parts: bytes) -> bytes:
     """16 bytes that tell whether one of the parts is another."""
-    hashed = sha256()
-    for part in parts:
-        hashed.update(len(part).to_bytes(8, "big"))
-        hashed.update(part)
-    return hashed.digest()[:16]
+    lengths = ",".join([str(len(part)) for part in parts]).encode()
+    return sha256(b"".join((lengths, b":", *parts))).digest()[:16]
 
 
 def packed_reply(completion: Completion) -> bytes:
