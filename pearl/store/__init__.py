@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from pearl.errors import StoreError
 from pearl.llm import Completion
-from pearl.store.database import FILE, VERSION, connect, found, made, told
+from pearl.store.database import FAILURES, FILE, VERSION, connect, found, made, told
 from pearl.store.locks import Holder, WriteLock
 from pearl.store.merging import Merged, merge
 from pearl.store.pruning import Pruned, chosen, prune
@@ -100,7 +100,7 @@ class Store:
                 return cls(folder, Reader(path, found(path)), None)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls._opened(folder, path)
-        except (OSError, sqlite3.Error) as error:
+        except FAILURES as error:
             raise told(error, path) from None
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pearl.errors import StoreError
 
-__all__ = ["FILE", "VERSION", "connect", "decoded", "found", "made", "told"]
+__all__ = ["FAILURES", "FILE", "VERSION", "connect", "decoded", "found", "made", "told"]
 
 FILE = "store.db"
 
@@ -41,6 +41,9 @@ CREATE INDEX results_by_seq ON results (run_id, seq);
 _BUSY_S = 60.0
 """Seconds to wait for programs that lock the file without being pearl, as a backup."""
 
+FAILURES = (sqlite3.Error, OSError, UnicodeDecodeError)
+"""What comes of using the file. Python cannot read what SQLite says where it quotes damaged text."""
+
 _SAID = {
     sqlite3.SQLITE_FULL: ("there is no room for more", "make room; what was committed stays"),
     sqlite3.SQLITE_IOERR: (
@@ -59,11 +62,15 @@ _SAID = {
 }
 
 
-def told(error: sqlite3.Error | OSError, path: Path) -> StoreError:
+def told(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> StoreError:
     """What went wrong, for people."""
     if isinstance(error, OSError):
         return StoreError(
             f"cannot be used: {error.strerror}", path=path, help="name another --store"
+        )
+    if isinstance(error, UnicodeDecodeError):
+        return StoreError(
+            _SAID[sqlite3.SQLITE_CORRUPT][0], path=path, help=_SAID[sqlite3.SQLITE_CORRUPT][1]
         )
     code = getattr(error, "sqlite_errorcode", None)
     said = _SAID.get(code & 0xFF) if code is not None else None

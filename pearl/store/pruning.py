@@ -68,7 +68,9 @@ def prune(
             removed = connection.execute("DELETE FROM replies WHERE created <= ?", (before,))
             n_replies = removed.rowcount
         n_before = _n_pages(connection)
-        connection.execute("PRAGMA incremental_vacuum").fetchall()
+        (n_free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        for _ in range(n_free):  # sqlite3 takes only the first step of a pragma, which is one page
+            connection.execute("PRAGMA incremental_vacuum(1)")
         (size,) = connection.execute("PRAGMA page_size").fetchone()
         return n_replies, (n_before - _n_pages(connection)) * size
 

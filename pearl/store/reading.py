@@ -10,7 +10,7 @@ from typing import Any
 
 from pearl.errors import StoreError, did_you_mean
 from pearl.llm import Completion
-from pearl.store.database import decoded, told
+from pearl.store.database import FAILURES, decoded, told
 from pearl.store.rows import checksum, unpacked, unpacked_reply
 from pearl.store.runs import COLUMNS, RunInfo, info_of
 
@@ -55,7 +55,7 @@ class Reader:
         """
         try:
             return self._connection.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise told(error, self._path) from None
 
     def reply(self, key: bytes) -> Completion | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import StoreError
-from pearl.store.database import told
+from pearl.store.database import FAILURES, told
 from pearl.store.locks import WriteLock
 
 __all__ = ["Work", "Writer"]
@@ -118,7 +118,7 @@ class Writer:
     def _end(self) -> None:
         # The last to close moves the log into the file: nobody else may write meanwhile. Where that
         # cannot be done the log stays, and whoever opens the store next reads it.
-        with suppress(StoreError, sqlite3.Error, OSError), self._lock.held():
+        with suppress(StoreError, *FAILURES), self._lock.held():
             self._connection.close()
         self._lock.close()
 
@@ -129,7 +129,7 @@ class Writer:
         try:
             with self._lock.held():
                 self._transact(items)
-        except (sqlite3.Error, OSError) as problem:
+        except FAILURES as problem:
             error = told(problem, self._path)
         except BaseException as problem:  # noqa: BLE001 - whoever waits for it is told
             error = problem
