@@ -71,10 +71,11 @@ class Reader:
     def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
         """The row that was recorded under this key, if any."""
         found = self.all(
-            "SELECT key, seq, checksum, row FROM results WHERE run_id = ? AND key = ?",
+            "SELECT seq, checksum, row FROM results WHERE run_id = ? AND key = ?",
             (run_id, key),
         )
-        return self._whole(found[0]) if found else None
+        # The key is the one that was asked for: a damaged index leads to other rows, whole ones.
+        return self._whole((key, *found[0])) if found else None
 
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
         """The rows of a run, in their order; damaged ones are counted and left out."""

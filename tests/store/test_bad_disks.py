@@ -117,6 +117,23 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     assert use(tmp_path) is None
 
 
+def test_an_index_that_leads_to_another_row(tmp_path: Path, filled: bytes) -> None:
+    (tmp_path / FILE).write_bytes(filled)
+    connection = sqlite3.connect(tmp_path / FILE)
+    pages = connection.execute(
+        "SELECT rootpage FROM sqlite_master WHERE name IN"
+        " ('sqlite_autoindex_results_1', 'sqlite_autoindex_replies_1')"
+    ).fetchall()
+    connection.close()
+    for (page,) in pages:  # the last byte of an entry is the place of its row
+        data = bytearray(filled)
+        for i in range(2, N_REPLIES):
+            at = data.index(key_of(i), (page - 1) * 4_096) + len(key_of(i))
+            data[at] = 3 if i != 3 else 4
+        (tmp_path / FILE).write_bytes(data)
+        use(tmp_path)
+
+
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
     assert "cannot be used" in str(use(tmp_path / "f"))

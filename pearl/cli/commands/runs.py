@@ -190,7 +190,7 @@ def export(
     click.echo(f"{n_rows:,} rows of run {info.id}, which is {info.state}", err=True)
     if n_bad > 0:
         click.echo(
-            f"pearl: {n_bad:,} rows are damaged and left out; 'pearl runs resume {info.id}' makes "
+            f"pearl: {n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' makes "
             "them anew",
             err=True,
         )
