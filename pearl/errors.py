@@ -11,7 +11,10 @@ The tree (every class carries its process exit code; `cli` shows the message wit
     │   └── PlanCheckError         it does, and means nothing: unknown action, wrong arity, ...
     ├── PlanningError              the repair budget is spent: `.attempts`, exit 4
     ├── ModelError                 a model gave no usable reply: `.kind`, `.is_retryable`, exit 5
-    └── ExecutionError             a step of a plan failed: `.step`, `__cause__`, exit 6
+    ├── ExecutionError             a step of a plan failed: `.step`, `__cause__`, exit 6
+    ├── BudgetError                a limit of a run is reached: `.limit`, `.spent`, exit 7
+    ├── StoreError                 the store cannot be read or written: `.path`, exit 8
+    └── PausedError                the run has to wait: resume it later, exit 75
 
 Standard library only; every other module may import this one.
 """
@@ -28,18 +31,21 @@ if TYPE_CHECKING:
     from pearl.planner import Attempt
 
 __all__ = [
+    "BudgetError",
     "DataError",
     "Diagnostic",
     "ExecutionError",
     "Fix",
     "LibraryError",
     "ModelError",
+    "PausedError",
     "PearlError",
     "PlanCheckError",
     "PlanError",
     "PlanSyntaxError",
     "PlanningError",
     "Span",
+    "StoreError",
     "UsageError",
     "apply_fixes",
     "did_you_mean",
@@ -356,3 +362,43 @@ class ExecutionError(PearlError):
     def __init__(self, message: str, *, step: str | None = None, help: str | None = None) -> None:
         super().__init__(message, help=help)
         self.step = step
+
+
+class BudgetError(PearlError):
+    """A limit of a run is reached; what is done is kept.
+
+    Attributes:
+        limit: What may be spent, in the unit of the limit: US dollars, tokens, seconds or calls.
+        spent: What is spent, in the same unit.
+    """
+
+    exit_code = 7
+
+    def __init__(
+        self, message: str, *, limit: float, spent: float, help: str | None = None
+    ) -> None:
+        super().__init__(message, help=help)
+        self.limit = limit
+        self.spent = spent
+
+
+class StoreError(PearlError):
+    """The store of runs cannot be read or written; what was committed to it stays.
+
+    Attributes:
+        path: The file or folder it is about.
+    """
+
+    exit_code = 8
+
+    def __init__(
+        self, message: str, *, path: str | Path | None = None, help: str | None = None
+    ) -> None:
+        super().__init__(message if path is None else f"{path}: {message}", help=help)
+        self.path = path
+
+
+class PausedError(PearlError):
+    """The run has to wait longer than it may; it is to be resumed later."""
+
+    exit_code = 75

@@ -1,0 +1,295 @@
+"""`pearl runs`: what is kept of runs. One subcommand for each thing to do with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import chdir, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pearl.cli.options import as_json
+from pearl.cli.output import keep_inputs
+from pearl.cli.storing import FORMATS, opened_folder, store_option
+from pearl.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from pearl.store import RunInfo, Store
+
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+@click.group()
+def command() -> None:
+    """List, resume, export and remove the runs that are kept in the store."""
+
+
+class _Age(click.ParamType["float"]):
+    """A number and a unit, as seconds."""
+
+    name = "N(s|m|h|d|w)"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        said = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", str(value))
+        if said is None:
+            self.fail(f"'{value}' is no time, as 30d or 12h", param, ctx)
+        return float(said[1]) * _SECONDS[said[2]]
+
+
+def _read(store: str | None) -> Store:
+    from pearl.store import Store
+
+    return Store.open(opened_folder(store), read_only=True)
+
+
+@command.command("list")
+@store_option
+@as_json
+def list_(store: str | None, as_json: bool) -> None:
+    """List all runs, the latest first."""
+    with _read(store) as opened:
+        runs = opened.runs()
+    if as_json:
+        click.echo(json.dumps([run.to_json() for run in runs], ensure_ascii=False, indent=2))
+    elif runs:
+        _print_runs(runs)
+    else:
+        click.echo("pearl: no run is kept here", err=True)
+
+
+@command.command()
+@click.argument("run")
+@store_option
+@as_json
+def show(run: str, store: str | None, as_json: bool) -> None:
+    """Show one run. RUN is its id, or how that begins with its day or without."""
+    with _read(store) as opened:
+        info = opened.run(run)
+        tally = opened.tally(info.id)
+    if as_json:
+        shown = {**info.to_json(), "rows": tally}
+        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+        return
+    facts: dict[str, Any] = {
+        "run": info.id,
+        "state": info.state if info.holder is None else f"{info.state} (process {info.holder.pid})",
+        "command": _shown(info.command),
+        "folder": info.folder,
+        "begun": _time(info.created),
+        "changed": _time(info.updated),
+        "results": ", ".join(f"{n:,} {status}" for status, n in sorted(tally.items())) or "none",
+        **info.settings,
+        **info.inputs,
+        **info.counts,
+    }
+    for name, value in facts.items():
+        click.echo(
+            f"{name.replace('_', ' '):<20} {value if isinstance(value, str) else json.dumps(value)}"
+        )
+    if info.status != "done" and info.holder is None:
+        click.echo(f"go on with it: pearl runs resume {info.id}", err=True)
+
+
+@command.command()
+@click.argument("run")
+@store_option
+def resume(run: str, store: str | None) -> int:
+    """Go on with RUN: its command is given again, in its folder."""
+    from pearl.cli import run as run_command
+
+    folder = opened_folder(store)
+    with _read(store) as opened:
+        info = opened.run(run)
+    if not info.command:
+        raise StoreError(f"of run {info.id} no command is kept", path=folder)
+    click.echo(f"pearl {_shown(info.command)}", err=True)
+    with _in(info), _variables(PEARL_STORE=str(folder), PEARL_RUN=info.id):
+        return run_command(_resumed(info.command))
+
+
+@contextmanager
+def _in(info: RunInfo) -> Iterator[None]:
+    try:
+        where = chdir(info.folder)
+        where.__enter__()
+    except OSError as error:
+        raise StoreError(
+            f"the folder of run {info.id} is not there: {error.strerror}",
+            path=info.folder,
+            help="put it back: the paths of the command begin there",
+        ) from None
+    try:
+        yield
+    finally:
+        where.__exit__(None, None, None)
+
+
+@contextmanager
+def _variables(**values: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _resumed(command: Sequence[str]) -> list[str]:
+    """The arguments without those that say which run of which store: that is known better now."""
+    kept: list[str] = []
+    words = iter(command)
+    for word in words:
+        if word == "--":
+            return [*kept, word, *words]
+        if word in ("--store", "--run"):
+            next(words, None)
+        elif word != "--fresh" and not word.startswith(("--store=", "--run=")):
+            kept.append(word)
+    return kept
+
+
+@command.command()
+@click.argument("run")
+@click.option(
+    "--format", "-f", "form", type=click.Choice(FORMATS), help="[default: as FILE is called]"
+)
+@click.option("-o", "--out", type=click.Path(), metavar="FILE", help="[default: stdout]")
+@click.option("--trace", type=click.Path(), help="Write what happened to FILE, as JSON lines.")
+@store_option
+def export(
+    run: str, form: str | None, out: str | None, trace: str | None, store: str | None
+) -> int:
+    """Write the results of RUN, every row once, in the order of the work."""
+    from pearl.cli.storing import write_table, write_traces
+    from pearl.store import FILE
+
+    suffix = Path(out or "").suffix.removeprefix(".")
+    form = form or (suffix if suffix in FORMATS else "jsonl")
+    if form == "parquet" and out in (None, "-"):
+        raise UsageError("Parquet goes to a file", help="-o results.parquet")
+    keep_inputs([out, trace], [str(opened_folder(store) / FILE)])
+    with _read(store) as opened:
+        info = opened.run(run)
+        n_rows = write_table(lambda: opened.rows(info.id), out, form)
+        if trace is not None:
+            write_traces(opened.traces(info.id), trace)
+        # A table is read twice, and a damaged row is met each time.
+        n_bad = info.n_results - n_rows if opened.n_bad_rows else 0
+    click.echo(f"{n_rows:,} rows of run {info.id}, which is {info.state}", err=True)
+    if n_bad > 0:
+        click.echo(
+            f"pearl: {n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' makes "
+            "them anew",
+            err=True,
+        )
+    return 1 if n_bad > 0 else 0
+
+
+@command.command()
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="The latest N runs stay.")
+@click.option("--older-than", type=_Age(), help="Only what is older, as 30d or 12h.")
+@click.option("--replies", is_flag=True, help="Replies of models, too; they are paid for again.")
+@click.option("--yes", is_flag=True, help="Remove it; else it is only shown.")
+@store_option
+def prune(
+    keep: int | None, older_than: float | None, replies: bool, yes: bool, store: str | None
+) -> None:
+    """Remove runs with their results; those in use stay."""
+    from pearl.store import Store
+    from pearl.store.pruning import chosen
+
+    if keep is None and older_than is None and not replies:
+        raise UsageError(
+            "nothing says what to remove", help="--keep 10, --older-than 30d, --replies"
+        )
+    with _read(store) as opened:
+        runs = chosen(opened.runs(), older_than_s=older_than, keep=keep)
+    if not yes:
+        if runs:
+            _print_runs(runs)
+        what = f"{len(runs)} runs" + (" and replies" if replies else "")
+        click.echo(f"pearl: {what} would be removed; --yes removes them", err=True)
+        return
+    with Store.open(opened_folder(store)) as opened:
+        gone = opened.prune(ids=[run.id for run in runs], older_than_s=older_than, replies=replies)
+    click.echo(
+        f"removed {gone.n_runs:,} runs, {gone.n_results:,} results, {gone.n_replies:,} replies: "
+        f"{gone.n_bytes / 1e6:,.1f} MB",
+        err=True,
+    )
+
+
+@command.command()
+@click.argument("stores", nargs=-1, required=True, metavar="STORE...", type=click.Path())
+@click.option(
+    "--into", envvar="PEARL_STORE", metavar="FOLDER", type=click.Path(file_okay=False),
+    help="The store that grows, made if need be [default: as --store of the other commands].",
+)  # fmt: skip
+def merge(stores: tuple[str, ...], into: str | None) -> int:
+    """Take over the results and replies of each STORE, a folder; they stay as they are.
+
+    Shards of one command become one run. Doing it again changes nothing.
+    """
+    from pearl.store import Store
+
+    with Store.open(opened_folder(into)) as opened:
+        merged = opened.merge([Path(store) for store in stores])
+    click.echo(
+        f"{merged.n_runs:,} runs read; new: {merged.n_results:,} results, {merged.n_replies:,} replies",
+        err=True,
+    )
+    if merged.n_conflicts:
+        click.echo(
+            f"pearl: {merged.n_conflicts:,} were there with other content, which stays", err=True
+        )
+    if merged.n_bad:
+        click.echo(f"pearl: {merged.n_bad:,} are damaged and left out", err=True)
+    return 1 if merged.n_conflicts or merged.n_bad else 0
+
+
+def _print_runs(runs: Sequence[RunInfo]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    for name in ("run", "state", "changed", "results", "command"):
+        table.add_column(
+            name, justify="right" if name == "results" else "left", no_wrap=name != "command"
+        )
+    for run in runs:
+        table.add_row(
+            run.id, run.state, _ago(run.updated), f"{run.n_results:,}", Text(_shown(run.command))
+        )
+    Console(highlight=False).print(table)
+
+
+def _shown(command: Sequence[str]) -> str:
+    import shlex
+
+    return shlex.join(command).encode("utf-8", "backslashreplace").decode()
+
+
+def _time(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M:%S} ({_ago(seconds)})"
+
+
+def _ago(seconds: float) -> str:
+    age_s = max(0.0, time.time() - seconds)
+    for name, unit in (("days", 86_400), ("hours", 3_600), ("min", 60)):
+        if age_s >= 2 * unit:
+            return f"{age_s / unit:.0f} {name} ago"
+    return f"{age_s:.0f} s ago"

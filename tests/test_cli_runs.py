@@ -1,0 +1,214 @@
+"""`pearl runs`: what is shown, exported, resumed, removed and merged."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pyarrow import parquet
+
+from pearl.cli.storing import write_rows
+from pearl.store import RunSpec, Store
+from tests.test_cli import PLAN, STORY, Terminal
+
+ROOT = Path(__file__).parent.parent
+SCHEMA = json.loads((ROOT / "docs/results.schema.json").read_text("utf-8"))
+COMMAND = ("execute", "why plan", "story.txt")
+
+ANSWERED: dict[str, Any] = {
+    "id": "a", "gold": "B", "n": [1, 2], "input_tokens": "of the input", "status": "answered",
+    "question": "Why, \"really\"?", "document": "story.txt", "answer": "=1+1\nrotten \U0001f511",
+    "method": "plan", "model": "m", "plan": "1. a = FIND(CTX) : x", "evidence": [],
+    "unverified_quotes": [], "steps": [], "coverage": 1, "duration_s": 0.25,
+    "usage": {"input_tokens": 5, "output_tokens": 6, "cached_tokens": 0},
+}  # fmt: skip
+FAILED = {
+    "id": "b", "status": "failed", "question": None,
+    "error": {"type": "DataError", "message": "no such file"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def pearl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PEARL_STORE", str(tmp_path / "store"))
+    Path("story.txt").write_text(STORY, encoding="utf-8")
+    Path("why.plan").write_text(PLAN, encoding="utf-8")
+    return Terminal(tmp_path, capsys)
+
+
+def fill(*rows: dict[str, Any], folder: str = "store", command: tuple[str, ...] = COMMAND) -> str:
+    """Make a run that ended; its id."""
+    spec = RunSpec(command, {"model": "m"}, {"story.txt": "1"})
+    with Store.open(Path(folder)) as store:
+        run = store.begin(spec, fresh=True)
+        for i, row in enumerate(rows):
+            asyncio.run(run.record(row["id"].encode(), i, row["id"], row, f'{{"t_s": {i}}}\n'))
+        run.finish("stopped", {"cost_usd": 0.5})
+    return run.id
+
+
+def test_list(pearl: Terminal) -> None:
+    first, second = fill(ANSWERED, FAILED), fill()
+    out = pearl("runs", "list")
+    assert out.index(second) < out.index(first)
+    assert "stopped" in out
+    assert "execute 'why plan' story.txt" in " ".join(out.split())
+    listed = json.loads(pearl("runs", "list", "--json"))
+    assert [run["id"] for run in listed] == [second, first]
+    assert listed[1]["results"] == 2
+    assert listed[1]["counts"] == {"cost_usd": 0.5}
+
+
+def test_show(pearl: Terminal) -> None:
+    id = fill(ANSWERED, FAILED)
+    out = pearl("runs", "show", id[9:])
+    assert "1 answered, 1 failed" in out
+    assert f"pearl runs resume {id}" in pearl.talk
+    shown = json.loads(pearl("runs", "show", id, "--json"))
+    assert shown["rows"] == {"answered": 1, "failed": 1}
+    assert shown["command"] == list(COMMAND)
+
+
+def test_what_is_not_there(pearl: Terminal) -> None:
+    pearl("runs", "list", "--store", "none", code=8)
+    assert "there is no store here" in pearl.talk
+    id = fill()
+    for command in ("show", "resume", "export"):
+        pearl("runs", command, "nope", code=8)
+        assert "no run 'nope'" in pearl.talk
+    pearl("runs", "show", id[:-1] + "x", code=8)
+    assert f"did you mean '{id}'?" in pearl.talk
+    pearl("runs", "merge", "none", code=8)
+    pearl("runs", "prune", code=2)
+    pearl("runs", "prune", "--older-than", "soon", code=2)
+    assert "as 30d or 12h" in pearl.talk
+
+
+def test_export_as_json_lines(pearl: Terminal) -> None:
+    id = fill(ANSWERED, FAILED)
+    out = pearl("runs", "export", id, "--trace", "t.jsonl")
+    assert [json.loads(line) for line in out.splitlines()] == [ANSWERED, FAILED]
+    assert Path("t.jsonl").read_text() == '{"t_s": 0}\n{"t_s": 1}\n'
+    assert "2 rows" in pearl.talk
+    pearl("runs", "export", id, "-o", "r.jsonl")
+    assert Path("r.jsonl").read_text("utf-8") == out
+    pearl("runs", "export", id, "-o", "store/store.db", code=2)
+
+
+def as_tables(folder: Path) -> list[list[dict[str, Any]]]:
+    with (folder / "r.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    return [lines, parquet.read_table(folder / "r.parquet").to_pylist()]
+
+
+def test_export_as_tables(pearl: Terminal) -> None:
+    id = fill(ANSWERED, FAILED)
+    for name in ("r.csv", "r.parquet"):
+        pearl("runs", "export", id, "-o", name)
+    for first, second in as_tables(pearl.folder):
+        assert first["answer"] == ANSWERED["answer"]
+        assert json.loads(first["n"]) == [1, 2]
+        assert first["gold"] == "B"
+        assert (float(first["duration_s"]), float(first["coverage"])) == (0.25, 1)
+        assert int(first["input_tokens"]) == 5
+        assert first["input_tokens_"] == "of the input"
+        assert second["error_type"] == "DataError"
+        assert second["error"] == "no such file"
+        assert not second["answer"]
+    pearl("runs", "export", id, "--format", "parquet", code=2)
+    assert "Parquet goes to a file" in pearl.talk
+
+
+def test_damaged_rows_are_counted(pearl: Terminal) -> None:
+    import sqlite3
+
+    id = fill(ANSWERED, FAILED)
+    with sqlite3.connect("store/store.db") as connection:
+        connection.execute("UPDATE results SET row = replace(row, 'no such', 'not such')")
+    connection.close()
+    out = pearl("runs", "export", id, "--format", "csv", code=1)
+    assert "not such" not in out
+    assert "1 damaged rows" in pearl.talk
+
+
+def test_rows_are_those_of_the_schema(pearl: Terminal) -> None:
+    row = {"question": "Why did Nils sell the boat?", "document": STORY, "gold": "A"}
+    Path("t.jsonl").write_text(
+        "\n".join(json.dumps({**row, **more}) for more in ({}, {"plan": PLAN}, {"plan": "no plan"}))
+    )
+    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "answered", "failed"]
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    for row in [*rows, ANSWERED, FAILED]:
+        validator.validate(row)
+    answered, failed = SCHEMA["oneOf"]
+    passed_on = {"id", "gold", "status", "question", "document"}
+    assert {*answered["required"], *passed_on} == set(rows[0])
+    assert {*failed["required"], *passed_on} == set(rows[2])
+    assert not validator.is_valid({**ANSWERED, "status": "failed"})
+
+
+def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
+    with Store.open(Path("store")) as store:
+        run = store.begin(RunSpec(COMMAND, {}, {}))
+        for i in (2, 0, 1, 2):
+            asyncio.run(run.record(bytes([i]), i, str(i), {"id": str(i), "status": "x"}, None))
+        assert write_rows(run, "out.jsonl") == 3
+    lines = Path("out.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["0", "1", "2"]
+
+
+def test_resume_gives_the_command_again_in_its_folder(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = fill(command=("check", "--fresh", "--store", "elsewhere", "--store=x", "why.plan"))
+    (pearl.folder / "other").mkdir()
+    monkeypatch.chdir(pearl.folder / "other")
+    pearl("runs", "resume", id)
+    assert Path.cwd() == pearl.folder / "other"
+    pearl("runs", "resume", fill(command=(), folder="../store"), code=8)
+    assert "no command is kept" in pearl.talk
+
+
+def test_resume_where_the_folder_is_gone(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    (pearl.folder / "work").mkdir()
+    monkeypatch.chdir(pearl.folder / "work")
+    id = fill(folder="../store")
+    monkeypatch.chdir(pearl.folder)
+    (pearl.folder / "work").rmdir()
+    pearl("runs", "resume", id, code=8)
+    assert f"the folder of run {id} is not there" in pearl.talk
+
+
+def test_prune_shows_before_it_removes(pearl: Terminal) -> None:
+    ids = [fill(ANSWERED), fill(ANSWERED, FAILED)]
+    out = pearl("runs", "prune", "--keep", "1")
+    assert ids[0] in out
+    assert ids[1] not in out
+    assert "--yes" in pearl.talk
+    pearl("runs", "prune", "--older-than", "1h", "--yes")
+    assert "removed 0 runs" in pearl.talk
+    pearl("runs", "prune", "--keep", "1", "--replies", "--yes")
+    assert "removed 1 runs, 1 results, 0 replies" in pearl.talk
+    assert [run["id"] for run in json.loads(pearl("runs", "list", "--json"))] == [ids[1]]
+
+
+def test_merge(pearl: Terminal) -> None:
+    fill(ANSWERED, folder="a")
+    fill(FAILED, folder="b")
+    pearl("runs", "merge", "a", "b", "--into", "all")
+    assert "2 runs read; new: 2 results, 0 replies" in pearl.talk
+    (run,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert run["results"] == 2
+    fill({**ANSWERED, "answer": "other"}, folder="c")
+    pearl("runs", "merge", "c", "--into", "all", code=1)
+    assert "1 were there with other content" in pearl.talk
