@@ -11,7 +11,8 @@ The tree (every class carries its process exit code; `cli` shows the message wit
     │   └── PlanCheckError         it does, and means nothing: unknown action, wrong arity, ...
     ├── PlanningError              the repair budget is spent: `.attempts`, exit 4
     ├── ModelError                 a model gave no usable reply: `.kind`, `.is_retryable`, exit 5
-    └── ExecutionError             a step of a plan failed: `.step`, `__cause__`, exit 6
+    ├── ExecutionError             a step of a plan failed: `.step`, `__cause__`, exit 6
+    └── PausedError                the run has to be resumed later, exit 75
 
 Standard library only; every other module may import this one.
 """
@@ -34,6 +35,7 @@ __all__ = [
     "Fix",
     "LibraryError",
     "ModelError",
+    "PausedError",
     "PearlError",
     "PlanCheckError",
     "PlanError",
@@ -350,3 +352,9 @@ class ExecutionError(PearlError):
     def __init__(self, message: str, *, step: str | None = None, help: str | None = None) -> None:
         super().__init__(message, help=help)
         self.step = step
+
+
+class PausedError(PearlError):
+    """The run has to wait longer than it may; it is to be resumed later."""
+
+    exit_code = 75
