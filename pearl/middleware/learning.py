@@ -22,8 +22,17 @@ HOLD_S = 10.0
 RAMP = 4e-4
 """The rate is left by exp(RAMP x s³): 1.5 times after 10 s, 10 times after 18 s."""
 
-NUDGE = 1.01
-"""A margin lets the server's bucket run over, so that rates are found a little too low."""
+APPROACH = 0.15
+"""Share of the way from the known rate to a probe that was refused, which the rate is taken to
+have grown: the margin lets the server's bucket run over, so that rates are found too low. One that
+is taken too high is found by its next refusal."""
+
+BACK = 0.85
+"""What is left of a rate that is refused at once again."""
+
+SILENT = 0.5
+"""Share of the time in which nothing was sent that counts: of what came in then, the server's
+bucket may have held all, or nothing."""
 
 MOVED = 1.7
 """A refusal so far above the known rate means that the limit has moved, and not that a full bucket
@@ -86,7 +95,7 @@ class Admitted:
     def rate(self, now: float, seconds: int) -> float:
         """Calls per second over the last `seconds`, or over as many as there were, at least 1."""
         first = int(now) - seconds + 1
-        since = max(self._began or now, float(first))
+        since = max(now if self._began is None else self._began, float(first))
         n = sum(count for second, count in self._counts if second >= first)
         return n / max(1.0, now - since)
 
@@ -115,6 +124,7 @@ class LearnedRate:
         self._n_refused = 0
         self._episode = 0
         self._last: _Refusal | None = None
+        self._resume_at = 0.0
         self._admitted = Admitted()
 
     @property
@@ -162,8 +172,9 @@ class LearnedRate:
             self._bucket.rate = rate * MARGIN
             self._calm_s = 0.0
             self._episode = self._n_sent
+        self._resume_at = max(self._resume_at, now + pause_s)
         if self._bucket:
-            self._bucket.drain(now + pause_s)
+            self._bucket.drain(self._resume_at)
         idle_s = self._bucket.idle_s if self._bucket else 0.0
         if is_new or self._last is None or sent.at > self._last.at:
             self._last = _Refusal(sent.at, sent.number - self._n_refused, idle_s)
@@ -178,11 +189,11 @@ class LearnedRate:
         if sent.is_probe:
             if sent.rate > MOVED * self.known:
                 return max(self.known, self._admitted.rate(now, 3))
-            return max(between or 0.0, self.known * NUDGE)
+            return max(between or 0.0, self.known + APPROACH * (sent.rate - self.known))
         if between is not None:
             return between
         if self._last and sent.at - self._last.at < SHORTEST_S:
-            return self.known * 0.7
+            return self.known * BACK
         return min(self.known, self._admitted.rate(now, 10))
 
     def _between(self, sent: Sent) -> float | None:
@@ -193,6 +204,8 @@ class LearnedRate:
         idle_s = self._bucket.idle_s - self._last.idle_s
         if span_s < SHORTEST_S or idle_s > MOST_IDLE * span_s:
             return None
+        n_admitted = sent.number - self._n_refused - self._last.n_admitted
+        silent_s = min(span_s, self._resume_at - self._last.at)
         # This refusal is counted already. One call more: a rate found too high is refused soon,
         # and found again over a longer time; one found too low takes long to be left.
-        return (sent.number - self._n_refused - self._last.n_admitted + 1) / span_s
+        return (n_admitted + 1) / (span_s - (1 - SILENT) * silent_s)

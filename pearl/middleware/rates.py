@@ -6,8 +6,9 @@ from pearl.errors import UsageError
 
 __all__ = ["Bucket", "per_minute"]
 
-BURST_S = 0.25
-"""Seconds of the rate that may be made up for at once: an event loop is not always on time."""
+BURST_S = 0.5
+BURST = 2.0
+"""So much may be made up for at once: an event loop is not always on time."""
 
 
 class Bucket:
@@ -19,9 +20,9 @@ class Bucket:
 
     Example:
         >>> bucket = Bucket(2.0, now=0.0)
-        >>> bucket.spend(1.0)
-        >>> bucket.delay_s(1.0, now=0.1)
-        0.4
+        >>> bucket.spend(2.0)
+        >>> bucket.delay_s(1.0, now=0.25)
+        0.25
     """
 
     def __init__(self, rate: float, now: float) -> None:
@@ -43,7 +44,7 @@ class Bucket:
 
     @property
     def _most(self) -> float:
-        return max(1.0, self._rate * BURST_S)
+        return max(BURST, self._rate * BURST_S)
 
     def fill(self, now: float) -> float:
         """Add what has come since the last time; the seconds in which it was not full."""
