@@ -92,6 +92,11 @@ class Admitted:
             while self._counts[0][0] < second - self._seconds:
                 self._counts.popleft()
 
+    @property
+    def most(self) -> int:
+        """The most in one second."""
+        return max((count for _, count in self._counts), default=0)
+
     def rate(self, now: float, seconds: int) -> float:
         """Calls per second over the last `seconds`, or over as many as there were, at least 1."""
         first = int(now) - seconds + 1
@@ -166,11 +171,11 @@ class LearnedRate:
         self._admitted.add(sent.at, -1)
         is_new = sent.number > self._episode
         if is_new:
-            rate = max(LEAST_RATE, self._learn(sent, now))
-            self.known = rate
+            is_first = self.known is None
+            self.known = rate = max(LEAST_RATE, self._learn(sent, now))
             self._bucket = self._bucket or Bucket(rate * MARGIN, now)
             self._bucket.rate = rate * MARGIN
-            self._calm_s = 0.0
+            self._calm_s = HOLD_S if is_first else 0.0  # what is a guess is not held
             self._episode = self._n_sent
         self._resume_at = max(self._resume_at, now + pause_s)
         if self._bucket:
@@ -184,7 +189,7 @@ class LearnedRate:
 
     def _learn(self, sent: Sent, now: float) -> float:
         if self.known is None or sent.rate is None:
-            return max(FIRST_RATE, self._admitted.rate(now, 10))
+            return max(FIRST_RATE, 2 * self._admitted.most)
         between = self._between(sent)
         if sent.is_probe:
             if sent.rate > MOVED * self.known:
