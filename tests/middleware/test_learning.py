@@ -172,3 +172,4 @@ def test_what_was_admitted_is_counted_by_the_second() -> None:
     assert admitted.rate(110.0, 10) == pytest.approx(17 / 9, rel=0.2)
     assert admitted.rate(110.0, 3) == pytest.approx(4 / 2, rel=0.5)
     assert admitted.rate(1_000.0, 10) == 0
+    assert admitted.most == 2
