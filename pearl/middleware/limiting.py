@@ -1,53 +1,199 @@
-"""So many calls at once, and none while the server wants to be left alone."""
+"""So many calls at once and so many a minute, as given and as the server bears."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Literal
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
+from pearl.middleware.adapting import Places
+from pearl.middleware.halting import LONGEST_WAIT_S, Halt, verdict
+from pearl.middleware.learning import LearnedRate, Sent
+from pearl.middleware.queueing import Queue
+from pearl.middleware.rates import per_minute
 from pearl.middleware.wrapper import Wrapper
 
-__all__ = ["Limited"]
+__all__ = ["Limited", "Limits", "Reason"]
 
-LONGEST_PAUSE_S = 60.0
-"""Seconds that a server may ask of all calls; a longer wait is left to the call that was told."""
+Reason = Literal["", "a place", "the rate limit", "the token limit", "the server"]
+"""What the next call waits for; "" where none waits."""
+
+PAUSE_S = 0.5
+"""Seconds that a server is left alone after it refused a call and named no time."""
+
+BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a limiter allows at a moment, and what it is doing.
+
+    Attributes:
+        n_running: Calls under way.
+        n_waiting: Calls in the queue.
+        n_places: Calls that may be under way at once.
+        requests_per_s: Calls that are sent each second at most; None for as many as come.
+        waits_for: What the first of the queue waits for.
+        wait_s: Seconds until it is sent, at the earliest; 0 where nobody knows.
+        n_refused: Calls that the server refused for their rate, so far.
+    """
+
+    n_running: int
+    n_waiting: int
+    n_places: int
+    requests_per_s: float | None
+    waits_for: Reason
+    wait_s: float
+    n_refused: int
+
+
+def guess_tokens(request: Request) -> int:
+    """Tokens that a request costs, roughly, before they are told: the prompt, without the reply."""
+    return sum(len(message.content) for message in request.messages) // BYTES_PER_TOKEN
 
 
 class Limited(Wrapper):
-    """At most `n` calls at once; the others queue in order.
+    """Sends as many calls as are allowed, in the order in which they came.
 
-    A server that asks one call to wait, up to `LONGEST_PAUSE_S`, is left alone by all of them: if
-    each had to be told, one burst after the other would be refused.
+    Allowed are `n` at once and, where they are given, so many requests and tokens per minute. A
+    server that refuses calls is asked for less: it is left alone by all calls for as long as it
+    says, and after that they keep to the rate and the number at once that it was found to bear.
+
+    One limiter is for one server and one run: all calls share it. When no call can succeed any
+    more (`halting.verdict`), the calls that wait fail at once, and none is sent.
+
+    Args:
+        model: The model to ask.
+        n: Calls at once, at most.
+        start: Calls at once, at first; None for `n`. More are tried while the server bears it.
+        requests_per_minute: None for as many as the server bears.
+        tokens_per_minute: Of prompts and replies together; None for as many as the server bears.
+        count_tokens: Tokens of a prompt before it is sent; what the server says it took is what
+            counts afterwards. None for a quarter of its characters.
+        longest_wait_s: Seconds that a server may ask to wait.
+        halt: What ends the run; share it with `Retrying`.
 
     Raises:
-        UsageError: `n` is less than 1.
+        UsageError: `n` or `start` is less than 1, or a limit is not above 0.
     """
 
-    def __init__(self, model: Model, n: int) -> None:
-        if n < 1:
-            raise UsageError(f"{n} calls at once are too few", help="use 1 or more")
+    def __init__(
+        self,
+        model: Model,
+        n: int,
+        *,
+        start: int | None = None,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        count_tokens: Callable[[Request], int] | None = None,
+        longest_wait_s: float = LONGEST_WAIT_S,
+        halt: Halt | None = None,
+    ) -> None:
+        if n < 1 or (start is not None and start < 1):
+            few = n if n < 1 else start
+            raise UsageError(f"{few} calls at once are too few", help="use 1 or more")
         super().__init__(model)
-        self._n = n
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._places = asyncio.Semaphore(n)
+        self.halt = halt or Halt()
+        self._longest_wait_s = longest_wait_s
+        self._places = Places(n, start or n)
+        self._requests = per_minute(requests_per_minute, "requests", monotonic())
+        self._tokens = per_minute(tokens_per_minute, "tokens", monotonic())
+        self._count_tokens = count_tokens or guess_tokens
+        self._learned = LearnedRate()
+        self._n_refused = 0
         self._paused_until = 0.0
+        self._queue: Queue | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What is allowed now, and why calls wait."""
+        queue = self._queue
+        waits_for: Reason = ""
+        wait_s: float | None = None
+        if queue and (cost := queue.next_cost) is not None:
+            waits_for, wait_s = self._blocked(queue.n_running, cost, monotonic())
+        given = self._requests.rate if self._requests else None
+        rates = [rate for rate in (given, self._learned.now) if rate]
+        return Limits(
+            n_running=queue.n_running if queue else 0,
+            n_waiting=len(queue) if queue else 0,
+            n_places=self._places.n,
+            requests_per_s=min(rates, default=None),
+            waits_for=waits_for,
+            wait_s=wait_s or 0.0,
+            n_refused=self._n_refused,
+        )
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request as soon as there is a place.
+        """Carry out one request as soon as it is its turn.
 
         Raises:
             ModelError: There is no usable reply.
+            PausedError: The server wants a longer wait than it may.
         """
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # a semaphore and a clock belong to one event loop
-            self._loop, self._places, self._paused_until = loop, asyncio.Semaphore(self._n), 0.0
-        async with self._places:
-            await asyncio.sleep(max(0.0, self._paused_until - loop.time()))
-            try:
-                return await self._model.complete(request)
-            except ModelError as error:
-                if error.kind == "rate_limited" and (error.retry_after_s or 0) <= LONGEST_PAUSE_S:
-                    until = loop.time() + (error.retry_after_s or 0)
-                    self._paused_until = max(self._paused_until, until)
-                raise
+        queue = self._queue
+        if queue is None or queue.loop is not asyncio.get_running_loop():
+            queue = self._queue = Queue(self._delay_s, self._enter, self.halt)
+        cost = float(self._count_tokens(request)) if self._tokens else 0.0
+        sent = await queue.turn(cost)
+        try:
+            completion = await self._model.complete(request)
+            if len(queue) and queue.n_running >= self._places.n:
+                self._places.on_reply(monotonic())
+            if self._tokens:
+                usage = completion.usage
+                self._tokens.spend(usage.n_input_tokens + usage.n_output_tokens - cost)
+            return completion
+        except ModelError as error:
+            self._on_error(error, sent)
+            raise
+        finally:
+            queue.end()
+
+    def _enter(self, cost: float) -> Sent:
+        if self._requests:
+            self._requests.spend(1.0)
+        if self._tokens:
+            self._tokens.spend(cost)
+        return self._learned.send(monotonic())
+
+    def _delay_s(self, n_running: int, cost: float) -> float | None:
+        return self._blocked(n_running, cost, monotonic())[1]
+
+    def _blocked(self, n_running: int, cost: float, now: float) -> tuple[Reason, float | None]:
+        """What the next call waits for, and how long; None for until another one has ended."""
+        if n_running >= self._places.n:
+            return "a place", None
+        if self._paused_until > now:
+            return "the server", self._paused_until - now
+        requests_s = self._learned.delay_s(now)
+        if self._requests:
+            requests_s = max(requests_s, self._requests.delay_s(1.0, now))
+        tokens_s = self._tokens.delay_s(cost, now) if self._tokens else 0.0
+        if tokens_s > requests_s:
+            return "the token limit", tokens_s
+        return ("the rate limit" if requests_s else ""), requests_s
+
+    def _on_error(self, error: ModelError, sent: Sent) -> None:
+        """Learn from a failed call.
+
+        Raises:
+            PearlError: It ends the run.
+        """
+        now = monotonic()
+        if ends_run := verdict(error, self._longest_wait_s):
+            self.halt.throw(ends_run)
+            raise ends_run from None
+        if error.kind == "rate_limited":
+            self._n_refused += 1
+            pause_s = error.retry_after_s or PAUSE_S
+            self._paused_until = max(self._paused_until, now + pause_s)
+            if self._learned.refuse(sent, now, pause_s) and not sent.is_probe:
+                # A probe of the rate is refused for the rate, whatever runs at once.
+                self._places.on_refused()
+        if error.is_retryable:
+            self._places.on_trouble(now)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Callable
-
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exponential,
-    wait_random,
-)
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
+from pearl.middleware.halting import LONGEST_WAIT_S, Halt, verdict
 from pearl.middleware.wrapper import Wrapper
 
 __all__ = ["OnWait", "Retrying"]
@@ -22,12 +16,16 @@ __all__ = ["OnWait", "Retrying"]
 OnWait = Callable[[str, float, int], None]
 """Told before each wait: the reason, the seconds, and which attempt has failed, from 1."""
 
+DEADLINE_S = 3600.0
+GROWN_WAIT_S = 60.0
+"""Seconds to which the wait grows where the server names none."""
+
 
 class Retrying(Wrapper):
     """Asks again where the same request may succeed later, and says so.
 
-    The server's own `retry_after_s` is kept to. A server that wants a longer wait than
-    `longest_wait_s` is not waited for: asking it earlier would be refused again.
+    The server's own `retry_after_s` is kept to, at any length up to `longest_wait_s`; one that
+    wants more ends the run, as do a spent quota and a key that is refused.
 
     Args:
         model: The model to ask.
@@ -36,9 +34,12 @@ class Retrying(Wrapper):
         first_wait_s: Seconds before the second call where the server names none; doubles with
             each further call up to a minute, plus up to as much again at random.
         longest_wait_s: Seconds that a server may ask to wait.
+        deadline_s: Seconds that all calls of one request may take, waits and queues included;
+            None for no limit.
+        halt: What ends the run; share it with the limiter, so that waits end with the run.
 
     Raises:
-        UsageError: `attempts` is less than 1.
+        UsageError: `attempts` is less than 1, or `deadline_s` is not above 0.
 
     Example:
         >>> from pearl.llm.scripted import Scripted
@@ -53,50 +54,70 @@ class Retrying(Wrapper):
         on_wait: OnWait | None = None,
         *,
         first_wait_s: float = 1.0,
-        longest_wait_s: float = 600.0,
+        longest_wait_s: float = LONGEST_WAIT_S,
+        deadline_s: float | None = DEADLINE_S,
+        halt: Halt | None = None,
     ) -> None:
         if attempts < 1:
             raise UsageError(f"{attempts} attempts are too few", help="1 is a call without retries")
+        if deadline_s is not None and not deadline_s > 0:
+            raise UsageError(f"no call is made within {deadline_s:g} s", help="allow more")
         super().__init__(model)
         self._attempts = attempts
         self._on_wait = on_wait
+        self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
-        self._growing = wait_exponential(multiplier=first_wait_s, max=60) + wait_random(
-            0, first_wait_s
-        )
+        self._deadline_s = deadline_s
+        self._halt = halt or Halt()
 
     async def complete(self, request: Request) -> Completion:
         """Carry out one request.
 
         Raises:
             ModelError: There is no usable reply; the error of the last call.
+            PausedError: The server wants a longer wait than it may.
         """
-        return await AsyncRetrying(
-            stop=stop_after_attempt(self._attempts),
-            retry=retry_if_exception(self._may_succeed_later),
-            wait=self._wait_s,
-            before_sleep=self._report,
-            reraise=True,
-        )(self._model.complete, request)
+        failures: list[ModelError] = []
+        deadline = asyncio.timeout(self._deadline_s)
+        try:
+            async with deadline:
+                return await self._persist(request, failures, deadline.when())
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            if failures:
+                raise failures[-1] from None
+            raise ModelError(
+                f"no reply from {self.name} within {self._deadline_s:g} s",
+                kind="timeout",
+                help="use fewer calls at once, or a server that answers more of them",
+            ) from None
 
-    def _may_succeed_later(self, error: BaseException) -> bool:
-        return (
-            isinstance(error, ModelError)
-            and error.is_retryable
-            and (error.retry_after_s or 0) <= self._longest_wait_s
-        )
+    async def _persist(
+        self, request: Request, failures: list[ModelError], deadline: float | None
+    ) -> Completion:
+        """Ask until there is a reply or no hope; `failures` is what it leaves if it is cut short."""
+        while True:
+            self._halt.check()
+            try:
+                return await self._model.complete(request)
+            except ModelError as error:
+                ends_run = verdict(error, self._longest_wait_s)
+                if ends_run:
+                    self._halt.throw(ends_run)
+                    raise ends_run from None
+                failures.append(error)
+                if not error.is_retryable or len(failures) >= self._attempts:
+                    raise
+                wait_s = self._wait_s(error, len(failures))
+                if deadline and asyncio.get_running_loop().time() + wait_s >= deadline:
+                    raise  # nobody is left waiting for what cannot come in time
+            if self._on_wait:
+                self._on_wait(failures[-1].message, wait_s, len(failures))
+            await self._halt.sleep(wait_s)
 
-    def _wait_s(self, state: RetryCallState) -> float:
-        # A server that says "0" says nothing about when it is worth while to ask again.
-        return _error(state).retry_after_s or self._growing(state)
-
-    def _report(self, state: RetryCallState) -> None:
-        if self._on_wait and state.next_action:
-            self._on_wait(_error(state).message, state.next_action.sleep, state.attempt_number)
-
-
-def _error(state: RetryCallState) -> ModelError:
-    """What the call failed with; asked only where `_may_succeed_later` has seen it."""
-    error = state.outcome.exception() if state.outcome else None
-    assert isinstance(error, ModelError)
-    return error
+    def _wait_s(self, error: ModelError, n_failed: int) -> float:
+        if error.retry_after_s:  # one that says "0" says nothing about when it is worth while
+            return error.retry_after_s
+        grown_s: float = self._first_wait_s * 2.0 ** min(n_failed - 1, 30)
+        return min(GROWN_WAIT_S, grown_s) + random.uniform(0, self._first_wait_s)

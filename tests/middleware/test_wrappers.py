@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, UsageError
+from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, PausedError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, Request, create_model
 from pearl.llm.scripted import Scripted
 from pearl.middleware.limiting import Limited
@@ -103,10 +103,38 @@ def test_a_wait_of_zero_is_no_advice() -> None:
 def test_a_wait_that_is_too_long_is_not_begun() -> None:
     model = failing(ModelError("tomorrow", kind="rate_limited", retry_after_s=601.0))
     began = time.monotonic()
-    with pytest.raises(ModelError, match="tomorrow"):
+    with pytest.raises(PausedError, match="wants 11 minutes before the next call: tomorrow"):
         ask(Retrying(model))
     assert time.monotonic() - began < 1
     assert len(model.requests) == 1
+
+
+def test_the_deadline_cuts_a_call_off() -> None:
+    model = _Slow(60.0)
+    with pytest.raises(ModelError, match=r"no reply from slow within 0\.1 s"):
+        ask(Retrying(model, deadline_s=0.1))
+
+
+def test_a_wait_that_ends_after_the_deadline_is_not_begun() -> None:
+    model = failing(ModelError("slow down", kind="rate_limited", retry_after_s=60.0))
+    began = time.monotonic()
+    with pytest.raises(ModelError, match="slow down"):
+        ask(Retrying(model, deadline_s=30.0))
+    assert time.monotonic() - began < 10
+
+
+def test_without_a_deadline_calls_take_as_long_as_they_do() -> None:
+    assert ask(Retrying(failing(), deadline_s=None)).text == "ok"
+    with pytest.raises(UsageError, match="within 0 s"):
+        Retrying(failing(), deadline_s=0.0)
+
+
+def test_a_timeout_of_the_model_itself_is_a_bug() -> None:
+    def broken(request: Request) -> str:
+        raise TimeoutError("a bug")
+
+    with pytest.raises(TimeoutError, match="a bug"):
+        ask(Retrying(Scripted(broken)))
 
 
 def test_bugs_are_not_retried() -> None:
@@ -175,19 +203,6 @@ def test_a_server_that_is_busy_is_left_alone_by_all_calls() -> None:
     asyncio.run(main())
     assert len(began) == 5
     assert all(0.25 <= at - began[0] < 1 for at in began[1:])
-
-
-def test_a_very_long_wait_is_only_for_the_call_that_was_told() -> None:
-    model = failing(ModelError("tomorrow", kind="rate_limited", retry_after_s=86_400.0))
-
-    async def main() -> None:
-        limited = Limited(model, 1)
-        with pytest.raises(ModelError):
-            await limited.complete(REQUEST)
-        async with asyncio.timeout(1):
-            assert (await limited.complete(REQUEST)).text == "ok"
-
-    asyncio.run(main())
 
 
 def test_a_failed_call_gives_its_place_back() -> None:
@@ -265,13 +280,14 @@ class _Slow:
     window = None
     notice = ""
 
-    def __init__(self) -> None:
+    def __init__(self, call_s: float = 0.01) -> None:
         self.n = self.peak = 0
+        self.call_s = call_s
 
     async def complete(self, request: Request) -> Completion:
         self.n += 1
         self.peak = max(self.peak, self.n)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.call_s)
         self.n -= 1
         return Completion("ok", self.name)
 

@@ -1,0 +1,202 @@
+"""How near clients come to a rate limit that they are not told. A table, then one JSON line.
+
+    python experiments/bench/rate_limits.py --sim SIM_SERVER.py [--rps 5 50 200] [--steady-s 60]
+
+For each limit N, a simulated server (`--rps N`, a bucket of one second, `Retry-After: 1`) answers
+64 workers that never rest: once through `Retrying(Limited(model))`, once through `AsyncOpenAI` with
+its own retries at the same concurrency, each in a process of its own. After `--warm-s` seconds,
+counted by the server for `--steady-s` seconds: what it answered, as a share of N, and what it
+refused, as a share of all it was asked. `overhead_us` is what both wrappers add to one call without
+limits, and `calls` how many of them were timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+AT_ONCE = 64
+CALL_S = 0.05
+N_TIMED = 20_000
+
+
+def request(text: str) -> Any:
+    from pearl.llm import ChooseTask, Message, Request
+
+    return Request((Message("user", text),), ChooseTask(text, ("yes", "no")))
+
+
+async def ours(url: str, seconds: float) -> None:
+    """Ask through the wrappers, for so long."""
+    from pearl.errors import ModelError
+    from pearl.llm import ModelSettings, create_model
+    from pearl.middleware.limiting import Limited
+    from pearl.middleware.retrying import Retrying
+
+    model = create_model("openai:sim", ModelSettings(url))
+    limited = Limited(model, AT_ONCE)
+    wrapped = Retrying(limited, halt=limited.halt)
+
+    async def ask(text: str) -> bool:
+        try:
+            await wrapped.complete(request(text))
+        except ModelError:
+            return False
+        return True
+
+    await work(ask, seconds)
+    await model.aclose()
+
+
+async def bare(url: str, seconds: float) -> None:
+    """Ask through the client with its own retries, for so long."""
+    from openai import AsyncOpenAI, RateLimitError
+
+    async with AsyncOpenAI(api_key="none", base_url=url) as client:
+
+        async def ask(text: str) -> bool:
+            try:
+                await client.chat.completions.create(
+                    model="sim", messages=[{"role": "user", "content": text}], temperature=0.0
+                )
+            except RateLimitError:
+                return False
+            return True
+
+        await work(ask, seconds)
+
+
+async def work(ask: Callable[[str], Awaitable[bool]], seconds: float) -> None:
+    """Let the workers ask, and print how many of their questions failed for good."""
+    until = time.monotonic() + seconds
+    n_failed = 0
+
+    async def worker(number: int) -> None:
+        nonlocal n_failed
+        i = 0
+        while time.monotonic() < until:
+            n_failed += not await ask(f"worker {number}, question {(i := i + 1)}")
+
+    tasks = [asyncio.create_task(worker(number)) for number in range(AT_ONCE)]
+    await asyncio.wait(tasks, timeout=seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    print(n_failed)
+
+
+async def overhead_us() -> float:
+    """Microseconds that the wrappers add to one call; the best of five rounds."""
+    from pearl.llm.scripted import Scripted
+    from pearl.middleware.limiting import Limited
+    from pearl.middleware.retrying import Retrying
+
+    asked = request("who?")
+
+    async def took(model: Any) -> float:
+        began = time.perf_counter()
+        for _ in range(N_TIMED):
+            await model.complete(asked)
+        return time.perf_counter() - began
+
+    def plain() -> Scripted:
+        return Scripted(lambda request: "yes")
+
+    def wrapped() -> Retrying:
+        limited = Limited(plain(), AT_ONCE)
+        return Retrying(limited, halt=limited.halt)
+
+    alone = min([await took(plain()) for _ in range(5)])
+    inside = min([await took(wrapped()) for _ in range(5)])
+    return (inside - alone) / N_TIMED * 1e6
+
+
+@contextmanager
+def simulated(sim: Path, rps: float) -> Iterator[str]:
+    """The address of a simulated server with a rate limit, for the length of a block."""
+    arguments = ["--rps", str(rps), "--call-s", str(CALL_S), "--slots", "1000"]
+    with subprocess.Popen(
+        [sys.executable, str(sim), *arguments], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.terminate()
+
+
+def stats(address: str) -> dict[str, float]:
+    with urllib.request.urlopen(f"{address}/__stats", timeout=10) as reply:
+        found: dict[str, float] = json.load(reply)
+    return found
+
+
+def measure(sim: Path, side: str, rps: float, warm_s: float, steady_s: float) -> dict[str, Any]:
+    """One client against one limit."""
+    with simulated(sim, rps) as address:
+        arguments = ["--side", side, "--url", f"{address}/v1", "--steady-s", str(warm_s + steady_s)]
+        child = subprocess.Popen(
+            [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True
+        )
+        while "calls" not in stats(address):  # imports take their time
+            time.sleep(0.05)
+        time.sleep(warm_s)
+        before, began = stats(address), time.monotonic()
+        time.sleep(steady_s - 1)  # the client stops by itself a little later
+        after, taken_s = stats(address), time.monotonic() - began
+        output, _ = child.communicate()
+    answered, refused, calls = (
+        after.get(name, 0) - before.get(name, 0) for name in ("answered", "status_429", "calls")
+    )
+    return {
+        "side": side,
+        "rps": rps,
+        "goodput": round(answered / taken_s / rps, 3),
+        "refused": round(refused / max(1, calls), 4),
+        "failed": int(output),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sim", type=Path, metavar="PATH", help="a simulated server to start")
+    parser.add_argument("--rps", type=float, nargs="+", default=[5, 50, 200])
+    parser.add_argument("--warm-s", type=float, default=20.0)
+    parser.add_argument("--steady-s", type=float, default=60.0)
+    parser.add_argument("--sides", nargs="+", default=["ours", "bare"], choices=["ours", "bare"])
+    parser.add_argument("--side", choices=["ours", "bare"], help="one side, in this process")
+    parser.add_argument("--url", help="for --side")
+    options = parser.parse_args()
+    if options.side:
+        side = ours if options.side == "ours" else bare
+        asyncio.run(side(options.url, options.steady_s))
+        return
+    if options.sim is None:
+        parser.error("--sim PATH")
+    rows = []
+    print(f"{'limit':>8} {'client':>8} {'goodput':>8} {'429s':>8} {'failed':>8}")
+    for rps in options.rps:
+        for side in options.sides:
+            row = measure(options.sim, side, rps, options.warm_s, options.steady_s)
+            rows.append(row)
+            print(
+                f"{rps:>6g}/s {side:>8} {row['goodput']:>8.1%} {row['refused']:>8.2%} {row['failed']:>8}",
+                flush=True,
+            )
+    us = round(asyncio.run(overhead_us()), 1)
+    print(f"the wrappers add {us} µs to a call without limits")
+    line = {"bench": "rate_limits", "at_once": AT_ONCE, "calls": N_TIMED, "overhead_us": us}
+    print(json.dumps({**line, "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""What rate a server admits, learned from what it refuses.
+
+Servers keep a bucket too. Whenever one refuses a call, its bucket is empty; what it admitted from
+one refusal to the next is therefore what came in meanwhile, whatever the bucket holds: the rate,
+to one call. That rate is kept to with a small margin for `HOLD_S`; then it is left upwards, ever
+faster, until the next refusal says what the limit is by now. A refusal on the way up says that the
+limit is still there, one that comes before says that it was thought too high.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, replace
+
+from pearl.middleware.rates import Bucket
+
+__all__ = ["Admitted", "LearnedRate", "Sent"]
+
+MARGIN = 0.97
+HOLD_S = 10.0
+RAMP = 4e-4
+"""The rate is left by exp(RAMP x s³): 1.5 times after 10 s, 10 times after 18 s."""
+
+APPROACH = 0.15
+"""Share of the way from the known rate to a probe that was refused, which the rate is taken to
+have grown: the margin lets the server's bucket run over, so that rates are found too low. One that
+is taken too high is found by its next refusal."""
+
+BACK = 0.85
+"""What is left of a rate that is refused at once again."""
+
+SILENT = 0.5
+"""Share of the time in which nothing was sent that counts: of what came in then, the server's
+bucket may have held all, or nothing."""
+
+MOVED = 1.7
+"""A refusal so far above the known rate means that the limit has moved, and not that a full bucket
+lasted for a while."""
+
+SHORTEST_S = 1.0
+"""Between refusals that are closer together there are too few calls to tell a rate."""
+
+MOST_IDLE = 0.2
+"""Share of the time; a bucket runs over when less is asked for, and then says nothing."""
+
+FIRST_RATE = 10.0
+"""A first refusal may come before anything was admitted, and then says little about the rate."""
+
+LEAST_RATE = 1 / 120
+FORGET = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A call that was sent.
+
+    Attributes:
+        number: Counted from 1.
+        at: Seconds of the monotonic clock.
+        rate: Calls per second that were allowed; None for as many as come.
+        is_probe: Whether that was above the rate known to be admitted.
+    """
+
+    number: int
+    at: float
+    rate: float | None
+    is_probe: bool
+
+
+class Admitted:
+    """Calls that were sent and not refused, by the second, for the last `seconds`."""
+
+    def __init__(self, seconds: int = 10) -> None:
+        self._seconds = seconds
+        self._counts: deque[list[int]] = deque()  # [second, calls]
+        self._began: float | None = None
+
+    def add(self, at: float, n: int = 1) -> None:
+        """Count a call sent `at`, or with -1 take one back that was refused."""
+        second = int(at)
+        if self._began is None:
+            self._began = at
+        for row in reversed(self._counts):
+            if row[0] == second:
+                row[1] += n
+                return
+            if row[0] < second:
+                break
+        if n > 0:
+            self._counts.append([second, n])
+            while self._counts[0][0] < second - self._seconds:
+                self._counts.popleft()
+
+    @property
+    def most(self) -> int:
+        """The most in one second."""
+        return max((count for _, count in self._counts), default=0)
+
+    def rate(self, now: float, seconds: int) -> float:
+        """Calls per second over the last `seconds`, or over as many as there were, at least 1."""
+        first = int(now) - seconds + 1
+        since = max(now if self._began is None else self._began, float(first))
+        n = sum(count for second, count in self._counts if second >= first)
+        return n / max(1.0, now - since)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """When the server's bucket was empty, and how much had come out of it."""
+
+    at: float
+    n_admitted: int
+    idle_s: float
+
+
+class LearnedRate:
+    """Calls per second that a server admits; none are known until it refuses one.
+
+    Attributes:
+        known: Calls per second that the server was last found to admit; None if not known.
+    """
+
+    def __init__(self) -> None:
+        self.known: float | None = None
+        self._bucket: Bucket | None = None
+        self._calm_s = 0.0
+        self._n_sent = 0
+        self._n_refused = 0
+        self._episode = 0
+        self._last: _Refusal | None = None
+        self._resume_at = 0.0
+        self._admitted = Admitted()
+
+    @property
+    def now(self) -> float | None:
+        """Calls per second that are allowed; None for as many as come."""
+        return self._bucket.rate if self._bucket else None
+
+    def delay_s(self, now: float) -> float:
+        """Seconds until the next call may be sent."""
+        if self._bucket is None or self.known is None:
+            return 0.0
+        # Only while calls are held back does time without a refusal say anything.
+        self._calm_s += self._bucket.fill(now)
+        above = math.exp(min(10.0, RAMP * max(0.0, self._calm_s - HOLD_S) ** 3))
+        if above > FORGET:
+            self.known = self._bucket = self._last = None
+            return 0.0
+        self._bucket.rate = self.known * MARGIN * above
+        return self._bucket.delay_s(1.0, now)
+
+    def send(self, now: float) -> Sent:
+        """Count a call that is sent now."""
+        self._n_sent += 1
+        self._admitted.add(now)
+        if self._bucket is None:
+            return Sent(self._n_sent, now, None, False)
+        self._bucket.spend(1.0)
+        return Sent(self._n_sent, now, self._bucket.rate, self._calm_s > HOLD_S)
+
+    def refuse(self, sent: Sent, now: float, pause_s: float) -> bool:
+        """Learn from a call that was refused; whether it is the first of its episode.
+
+        Args:
+            sent: The call.
+            now: Seconds of the monotonic clock.
+            pause_s: Seconds during which nothing will be sent.
+        """
+        self._n_refused += 1
+        self._admitted.add(sent.at, -1)
+        is_new = sent.number > self._episode
+        if is_new:
+            is_first = self.known is None
+            self.known = rate = max(LEAST_RATE, self._learn(sent, now))
+            self._bucket = self._bucket or Bucket(rate * MARGIN, now)
+            self._bucket.rate = rate * MARGIN
+            self._calm_s = HOLD_S if is_first else 0.0  # what is a guess is not held
+            self._episode = self._n_sent
+        self._resume_at = max(self._resume_at, now + pause_s)
+        if self._bucket:
+            self._bucket.drain(self._resume_at)
+        idle_s = self._bucket.idle_s if self._bucket else 0.0
+        if is_new or self._last is None or sent.at > self._last.at:
+            self._last = _Refusal(sent.at, sent.number - self._n_refused, idle_s)
+        else:  # refusals do not come back in the order in which the calls were sent
+            self._last = replace(self._last, n_admitted=self._last.n_admitted - 1)
+        return is_new
+
+    def _learn(self, sent: Sent, now: float) -> float:
+        if self.known is None or sent.rate is None:
+            return max(FIRST_RATE, 2 * self._admitted.most)
+        between = self._between(sent)
+        if sent.is_probe:
+            if sent.rate > MOVED * self.known:
+                return max(self.known, self._admitted.rate(now, 3))
+            return max(between or 0.0, self.known + APPROACH * (sent.rate - self.known))
+        if between is not None:
+            return between
+        if self._last and sent.at - self._last.at < SHORTEST_S:
+            return self.known * BACK
+        return min(self.known, self._admitted.rate(now, 10))
+
+    def _between(self, sent: Sent) -> float | None:
+        """Calls per second admitted since the last refusal, if that tells the limit."""
+        if self._last is None or self._bucket is None:
+            return None
+        span_s = sent.at - self._last.at
+        idle_s = self._bucket.idle_s - self._last.idle_s
+        if span_s < SHORTEST_S or idle_s > MOST_IDLE * span_s:
+            return None
+        n_admitted = sent.number - self._n_refused - self._last.n_admitted
+        silent_s = min(span_s, self._resume_at - self._last.at)
+        # This refusal is counted already. One call more: a rate found too high is refused soon,
+        # and found again over a longer time; one found too low takes long to be left.
+        return (n_admitted + 1) / (span_s - (1 - SILENT) * silent_s)
