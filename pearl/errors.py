@@ -11,7 +11,8 @@ The tree (every class carries its process exit code; `cli` shows the message wit
     │   └── PlanCheckError         it does, and means nothing: unknown action, wrong arity, ...
     ├── PlanningError              the repair budget is spent: `.attempts`, exit 4
     ├── ModelError                 a model gave no usable reply: `.kind`, `.is_retryable`, exit 5
-    └── ExecutionError             a step of a plan failed: `.step`, `__cause__`, exit 6
+    ├── ExecutionError             a step of a plan failed: `.step`, `__cause__`, exit 6
+    └── BudgetError                a limit of a run is reached: `.limit`, `.spent`, exit 7
 
 Standard library only; every other module may import this one.
 """
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pearl.planner import Attempt
 
 __all__ = [
+    "BudgetError",
     "DataError",
     "Diagnostic",
     "ExecutionError",
@@ -350,3 +352,21 @@ class ExecutionError(PearlError):
     def __init__(self, message: str, *, step: str | None = None, help: str | None = None) -> None:
         super().__init__(message, help=help)
         self.step = step
+
+
+class BudgetError(PearlError):
+    """A limit of a run is reached; what is done is kept.
+
+    Attributes:
+        limit: What may be spent, in the unit of the limit: US dollars, tokens, seconds or calls.
+        spent: What is spent, in the same unit.
+    """
+
+    exit_code = 7
+
+    def __init__(
+        self, message: str, *, limit: float, spent: float, help: str | None = None
+    ) -> None:
+        super().__init__(message, help=help)
+        self.limit = limit
+        self.spent = spent

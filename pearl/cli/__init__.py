@@ -28,7 +28,8 @@ TOML file: --config, $PEARL_CONFIG or ./pearl.toml.
 
 \b
 Exit codes: 0 done; 1 something was found or some rows failed; 2 wrong usage; 3 an input cannot be
-read; 4 no valid plan; 5 the model gave no usable reply; 6 a step failed; 130 interrupted.
+read; 4 no valid plan; 5 the model gave no usable reply; 6 a step failed; 7 a limit of a run is reached (--max-cost, ...);
+130 interrupted.
 """
 
 
