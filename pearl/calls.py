@@ -89,6 +89,11 @@ class StepCalls:
         self._n_tokens: dict[str, int] = {}
         self._cuts: dict[tuple[str, int], Context] = {}
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        """All text that is there before the first call: the document and the plan."""
+        return self._text, str(self.graph.checked)
+
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Value]:
         """What the arguments of a step stand for."""
         return [_value(argument, earlier, self._text) for argument in step.arguments]

@@ -164,7 +164,6 @@ class Counter:
         encode = self.encoding.encode
         return sum(len(encode(part, disallowed_special=())) for part in _slices(text))
 
-
     def bounds(self, text: str) -> tuple[int, int]:
         """How few and how many tokens a text counts for as a part of a longer one.
 

@@ -10,8 +10,17 @@ from dataclasses import dataclass
 import pytest
 
 from pearl.errors import BudgetError, ModelError, PearlError, UsageError
-from pearl.llm import ChooseTask, Completion, Constrains, Message, Model, Request, Usage, create_model
-from pearl.llm import ModelSettings
+from pearl.llm import (
+    ChooseTask,
+    Completion,
+    Constrains,
+    Message,
+    Model,
+    ModelSettings,
+    Request,
+    Usage,
+    create_model,
+)
 from pearl.llm.scripted import Scripted
 from pearl.middleware.budgeting import FRAME_TOKENS, Budget, Budgeted
 from pearl.middleware.limiting import Limited
@@ -97,8 +106,8 @@ def test_nothing_is_spent_beyond_the_limits(block: int) -> None:
         assert model.n_calls == budget.spent.n_calls
 
 
-def test_what_is_left_is_used_up(seed: int = 5) -> None:
-    model = Billing(seed)
+def test_what_is_left_is_used_up() -> None:
+    model = Billing(5)
     budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=50)
     done = asyncio.run(ask(Limited(Budgeted(model, budget), 8), ["word " * 20] * 100))
     assert any(isinstance(one, BudgetError) for one in done)
