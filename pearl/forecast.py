@@ -19,16 +19,17 @@ from typing import Any
 from pearl.bounds import Range, StepCosts, Walk
 from pearl.calls import StepCalls
 from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.errors import PearlError
+from pearl.errors import ModelError, PearlError
 from pearl.executors import Task
-from pearl.llm import Usage
+from pearl.llm import Completion, Constrains, Request, Usage
 from pearl.pipeline import Pearl
 from pearl.planner import one_line
 from pearl.prices import Price
 from pearl.prompts.planning import plan_messages
 from pearl.sources import Document
+from pearl.tokens import window_of
 
-__all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
+__all__ = ["Forecast", "Forecaster", "StepForecast", "Unasked", "forecast"]
 
 BLOCK = 128
 """Tokens of the blocks in which servers cache the beginnings of prompts."""
@@ -171,6 +172,32 @@ def forecast(
     for task in tasks:
         forecaster.add(task)
     return forecaster.result()
+
+
+class Unasked:
+    """Stands for a model that cannot be reached yet; only its name and window matter.
+
+    Args:
+        name: `backend:name`.
+    """
+
+    notice = ""
+    constrains = Constrains()
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.window: int | None = window_of(name.partition(":")[2] or name)
+
+    async def complete(self, request: Request) -> Completion:
+        """Nothing is asked of it.
+
+        Raises:
+            ModelError: Always.
+        """
+        raise ModelError(f"{self.name} cannot be asked in a forecast", kind="auth")
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
 
 
 class Forecaster:

@@ -15,7 +15,7 @@ from pearl.middleware.wrapper import Wrapper
 from pearl.prices import Price
 from pearl.tokens import Counter
 
-__all__ = ["Budget", "Budgeted", "Spent"]
+__all__ = ["GO_ON", "Budget", "Budgeted", "Spent"]
 
 FRAME_TOKENS = 8
 """Tokens that a server may add to each message: marks of its beginning, end and role."""
@@ -26,7 +26,8 @@ DEFAULT_REPLY_TOKENS = 4_096
 UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstrained"})
 """Kinds of failure that come before any token is read; after all others there may be a bill."""
 
-HELP = "what is finished is kept; raise the limit and run the same command again to go on"
+GO_ON = "what is finished is kept; raise the limit and run the same command again to go on"
+"""What people can do about a run that a limit has stopped: the one place that says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,7 @@ class Budget:
         of, left = _SHOWN[name](limit), _SHOWN[name](max(0.0, limit - spent))
         said = "is over" if name == "time" else f"has {left} left, too little for the next call"
         return BudgetError(
-            f"--max-{name}: the limit of {of} {said}", limit=limit, spent=spent, help=HELP
+            f"--max-{name}: the limit of {of} {said}", limit=limit, spent=spent, help=GO_ON
         )
 
 
