@@ -179,9 +179,9 @@ class Walk:
         least, fixed = self._counter.bounds("".join(pieces[::2]))
         most: float | None = fixed
         for mark in pieces[1::2]:
-            n = self._unknown[mark]
+            held = self._unknown[mark]
             # The seams on both sides of it are none that `bounds` knew of.
-            most = None if most is None or n is None else most + n + 2 * self._seam
+            most = None if most is None or held is None else most + held + 2 * self._seam
         return Range(least, most)
 
     def _prompt(self, task: ActionTask) -> Range:
@@ -247,15 +247,29 @@ class Walk:
             prefixes = (self._prefix(task),) if is_known else ()
             return self._costs(_capped(prompt, cap), 1, 1, prefixes=prefixes)
         assert cap is not None
-        n_parts = self._parts(document, length, room, is_known)
+        return self._in_parts(task, document, frame, length, room, cap)
+
+    def _in_parts(
+        self, task: ActionTask, document: str, frame: Range, length: Range, room: Range, cap: int
+    ) -> StepCosts:
+        """A step whose document may have to be read part by part."""
+        is_known = not self._marks.search(document)
+        parts = self._parts(document, length, room, is_known)
+        n_parts = None if parts.most is None else int(parts.most)
         most: float | None = None if n_parts is None else n_parts * cap
-        if n_parts is not None and frame.most is not None and (wide := self._wide(document)):
+        wide = self._wide(document)
+        if n_parts is not None and frame.most is not None and wide is not None:
             most = min(n_parts * cap, n_parts * (frame.most + 2 * self._seam + 1) + ceil(wide))
-        least = frame.least
-        if is_known and limits.max_parts is None:
+        least = parts.least * max(0, frame.least - 2 * self._seam - 1)
+        if is_known and self._limits.max_parts is None:
             least += self._counter.bounds(document)[0]
         tokens = Range(least if most is None else min(least, most), most)
-        return self._costs(tokens, 1, n_parts, self._merging(task, Range(1, n_parts)))
+        prefixes: tuple[str, ...] = ()
+        if parts.least > 1 and part_room(int(room.least)) == part_room(int(room.most or 0)):
+            cut = self._calls.cut(document, part_room(int(room.least)))
+            prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut.texts)
+        merging = self._merging(task, parts)
+        return self._costs(tokens, int(parts.least), n_parts, merging, prefixes)
 
     def _room(self, task: ActionTask, frame: Range, cap: int) -> Range:
         """Tokens that there may be room for in a call, whatever the inputs are.
@@ -278,24 +292,26 @@ class Walk:
         narrow = cap - ceil(max(frame.most, around.most)) - excess - ROOM_KEPT - 2 * self._seam
         return Range(max(0, narrow), widest)
 
-    def _parts(self, document: str, length: Range, room: Range, is_known: bool) -> int | None:
-        """Into how many parts a document may be cut, at most; None if there is no saying."""
+    def _parts(self, document: str, length: Range, room: Range, is_known: bool) -> Range:
+        """Into how many parts a document may be cut."""
+        least, n = 1, len(document) if is_known else None
         if length.most is None or room.most is None or room.least < 1:
-            n = len(document) if is_known else None
+            pass
         elif not is_known or room.least < SMALL_PART:
             n = PARTS * ceil(length.most / part_room(int(room.least)))
             n = min(n, len(document)) if is_known else n
         else:
-            n = 1
+            found: list[int] = []
             at = part_room(int(room.most))
             while at >= part_room(int(room.least)):
-                if at < length.most:
-                    n = max(n, len(self._calls.cut(document, at).texts))
+                found.append(len(self._calls.cut(document, at).texts) if at < length.most else 1)
                 at = part_room(at - 1)
+            n = max(found)
+            least = min(found) if length.least > room.most else 1
         most = self._limits.max_parts
         if most is not None:  # parts are longer or shorter then by what fits, not by a sixteenth
-            n = most if n is None else min(most, len(document) if is_known else most)
-        return n if n is None else max(1, n)
+            return Range(1, max(1, min(most, len(document)) if is_known else most))
+        return Range(least, n if n is None else max(1, n))
 
     def _retrieved(self, document: str, length: Range, room: Range, is_known: bool) -> int:
         """Tokens of the passages that a step is shown at most, whichever they are."""
