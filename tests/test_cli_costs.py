@@ -77,7 +77,7 @@ def test_a_dry_run_as_json(pearl: Terminal) -> None:
 def test_a_question_has_no_plan_yet(pearl: Terminal) -> None:
     out = pearl("ask", "Why?", "story.txt", "--dry-run", "--max-output-tokens", "50")
     assert "(plans)" in out
-    assert "have no plan yet" in out
+    assert "Tasks without a plan: 1" in out
     assert "unknown until it is written" in out
 
 

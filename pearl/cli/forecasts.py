@@ -95,8 +95,8 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> list[str]:
         )
     if found.n_unplanned:
         lines.append(
-            f"{found.n_unplanned:,} of the tasks have no plan yet: what its steps take is unknown "
-            "until it is written (pearl plan)."
+            f"Tasks without a plan: {found.n_unplanned:,}; what the steps take is unknown until it is "
+            "written (pearl plan)."
         )
     if found.price is None:
         lines.append(
