@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -74,6 +75,13 @@ def _table(small_letter: float) -> bytes:
 
 # Vocabularies are made from English above all: its words are cut into fewer pieces.
 _IN_ENGLISH, _ELSEWHERE = _table(0.26), _table(0.36)
+
+
+_WIDEST = round(0.36 * _UNIT) / round(0.26 * _UNIT)
+"""How much more the same text counts for, at most, where what stands around it is not English."""
+
+_SEAM = 4
+"""Tokens by which a vocabulary may count a text and its neighbour otherwise than each alone."""
 
 
 def _slices(text: str) -> Iterator[str]:
@@ -155,6 +163,32 @@ class Counter:
             return estimate(text)
         encode = self.encoding.encode
         return sum(len(encode(part, disallowed_special=())) for part in _slices(text))
+
+    def bounds(self, text: str) -> tuple[int, int]:
+        """How few and how many tokens a text counts for as a part of a longer one.
+
+        For an estimate these are certain: it adds up, but for the language it is taken to be in.
+        Vocabularies do not add up exactly where texts meet, and where long ones are sliced; a few
+        tokens are kept for that.
+
+        Example:
+            >>> Counter().bounds("Sie schlief.")
+            (4, 6)
+        """
+        if self.encoding is None:
+            data = text.encode("utf-8", errors="replace").replace(b"\xe2\x80", b"'")
+            low, high = (sum(data.translate(table)) for table in (_IN_ENGLISH, _ELSEWHERE))
+            return low // _UNIT, -(-high // _UNIT)
+        n = self.count(text)
+        slack = _SEAM * (1 + 4 * (len(text) // SLICE))
+        return max(0, n - slack), n + slack
+
+    def most(self, n: int) -> int:
+        """How many tokens a text that alone has `n` of them counts for as a part of a longer one."""
+        if self.encoding is None:
+            return ceil(n * _WIDEST)
+        # A token is 128 characters at most, so this is the longest that such a text can be.
+        return n + _SEAM * (1 + 4 * (128 * n // SLICE))
 
 
 @cache

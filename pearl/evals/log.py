@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import NonNegativeFloat
-
 from pearl.journal import Frozen, read_journal
 from pearl.llm import Usage
+from pearl.prices import Price
 from pearl.setup import Setup
 
 __all__ = ["LOG_VERSION", "EvalLog", "Header", "Key", "PlanShape", "Price", "Record", "read_log"]
@@ -22,37 +21,6 @@ LOG_VERSION: Literal[1] = 1
 
 Key = tuple[str, str, int]
 """Sample, method and seed: what a record is about."""
-
-
-class Price(Frozen):
-    """US dollars per million tokens."""
-
-    input_usd: NonNegativeFloat
-    output_usd: NonNegativeFloat
-    cached_usd: NonNegativeFloat | None = None
-    """Of input tokens that the server's cache served; as any input where it is not known."""
-
-    def __str__(self) -> str:
-        return "/".join(
-            f"{usd:g}"
-            for usd in (self.input_usd, self.cached_usd, self.output_usd)
-            if usd is not None
-        )
-
-    def cost_usd(self, usage: Usage) -> float:
-        """What so many tokens cost.
-
-        Example:
-            >>> Price(input_usd=2.0, output_usd=8.0).cost_usd(Usage(500_000, 100_000))
-            1.8
-        """
-        cached = self.input_usd if self.cached_usd is None else self.cached_usd
-        fresh = usage.n_input_tokens - usage.n_cached_tokens
-        return (
-            fresh * self.input_usd
-            + usage.n_cached_tokens * cached
-            + usage.n_output_tokens * self.output_usd
-        ) / 1_000_000
 
 
 class Header(Setup):

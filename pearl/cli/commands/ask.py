@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from pearl.cli.options import as_json, model_options, trace_option
 from pearl.cli.output import keep_inputs
+from pearl.cli.spending import Spending, budget_options
 from pearl.errors import UsageError
 
 
@@ -19,11 +19,11 @@ from pearl.errors import UsageError
 @click.option("--together", is_flag=True, help="Read all documents as one.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
 @model_options
+@budget_options
 @trace_option
 @as_json
 def command(question: str, documents: tuple[str, ...], together: bool, **options: Any) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin)."""
-    from pearl.cli.work import run_tasks
     from pearl.executors import Task
     from pearl.sources import join, load
 
@@ -31,6 +31,7 @@ def command(question: str, documents: tuple[str, ...], together: bool, **options
         raise UsageError(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
+    spending = Spending(options)
     keep_inputs([options["trace"]], documents)
     if together and len(documents) > 1:
         tasks = [Task("", lambda: join([load(path) for path in documents]), question)]
@@ -39,4 +40,4 @@ def command(question: str, documents: tuple[str, ...], together: bool, **options
         tasks = [
             Task(id, partial(load, path), question) for id, path in zip(ids, documents, strict=True)
         ]
-    return asyncio.run(run_tasks(tasks, len(tasks), options))
+    return spending.run(tasks, len(tasks))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.output import keep_inputs, read_input
+from pearl.cli.spending import Spending, budget_options
 from pearl.errors import PlanError, UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(), help="Write one JSON line a document to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
 @model_options
+@budget_options
 @trace_option
 @as_json
 def command(
@@ -48,9 +49,9 @@ def command(
     The documents are each DOC (- is stdin), or those of --data, each once. With --tasks every
     argument is a document, for those rows that name none.
     """
-    from pearl.cli.work import run_tasks
     from pearl.tasks import read_tasks
 
+    spending = Spending(options)
     check_data(options)
     data = options["data"]
     inputs = [*plan_and_documents, *filter(None, (tasks, data))]
@@ -60,7 +61,7 @@ def command(
     if tasks is not None and data is not None:
         raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
     if tasks is not None:
-        return asyncio.run(run_tasks(read_tasks(tasks, plan_and_documents), None, options, out=out))
+        return spending.run(read_tasks(tasks, plan_and_documents), None, out=out)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
             "a plan and a document, a plan and --data FILE, or --tasks FILE",
@@ -69,7 +70,7 @@ def command(
     plan, *documents = plan_and_documents
     text = _checked(plan, options)
     work = _file_tasks(text, documents, out) if data is None else _data_tasks(text, options)
-    return asyncio.run(run_tasks(work, len(work), options, out=out))
+    return spending.run(work, len(work), out=out)
 
 
 def _checked(plan: str, options: dict[str, Any]) -> str:

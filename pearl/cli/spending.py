@@ -1,0 +1,204 @@
+"""Limits to what a run may spend, and the forecast of it: the options, and what they are made into."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pearl.cli.options import price_option
+from pearl.errors import BudgetError, ModelError, UsageError
+
+if TYPE_CHECKING:
+    from pearl.executors import Task
+    from pearl.forecast import Forecaster
+    from pearl.middleware.budgeting import Budget
+    from pearl.pipeline import Pearl
+    from pearl.prices import Price
+    from pearl.sources import Document
+
+__all__ = ["Spending", "budget_options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
+
+
+def budget_options(command: Command) -> Command:
+    """Everything `Spending` takes."""
+    options = [
+        click.option(
+            "--dry-run", is_flag=True,
+            help="Print what it takes (calls, tokens, money, time) and ask no model.",
+        ),
+        click.option(
+            "--max-cost", type=click.FloatRange(min=0), metavar="USD",
+            help="Start no call that could take the run's cost beyond this.",
+        ),
+        click.option(
+            "--max-tokens", type=click.IntRange(min=0), metavar="TOKENS",
+            help="Start no call that could take the run's input and output tokens beyond this.",
+        ),
+        click.option(
+            "--max-time", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+            help="Start no call after this, and end those that are under way then.",
+        ),
+        click.option(
+            "--max-calls", type=click.IntRange(min=0), metavar="N",
+            help="Start no more calls than this, failed ones included.",
+        ),
+        price_option,
+        click.option(
+            "--prices", envvar="PEARL_PRICES", type=click.Path(), metavar="FILE",
+            help="TOML file of prices in place of the shipped one.",
+        ),
+        click.option(
+            "--seconds-per-call", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+            help="How long a call takes, for the time of --dry-run.",
+        ),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+class Spending:
+    """What one command may spend, and what it is expected to.
+
+    Takes its options out of those of the command line; what is left goes on to `open_pearl`.
+
+    Args:
+        options: Of the command line: those of `budget_options` and of `model_options`.
+
+    Raises:
+        DataError: The file of prices cannot be read.
+        UsageError: Money is limited, and what tokens cost is not known.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.is_dry = options.pop("dry_run")
+        self._limits = {name: options.pop(name) for name in LIMITS}
+        self._call_s = options.pop("seconds_per_call")
+        self._options = options
+        self.price = _price(options.pop("price"), options.pop("prices"), options["model"])
+        self._forecaster: Forecaster | None = None
+        self._budget: Budget | None = None
+        if self._limits["max_cost"] is not None and self.price is None:
+            raise UsageError(
+                f"--max-cost: the price of '{options['model']}' is not known",
+                help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
+            )
+
+    def run(self, tasks: Iterable[Task], n_tasks: int | None, *, out: str | None = None) -> int:
+        """Run tasks within the limits, as `run_tasks` does; or say what they take.
+
+        Returns:
+            The exit code.
+        """
+        from pearl.cli.work import run_tasks
+        from pearl.middleware.budgeting import GO_ON
+
+        if self.is_dry:
+            return self._show(tasks, as_json=self._options["as_json"])
+        with self._watching(tasks) as (watched, options):
+            code = asyncio.run(run_tasks(watched, n_tasks, options, out=out))
+        if code == 1 and self._budget is not None and self._budget.n_refused:
+            click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
+            return BudgetError.exit_code
+        return code
+
+    def _show(self, tasks: Iterable[Task], *, as_json: bool) -> int:
+        """Print what the tasks take; no model is asked."""
+        from pearl.cli.forecasts import print_forecast
+        from pearl.forecast import forecast
+
+        found = forecast(self._unasked(), tasks, price=self.price, seconds_per_call=self._call_s)
+        print_forecast(found, self._asked(), as_json=as_json)
+        return 0
+
+    @contextmanager
+    def _watching(self, tasks: Iterable[Task]) -> Iterator[tuple[Iterable[Task], dict[str, Any]]]:
+        """Run tasks within the limits; at the end people are told what was spent.
+
+        Gives the tasks and the options to run them with, its model being one that keeps to the
+        limits. A task that is run is forecast when its document is loaded, so it is loaded once.
+        """
+        if not self._asked() and self.price is None:
+            yield tasks, self._options
+            return
+        from pearl.cli.forecasts import tell_spent
+        from pearl.forecast import Forecaster
+        from pearl.llm import ModelSettings, create_model
+        from pearl.middleware.budgeting import Budget, Budgeted
+
+        options = self._options
+        settings = ModelSettings(
+            options["base_url"], options["timeout_s"], options["window"], options["server"]
+        )
+        model = create_model(options["model"], settings)
+        pearl = _pearl({**options, "model": model})
+        self._forecaster = Forecaster(pearl, price=self.price, seconds_per_call=self._call_s)
+        self._budget = budget = Budget(
+            pearl.limits.counter,
+            max_cost_usd=self._limits["max_cost"],
+            max_tokens=self._limits["max_tokens"],
+            max_calls=self._limits["max_calls"],
+            max_time_s=self._limits["max_time"],
+            price=self.price,
+            reply_tokens=pearl.limits.reply_tokens,
+        )
+        try:
+            yield map(self._forecast, tasks), {**options, "model": Budgeted(model, budget)}
+        finally:
+            tell_spent(self._forecaster.result(), budget)
+
+    def _asked(self) -> dict[str, float]:
+        """The limits that were set."""
+        return {name: limit for name, limit in self._limits.items() if limit is not None}
+
+    def _forecast(self, task: Task) -> Task:
+        forecaster = self._forecaster
+        assert forecaster is not None
+        load = task.document
+        if load is None or task.plan is None:
+            forecaster.add(task)
+            return task
+        once = threading.Lock()  # asked for again, it is loaded again and forecast once
+
+        def loaded() -> Document:
+            document = load()
+            if once.acquire(blocking=False):
+                forecaster.add(task, document)
+            return document
+
+        return replace(task, document=loaded)
+
+    def _unasked(self) -> Pearl:
+        """A `Pearl` whose model is never asked, and so needs no key."""
+        try:
+            return _pearl(self._options)
+        except ModelError as error:
+            if error.kind != "auth":
+                raise
+        from pearl.forecast import Unasked
+
+        return _pearl({**self._options, "model": Unasked(self._options["model"])})
+
+
+def _pearl(options: dict[str, Any]) -> Pearl:
+    from pearl.cli.options import SETTINGS
+    from pearl.pipeline import Pearl
+
+    return Pearl(**{key: value for key, value in options.items() if key in SETTINGS})
+
+
+def _price(said: Price | None, prices: str | None, model: str) -> Price | None:
+    """The price that was said, or that of the table."""
+    from pearl.prices import read_prices
+
+    return said if said is not None else read_prices(prices).of(model)
