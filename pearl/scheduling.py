@@ -7,9 +7,9 @@ work: what is under way is still finished. Closing the iterator cancels it inste
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterable
 from itertools import islice
+from operator import itemgetter
 from typing import TypeVar
 
 __all__ = ["as_completed", "in_order"]
@@ -65,6 +65,7 @@ async def in_order(
     *,
     ahead: int | None = None,
     group: Callable[[Item], Hashable] | None = None,
+    rank: Callable[[Item], int] = lambda item: 0,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Result, None]:
     """Work on at most `n` items at once; results come in the order of the items.
@@ -81,6 +82,8 @@ async def in_order(
             or None. More of them keep `n` items under way while an early one takes its time.
         group: What an item belongs to; None to begin the items in their order, each taken when it
             is begun.
+        rank: Of the items of a group, those of a higher rank are begun first: what takes longest,
+            lest it be all that is left in the end.
         is_stopping: Whether no more items are to be begun, those taken ahead included.
 
     Raises:
@@ -88,7 +91,7 @@ async def in_order(
     """
     ahead = max(n, ahead or n)
     source = enumerate(items)
-    waiting: deque[tuple[int, Hashable, Item]] = deque()
+    waiting: list[tuple[Hashable, int, int, Item]] = []
     running: dict[asyncio.Future[Result], int] = {}
     done: dict[int, asyncio.Future[Result]] = {}
     n_taken = n_given = 0
@@ -98,14 +101,16 @@ async def in_order(
             while len(running) < n and not is_stopping():
                 room = ahead - (n_taken - n_given)
                 for index, item in islice(source, room if group else min(1, room)):
-                    waiting.append((index, group(item) if group else None, item))
+                    waiting.append((group(item) if group else None, rank(item), -index, item))
                     n_taken += 1
                 if not waiting:
                     break
-                at = next((i for i, (_, of, _) in enumerate(waiting) if of == last), 0)
-                index, last, item = waiting[at]
-                del waiting[at]
-                running[asyncio.ensure_future(work(item))] = index
+                if all(of != last for of, *_ in waiting):
+                    last = waiting[0][0]
+                next_ = max((each for each in waiting if each[0] == last), key=itemgetter(1, 2))
+                waiting.remove(next_)
+                *_, index, item = next_
+                running[asyncio.ensure_future(work(item))] = -index
             if n_given in done:
                 yield done.pop(n_given).result()
                 n_given += 1  # there may be room now for the next to begin

@@ -6,11 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from contextlib import aclosing
-from functools import partial
+from functools import lru_cache, partial
 from weakref import WeakValueDictionary
 
+from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.graph import build_graph
 from pearl.errors import PearlError
 from pearl.executors import Listener, Outcome, Task
+from pearl.passes.critical_path import n_following
 from pearl.pipeline import Pearl
 from pearl.scheduling import in_order
 from pearl.sources import Document
@@ -24,6 +27,9 @@ primed, and the places that they leave are for other tasks."""
 
 AHEAD = 8
 """Tasks taken for each call at once, to find those over the same document."""
+
+KEPT_PLANS = 1_000
+"""Plans kept in their read form, some kilobytes each."""
 
 KEPT = 2
 """Documents kept though no task is over them just now."""
@@ -46,14 +52,20 @@ async def run(
         listener: Told of every event of every task.
         is_stopping: Whether no more tasks are to be begun, those taken ahead included.
     """
-    documents = _Documents()
+    documents, plans = _Documents(), _Plans(pearl)
     n = pearl.concurrency
 
     async def one(task: Task) -> Outcome:
-        return await _run(pearl, task, documents, listener)
+        return await _run(pearl, task, documents, plans, listener)
 
     found = in_order(
-        tasks, one, UNDER_WAY * n, ahead=AHEAD * n, group=_group, is_stopping=is_stopping
+        tasks,
+        one,
+        UNDER_WAY * n,
+        ahead=AHEAD * n,
+        group=_group,
+        rank=plans.length,
+        is_stopping=is_stopping,
     )
     async with aclosing(found) as outcomes:
         async for outcome in outcomes:
@@ -61,7 +73,11 @@ async def run(
 
 
 async def _run(
-    pearl: Pearl, task: Task, documents: _Documents, listener: Listener | None
+    pearl: Pearl,
+    task: Task,
+    documents: _Documents,
+    plans: _Plans,
+    listener: Listener | None,
 ) -> Outcome:
     trace = Trace(task.id, (lambda event: listener(task.id, event)) if listener else None)
     try:
@@ -69,7 +85,7 @@ async def _run(
             raise task.problem or PearlError("the task has no document")
         document = await documents.get(task.document)
         if task.plan is not None:
-            plan = pearl.compile(task.plan, question=task.question)
+            plan = plans.get(task.plan, task.question)
             answer = await pearl.execute(plan, document, trace=trace)
         else:
             answer = await pearl.ask(task.question or "", document, trace=trace)
@@ -109,6 +125,33 @@ class _Documents:
             self._kept.append(document)
         self._known[key] = document
         return document
+
+
+class _Plans:
+    """Plans by their text: one that runs over many documents is read once."""
+
+    def __init__(self, pearl: Pearl) -> None:
+        self._read = lru_cache(KEPT_PLANS)(self._read_anew)
+        self._pearl = pearl
+
+    def get(self, text: str, question: str | None) -> CheckedPlan:
+        """The plan.
+
+        Raises:
+            PlanError: It is none.
+        """
+        return self._read(text, question)[0]
+
+    def length(self, task: Task) -> int:
+        """Calls that follow one another in the plan of a task; 0 where there is none yet."""
+        try:
+            return self._read(task.plan, task.question)[1] if task.plan is not None else 0
+        except PearlError:
+            return 0  # the task will fail, and say why
+
+    def _read_anew(self, text: str, question: str | None) -> tuple[CheckedPlan, int]:
+        checked = self._pearl.compile(text, question=question)
+        return checked, max(n_following(build_graph(checked)))
 
 
 def _group(task: Task) -> Hashable:

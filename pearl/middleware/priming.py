@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Literal, get_args
 
 from pearl.errors import UsageError
@@ -36,9 +35,10 @@ PROOFS = 3
 """Calls that ought to have been served from the cache before it is held against the server."""
 
 SAMPLES = 16
-"""The last calls whose durations count."""
+"""The last calls whose durations count; as many at least, for the first ones come in bursts."""
 
-MIN_SAMPLES = 4
+MIN_FIRST = 4
+"""Calls that primed the cache before durations are compared."""
 
 MIN_SAVED = 0.2
 """Share of a call's time that the cache has to save, or waiting for it takes longer than it wins."""
@@ -69,8 +69,8 @@ class Primed(Wrapper):
     where
 
     - the server reports no cached token though `PROOFS` calls had a primed prefix: no cache;
-    - a call takes as long with the cache as without (less than `MIN_SAVED` saved, medians of the
-      last `SAMPLES` calls that found a free place): writing replies is what takes the time, and
+    - a call takes as long with the cache as without (less than `MIN_SAVED` saved, by the shortest of
+      the last `SAMPLES` calls that found a free place): writing replies is what takes the time, and
       whoever waits for a whole reply loses more of it than the shorter reading wins;
 
     and for single calls whose prefix has fewer than `MIN_PREFIX_TOKENS`.
@@ -170,8 +170,10 @@ class Primed(Wrapper):
             if self._n_missed >= PROOFS:
                 self._off = "the server reports no cached tokens"
                 return
-        if min(len(self._first_s), len(self._later_s)) >= MIN_SAMPLES:
-            saved = 1 - median(self._later_s) / median(self._first_s)
+        if len(self._first_s) >= MIN_FIRST and len(self._later_s) == SAMPLES:
+            # The shortest: the others may have queued in the server, and say nothing about how
+            # they were read. It errs on the side of the cache, which is that of the lower bill.
+            saved = 1 - min(self._later_s) / min(self._first_s)
             if saved < MIN_SAVED:
                 self._off = f"the cache saves {max(0.0, saved):.0%} of a call's time"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pearl.dsl.graph import PlanGraph
 from pearl.passes import Rewrite, Rewritten, rebuilt
 
-__all__ = ["STAGE", "rewrite"]
+__all__ = ["STAGE", "n_following", "rewrite"]
 
 STAGE = 1
 """After steps have been left out: that shortens chains."""
@@ -40,17 +40,22 @@ def rewrite(graph: PlanGraph) -> Rewritten:
         >>> rewrite(after.graph).graph is after.graph
         True
     """
-    lengths = [0] * len(graph.steps)
-    for i in reversed(range(len(graph.steps))):
-        lengths[i] += not graph.checked.action(graph.steps[i]).is_native
-        for needed in graph.dependencies[i]:
-            lengths[needed] = max(lengths[needed], lengths[i])
-    order = _topological(graph, lengths)
+    order = _topological(graph, n_following(graph))
     if order == list(range(len(order))):
         return Rewritten(graph)
     steps = [graph.steps[i] for i in order]
     what = f"steps are begun in the order {', '.join(step.output for step in steps)}"
     return Rewritten(rebuilt(graph, steps), (Rewrite("critical_path", what),))
+
+
+def n_following(graph: PlanGraph) -> list[int]:
+    """For each step, the calls that follow one another from it on, its own included."""
+    lengths = [0] * len(graph.steps)
+    for i in reversed(range(len(graph.steps))):
+        lengths[i] += not graph.checked.action(graph.steps[i]).is_native
+        for needed in graph.dependencies[i]:
+            lengths[needed] = max(lengths[needed], lengths[i])
+    return lengths
 
 
 def _topological(graph: PlanGraph, lengths: list[int]) -> list[int]:
