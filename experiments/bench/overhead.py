@@ -57,11 +57,11 @@ async def ours(url: str, *, prompts: list[tuple[Message, ...]] | None = None) ->
         for i, checked in enumerate(found)
         for document in documents(N_DOCUMENTS)
     ]
+    began = time.process_time()
     async with opened(url, N_PLACES, library) as pearl:
         recording = Recording(pearl._calls)  # type: ignore[arg-type]
         if prompts is not None:
             pearl._calls = recording
-        began = time.process_time()
         async for outcome in run(pearl, tasks):
             assert outcome.error is None, outcome.error
         took_s = time.process_time() - began
@@ -73,6 +73,7 @@ async def ours(url: str, *, prompts: list[tuple[Message, ...]] | None = None) ->
 async def bare(url: str, prompts: Sequence[tuple[Message, ...]]) -> float:
     """CPU seconds of the same prompts on the client alone."""
     places = asyncio.Semaphore(N_PLACES)
+    began = time.process_time()
     async with AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
 
         async def call(messages: tuple[Message, ...]) -> str | None:
@@ -84,7 +85,6 @@ async def bare(url: str, prompts: Sequence[tuple[Message, ...]]) -> float:
                 )
                 return reply.choices[0].message.content
 
-        began = time.process_time()
         await asyncio.gather(*map(call, prompts))
         return time.process_time() - began
 

@@ -113,6 +113,8 @@ class _Documents:
             DataError: What `load` raises; the next to ask loads it again.
         """
         key = _identity(load)
+        if key is None:
+            return await asyncio.to_thread(load)
         document = self._known.get(key)
         if document is not None:
             return document
@@ -159,12 +161,15 @@ def _group(task: Task) -> Hashable:
 
 
 def _identity(load: Callable[[], Document]) -> Hashable:
-    """What tells one loader from another: two calls prepared alike load the same document."""
+    """What tells one loader from another; None where nothing does.
+
+    Two calls prepared alike load the same document.
+    """
     key: Hashable = load
     if isinstance(load, partial):
         key = (load.func, load.args, tuple(sorted(load.keywords.items())))
     try:
         hash(key)
     except TypeError:
-        return id(load)
+        return None
     return key
