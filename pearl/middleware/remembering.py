@@ -32,7 +32,8 @@ def request_key(request: Request, model_name: str) -> bytes:
     These are the model, the messages, which hold the document, the action, the inputs and the
     wording of the prompt, the limit of the reply, the temperature, the seed and the constraint.
     `request.task` is left out: it says the same to backends that read no prompts, and holds names
-    that make no difference to the reply of one that does.
+    that make no difference to the reply of one that does. Of a constraint told line by line its
+    whole text is taken: the lines are made from the same.
 
     Returns:
         32 bytes.
