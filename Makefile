@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo fmt check test docs
+.PHONY: setup demo fmt check test bench docs
 .DELETE_ON_ERROR:
 
 setup: $(STAMP)
@@ -31,6 +31,12 @@ check: setup
 
 test: setup
 	$(BIN)/pytest -n auto
+
+bench: setup
+	$(BIN)/python experiments/bench/startup.py
+	$(BIN)/python experiments/bench/makespan.py --quick
+	$(BIN)/python experiments/bench/prefix.py --quick
+	$(BIN)/python experiments/bench/overhead.py --quick
 
 docs: setup
 	$(BIN)/python docs/make_cli_page.py

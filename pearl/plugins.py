@@ -25,6 +25,7 @@ def names(package: str) -> tuple[str, ...]:
     return tuple(sorted(own | foreign))
 
 
+@cache  # entry points are read from disk, file by file
 def load(package: str, name: str) -> ModuleType | Any:
     """Import one plug-in.
 

@@ -1,21 +1,34 @@
-"""Checked plan + document + limits → `Answer`; the trace is told when a run begins and ends."""
+"""Checked plan + document + limits → `Answer`; the trace is told when a run begins and ends.
+
+What runs is the rewritten plan; what is answered, and told of the steps, is the plan as written.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pearl.answerer import Answer, compose
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.graph import build_graph
+from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PearlError, UsageError
-from pearl.interpreter import Limits, run
-from pearl.llm import Model
+from pearl.interpreter import Limits, StepResult, run
+from pearl.llm import Model, Usage
+from pearl.passes import Rewritten, rewrite_plan
 from pearl.sources import Document
-from pearl.trace import RunFinished, RunStarted, Trace
+from pearl.trace import (
+    PlanRewritten,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    Trace,
+)
 
 __all__ = ["answer_plan", "direct_plan"]
 
@@ -71,8 +84,11 @@ async def answer_plan(
             window=limits.window,
         )
     )
+    rewritten = rewrite_plan(graph)
+    for rewrite in rewritten.rewrites:
+        trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
-        results = await run(graph, document, model, limits, trace)
+        ran = await run(rewritten.graph, document, model, limits, trace)
     except PearlError:
         spent = trace.usage
         trace.append(
@@ -84,7 +100,7 @@ async def answer_plan(
     answer = await asyncio.to_thread(
         compose,
         graph,
-        results,
+        _as_written(graph, rewritten, ran, trace),
         document,
         method=method,
         model=model.name,
@@ -101,6 +117,31 @@ async def answer_plan(
         )
     )
     return answer
+
+
+def _as_written(
+    graph: PlanGraph, rewritten: Rewritten, ran: Sequence[StepResult], trace: Trace
+) -> list[StepResult]:
+    """A result for every step of the plan as it was written, in its order."""
+    by_output = {result.output: result for result in ran}
+    for output, same in rewritten.stands_for.items():
+        result = replace(by_output[same], output=output, n_calls=0, usage=Usage(), duration_s=0.0)
+        by_output[output] = result
+        trace.append(StepStarted(step=output, action=result.action))
+        trace.append(
+            StepFinished(
+                step=output,
+                action=result.action,
+                value=result.text,
+                is_native=result.is_native,
+                context=result.context,
+                coverage=result.coverage,
+                n_calls=0,
+                usage=result.usage,
+                duration_s=0.0,
+            )
+        )
+    return [by_output[step.output] for step in graph.steps]
 
 
 def direct_plan(question: str) -> CheckedPlan:

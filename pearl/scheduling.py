@@ -7,8 +7,9 @@ work: what is under way is still finished. Closing the iterator cancels it inste
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterable
+from itertools import islice
+from operator import itemgetter
 from typing import TypeVar
 
 __all__ = ["as_completed", "in_order"]
@@ -58,30 +59,70 @@ async def as_completed(
 
 
 async def in_order(
-    items: Iterable[Item], work: Callable[[Item], Awaitable[Result]], n: int
+    items: Iterable[Item],
+    work: Callable[[Item], Awaitable[Result]],
+    n: int,
+    *,
+    ahead: int | None = None,
+    group: Callable[[Item], Hashable] | None = None,
+    rank: Callable[[Item], int] = lambda item: 0,
+    is_stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncGenerator[Result, None]:
     """Work on at most `n` items at once; results come in the order of the items.
+
+    Items of one group are begun one after the other, as far as they are within `ahead` of the
+    results. A group that never ends does not keep the others waiting for ever: sooner or later
+    the next result to come is of another one, and there are no more items to take before it.
 
     Args:
         items: What to work on.
         work: Makes the result of one item.
         n: At least 1.
+        ahead: Items taken whose results have not been given yet, at most; `n` where it is less,
+            or None. More of them keep `n` items under way while an early one takes its time.
+        group: What an item belongs to; None to begin the items in their order, each taken when it
+            is begun.
+        rank: Of the items of a group, those of a higher rank are begun first: what takes longest,
+            lest it be all that is left in the end.
+        is_stopping: Whether no more items are to be begun, those taken ahead included.
 
     Raises:
         Exception: The first, in the order of the items, that `work` raises; the rest is cancelled.
     """
-    running: deque[asyncio.Future[Result]] = deque()
+    ahead = max(n, ahead or n)
+    source = enumerate(items)
+    waiting: list[tuple[Hashable, int, int, Item]] = []
+    running: dict[asyncio.Future[Result], int] = {}
+    done: dict[int, asyncio.Future[Result]] = {}
+    n_taken = n_given = 0
+    last: Hashable = None
     try:
-        for item in items:
-            if len(running) >= n:
-                yield await running[0]
-                running.popleft()
-            running.append(asyncio.ensure_future(work(item)))
-        while running:
-            yield await running[0]
-            running.popleft()
+        while True:
+            while len(running) < n and not is_stopping():
+                room = ahead - (n_taken - n_given)
+                for index, item in islice(source, room if group else min(1, room)):
+                    waiting.append((group(item) if group else None, rank(item), -index, item))
+                    n_taken += 1
+                if not waiting:
+                    break
+                if all(of != last for of, *_ in waiting):
+                    last = waiting[0][0]
+                next_ = max((each for each in waiting if each[0] == last), key=itemgetter(1, 2))
+                waiting.remove(next_)
+                *_, index, item = next_
+                running[asyncio.ensure_future(work(item))] = -index
+            if n_given in done:
+                yield done.pop(n_given).result()
+                n_given += 1  # there may be room now for the next to begin
+            elif running:
+                ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                done.update((running.pop(future), future) for future in ended)
+            else:
+                break
+        for index in sorted(done):  # of those after the first that was not begun any more
+            yield done.pop(index).result()
     finally:
-        await _end(running)
+        await _end([*running, *done.values()])
 
 
 async def _end(running: Collection[asyncio.Future[Result]]) -> None:

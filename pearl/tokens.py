@@ -34,6 +34,13 @@ SLICE = 50_000
 A token cut in two at the edge of a slice counts twice: one in some ten thousand, to the safe side.
 """
 
+LONG = 4_000
+"""Characters of a text whose count is kept, in case it is counted again."""
+
+MAX_COUNTED = 10_000
+
+_counted: dict[tuple[str, int, int], int] = {}
+
 _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (range(0x80), 1.0),  # line ends, tabs, control characters
     (b" ", 0.2),  # mostly part of the word that follows
@@ -159,6 +166,18 @@ class Counter:
             >>> Counter().count("The cat sat on the mat.")
             8
         """
+        if len(text) < LONG:
+            return self._count(text)
+        # A string remembers its hash, and a document is counted for every question asked of it.
+        key = (self.method, len(text), hash(text))
+        found = _counted.get(key)
+        if found is None:
+            if len(_counted) >= MAX_COUNTED:
+                _counted.clear()
+            found = _counted[key] = self._count(text)
+        return found
+
+    def _count(self, text: str) -> int:
         if self.encoding is None:
             return estimate(text)
         encode = self.encoding.encode

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pearl.errors import DataError
 from pearl.ladder import RungName
-from pearl.llm import Usage
+from pearl.llm import PrefixUse, Usage
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -26,6 +26,7 @@ __all__ = [
     "OptionChosen",
     "PlanAttempted",
     "PlanFailed",
+    "PlanRewritten",
     "RunFinished",
     "RunStarted",
     "StepFailed",
@@ -95,6 +96,15 @@ class RunStarted(_Event):
     """Tokens of the model's window; None where it has no limit."""
 
 
+class PlanRewritten(_Event):
+    """A pass changed how the plan is run, not what it answers."""
+
+    event: Literal["plan_rewritten"] = "plan_rewritten"
+    by: str
+    """The pass."""
+    what: str
+
+
 class StepStarted(_Event):
     """A step begins: everything it needs is there."""
 
@@ -121,6 +131,11 @@ class ModelCalled(_Event):
     model: str
     duration_s: float
     usage: Usage
+    """Of a remembered reply: nothing."""
+    is_remembered: bool = False
+    """Whether the reply was there already, or was on its way for another call."""
+    prefix: PrefixUse | None = None
+    """How the call met the server's cache of prompts; None where nobody looked after that."""
 
 
 class StepFinished(_Event):
@@ -178,7 +193,7 @@ class RunFinished(_Event):
 
 
 Event = Annotated[
-    PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | StepStarted | ModelWaited | ModelCalled
+    PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelWaited | ModelCalled
     | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip

@@ -255,3 +255,84 @@ def test_closing_ends_what_is_under_way_in_order() -> None:
         return await all_done()
 
     assert asyncio.run(main())
+
+
+# --- in_order, in groups ----------------------------------------------------------------------
+
+
+def test_items_of_a_group_are_begun_one_after_the_other_within_reach() -> None:
+    work = Work()
+
+    async def main() -> list[int]:
+        found = in_order(range(12), work, 1, ahead=6, group=lambda i: i % 2)
+        return [result async for result in found]
+
+    assert asyncio.run(main()) == [2 * i for i in range(12)]
+    assert work.begun == [0, 2, 4, 6, 1, 3, 5, 7, 9, 11, 8, 10]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=20),
+    st.integers(1, 4),
+    st.integers(0, 9),
+)
+def test_groups_neither_lose_nor_reorder_results(
+    items: list[tuple[int, int]], n: int, ahead: int
+) -> None:
+    taken = given_ = running = most = 0
+
+    def source() -> Iterator[tuple[int, tuple[int, int]]]:
+        nonlocal taken
+        for item in enumerate(items):
+            taken += 1
+            assert taken - given_ <= max(n, ahead)
+            yield item
+
+    async def work(item: tuple[int, tuple[int, int]]) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(item[1][1]):
+            await asyncio.sleep(0)
+        running -= 1
+        return item[0]
+
+    async def main() -> list[int]:
+        nonlocal given_
+        found = []
+        async for i in in_order(source(), work, n, ahead=ahead, group=lambda item: item[1][0]):
+            given_ += 1
+            found.append(i)
+        return found
+
+    assert asyncio.run(main()) == list(range(len(items)))
+    assert most <= n
+
+
+def test_a_slow_first_item_does_not_idle_the_others() -> None:
+    work = Work({0: 0.05})
+
+    async def main() -> list[int]:
+        results = in_order(range(9), work, 2, ahead=9)
+        first = await anext(results)
+        assert len(work.begun) == 9
+        return [first, *[result async for result in results]]
+
+    assert asyncio.run(main()) == [2 * i for i in range(9)]
+
+
+def test_stopping_begins_nothing_more_and_keeps_what_is_done() -> None:
+    work = Work({1: 0.02})
+    found: list[int] = []
+
+    async def main() -> list[int]:
+        results = in_order(
+            range(100), work, 2, ahead=50, group=lambda i: 0, is_stopping=lambda: bool(found)
+        )
+        await collect(results, found)
+        assert await all_done()
+        return found
+
+    found = asyncio.run(main())
+    assert found == [2 * i for i in work.begun]
+    assert len(found) < 10

@@ -30,6 +30,7 @@ __all__ = [
     "Model",
     "ModelSettings",
     "PlanTask",
+    "PrefixUse",
     "RefineTask",
     "Request",
     "Task",
@@ -203,6 +204,24 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class PrefixUse:
+    """How a call met the server's cache of prompts.
+
+    Attributes:
+        role: `first` primes the cache with the beginning of its prompt, the document; `waited`
+            was held back until that was done; `free` went as it came.
+        why: The reason, in words.
+        waited_s: Seconds that it was held back.
+        n_expected_cached_tokens: Input tokens that the cache should serve, in whole blocks.
+    """
+
+    role: Literal["first", "waited", "free"]
+    why: str
+    waited_s: float = 0.0
+    n_expected_cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """A usable reply. What is not usable is a `ModelError`, never an empty completion.
 
@@ -210,12 +229,16 @@ class Completion:
         text: Not blank, no lone surrogates.
         model: What the server says answered.
         finish_reason: Why the text ends; always `stop`: a cut reply is an error.
+        is_remembered: Whether no call was made for it: its usage is 0 then.
+        prefix: How the call met the server's cache of prompts, where a wrapper looks after that.
     """
 
     text: str
     model: str
     usage: Usage = field(default_factory=Usage)
     finish_reason: Literal["stop"] = "stop"
+    is_remembered: bool = False
+    prefix: PrefixUse | None = None
 
 
 class Model(Protocol):

@@ -1,0 +1,175 @@
+"""How much earlier is a plan done when its independent steps run at once, and are places kept busy?
+
+    python experiments/bench/makespan.py [--quick]
+
+Within single plans: the published plans one by one, each call taking equally long; calls one after
+the other ÷ ours, without priming. The limit is what the plans' own dependencies allow. Across
+plans: 500 plans at 64 places, calls of 2 s (100 at 16 places, 0.5 s with --quick); what the places
+allow ÷ ours. Beside them run, in the same way, a plain sequential loop over the same client and,
+where it is installed, LangGraph on the same plans. Prints a table and one JSON line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import operator
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import Annotated, Any, TypedDict
+
+from serving import QUICK, documents, opened, plans, serving, stats, table
+
+from pearl import Document, Pearl
+from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.graph import PlanGraph, build_graph
+from pearl.executors import Task
+from pearl.executors.local import run
+from pearl.llm import ActionTask, Request
+from pearl.prompts.reading import action_messages
+
+N_SINGLE, SINGLE_S = (12, 0.1) if QUICK else (60, 0.2)
+N_MANY, N_PLACES, CALL_S = (100, 16, 0.5) if QUICK else (500, 64, 2.0)
+
+DOCUMENT = Document(documents(1)[0].text[:3_000], "document")
+"""Short: what is measured is how the calls follow one another, not how long prompts travel."""
+
+
+def same(document: Document) -> Document:
+    return document
+
+
+def n_calls(graph: PlanGraph) -> int:
+    """Steps that ask the model."""
+    return sum(not graph.checked.action(step).is_native for step in graph.steps)
+
+
+def n_levels(graph: PlanGraph) -> int:
+    """Calls that have to follow one another."""
+    lengths: list[int] = []
+    for step, needs in zip(graph.steps, graph.dependencies, strict=True):
+        own = not graph.checked.action(step).is_native
+        lengths.append(own + max((lengths[i] for i in needs), default=0))
+    return max(lengths)
+
+
+async def sequential(pearl: Pearl, checked: CheckedPlan) -> None:
+    """A plain loop: one step after the other, over the same client."""
+    for step in checked.plan.steps:
+        if not checked.action(step).is_native:
+            await _call(pearl, checked, step.output)
+
+
+async def _call(pearl: Pearl, checked: CheckedPlan, output: str) -> str:
+    step = next(step for step in checked.plan.steps if step.output == output)
+    task = ActionTask(
+        output, checked.action(step), (), DOCUMENT.text, f"{output} {step.explanation}"
+    )
+    return (await pearl.model.complete(Request(action_messages(task), task))).text
+
+
+class _State(TypedDict):
+    done: Annotated[list[str], operator.add]
+
+
+async def langgraph(pearl: Pearl, checked: CheckedPlan) -> None:
+    """The plan as a LangGraph of one node a step, each after those whose outputs it takes."""
+    from langgraph.graph import END, START, StateGraph
+
+    def node(output: str, is_native: bool) -> Callable[[_State], Awaitable[_State]]:
+        async def act(state: _State) -> _State:
+            if not is_native:
+                await _call(pearl, checked, output)
+            return {"done": [output]}
+
+        return act
+
+    builder = StateGraph(_State)
+    graph = build_graph(checked)
+    for step, needs in zip(graph.steps, graph.dependencies, strict=True):
+        builder.add_node(step.output, node(step.output, checked.action(step).is_native))
+        before = [graph.steps[i].output for i in sorted(needs)]
+        builder.add_edge(before or START, step.output)
+    for output in checked.outputs:
+        builder.add_edge(output, END)
+    await builder.compile().ainvoke({"done": []})
+
+
+async def ours(pearl: Pearl, checked: CheckedPlan) -> None:
+    await pearl.execute(checked, DOCUMENT)
+
+
+async def within_plans() -> dict[str, Any]:
+    """Plans one by one: seconds of each way to run them."""
+    library, found = plans(N_SINGLE)
+    ways: dict[str, Callable[[Pearl, CheckedPlan], Awaitable[None]]] = {
+        "sequential": sequential,
+        "ours": ours,
+    }
+    if find_spec("langgraph"):  # a peer, and no part of the project
+        ways["langgraph"] = langgraph
+    seconds = dict.fromkeys(ways, 0.0)
+    with serving("--call-s", str(SINGLE_S), "--slots", "64") as url:
+        async with opened(url, 64, library) as pearl:
+            for way, go in ways.items():
+                await go(pearl, found[0])  # imports and connections are not part of it
+                for checked in found:
+                    began = time.monotonic()
+                    await go(pearl, checked)
+                    seconds[way] += time.monotonic() - began
+    graphs = [build_graph(checked) for checked in found]
+    limit = sum(map(n_calls, graphs)) / sum(map(n_levels, graphs))
+    return {
+        "plans": len(found),
+        "call_s": SINGLE_S,
+        "limit": round(limit, 3),
+        **{f"{way}_s": round(took, 2) for way, took in seconds.items()},
+        **{
+            f"sequential/{way}": round(seconds["sequential"] / seconds[way], 3)
+            for way in ways
+            if way != "sequential"
+        },
+    }
+
+
+async def across_plans() -> dict[str, Any]:
+    """Many plans at once: the share of what the places allow."""
+    library, found = plans(N_MANY)
+    with serving("--call-s", str(CALL_S), "--slots", str(N_PLACES)) as url:
+        async with opened(url, N_PLACES, library) as pearl:
+            tasks = [
+                Task(str(i), partial(same, DOCUMENT), plan=str(checked))
+                for i, checked in enumerate(found)
+            ]
+            began = time.monotonic()
+            failed = [o.error async for o in run(pearl, tasks) if o.error is not None]
+            took_s = time.monotonic() - began
+        assert not failed, failed[0]
+        n_made = stats(url)["calls"]
+    allowed_s = -(-n_made // N_PLACES) * CALL_S
+    return {
+        "plans": len(found),
+        "places": N_PLACES,
+        "call_s": CALL_S,
+        "calls": n_made,
+        "calls_remembered": sum(n_calls(build_graph(checked)) for checked in found) - n_made,
+        "allowed_s": round(allowed_s, 2),
+        "ours_s": round(took_s, 2),
+        "share": round(allowed_s / took_s, 3),
+    }
+
+
+def main() -> None:
+    """Measure both."""
+    within = asyncio.run(within_plans())
+    across = asyncio.run(across_plans())
+    table([["within single plans", ""], *within.items()])
+    print()
+    table([["across plans", ""], *across.items()])
+    print(json.dumps({"bench": "makespan", "quick": QUICK, "within": within, "across": across}))
+
+
+if __name__ == "__main__":
+    main()
