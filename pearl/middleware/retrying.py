@@ -89,7 +89,7 @@ class Retrying(Wrapper):
                 raise failures[-1] from None
             raise ModelError(
                 f"no reply from {self.name} within {self._deadline_s:g} s",
-                kind="timeout",
+                kind="deadline",
                 help="use fewer calls at once, or a server that answers more of them",
             ) from None
 

@@ -42,7 +42,7 @@ class Cached:
             await asyncio.sleep(self._write_s + (0 if n_cached else self._read_s))
             if self._fail:
                 self._fail -= 1
-                raise ModelError("down", kind="server")
+                raise ModelError("down", kind="transport")
         finally:
             self.events.append(f"-{question}")
         self._warm.add(document)

@@ -49,7 +49,7 @@ class Waiting:
             self.n_cancelled += 1
             raise
         if self.n_begun <= self._n_failures:
-            raise ModelError("down", kind="server")
+            raise ModelError("down", kind="transport")
         return "yes"
 
 
