@@ -9,7 +9,7 @@ from __future__ import annotations
 import pkgutil
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
@@ -21,11 +21,16 @@ def names(package: str) -> tuple[str, ...]:
     """The plug-ins of a package such as `pearl.llm`, sorted, without importing them."""
     folder = import_module(package)
     own = {module.name for module in pkgutil.iter_modules(folder.__path__)}
-    foreign = {entry.name for entry in entry_points(group=package)}
+    foreign = {entry.name for entry in _foreign(package)}
     return tuple(sorted(own | foreign))
 
 
-@cache  # entry points are read from disk, file by file
+@cache
+def _foreign(package: str) -> tuple[EntryPoint, ...]:
+    """Entry points are read from disk, file by file: once is enough."""
+    return tuple(entry_points(group=package))
+
+
 def load(package: str, name: str) -> ModuleType | Any:
     """Import one plug-in.
 
@@ -34,6 +39,7 @@ def load(package: str, name: str) -> ModuleType | Any:
     """
     if name not in names(package):
         raise KeyError(name)
-    for entry in entry_points(group=package, name=name):
-        return entry.load()
+    for entry in _foreign(package):
+        if entry.name == name:
+            return entry.load()
     return import_module(f"{package}.{name}")

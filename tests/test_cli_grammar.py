@@ -83,7 +83,7 @@ def test_the_settings_for_checking_plans_are_no_settings_here(
 ) -> None:
     (folder / "pearl.toml").write_text("max_steps = 400\n", encoding="utf-8")
     monkeypatch.setenv("PEARL_MAX_STEPS", "400")
-    assert '"15. ' in printed(capsys, "--library", "mine.actions")
+    assert '"12. ' in printed(capsys, "--library", "mine.actions")
 
 
 @pytest.mark.parametrize(
