@@ -182,6 +182,7 @@ class Unasked:
     """
 
     notice = ""
+    reads_prompts = False
     constrains = Constrains()
 
     def __init__(self, name: str) -> None:

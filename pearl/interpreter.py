@@ -179,6 +179,8 @@ class _Interpreter:
                 model=completion.model,
                 duration_s=time.monotonic() - began,
                 usage=completion.usage,
+                is_remembered=completion.is_remembered,
+                prefix=completion.prefix,
             )
         )
         return completion

@@ -23,7 +23,10 @@ from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits
 from pearl.ladder import Ladder, Mode
 from pearl.llm import Model, ModelSettings, create_model
+from pearl.middleware.halting import Halt
 from pearl.middleware.limiting import Limited
+from pearl.middleware.priming import Primed, PrimingMode
+from pearl.middleware.remembering import Remembered, Replies
 from pearl.middleware.retrying import Retrying
 from pearl.middleware.sampling import Sampling
 from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
@@ -60,6 +63,11 @@ class Pearl:
         constrain: Hold the model to the grammar of plans while it writes one: `auto` for the best
             that it takes, `grammar` or `json` to insist, `off`.
         server: Kind of server that an `openai:` model runs on, where it does not say so itself.
+        prefix: Let the first call over a document fill the server's cache before the others follow
+            (`auto`, where it pays), or not (`off`).
+        requests_per_minute: Calls sent at most; None for as many as the server bears.
+        tokens_per_minute: Of prompts and replies together; None likewise.
+        replies: Where replies are kept, so that no call is made twice: a `pearl.store.Store`.
 
     Raises:
         UsageError: An argument names nothing that exists.
@@ -94,6 +102,10 @@ class Pearl:
         timeout_s: float = 600.0,
         constrain: Mode = "auto",
         server: str | None = None,
+        prefix: PrimingMode = "auto",
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        replies: Replies | None = None,
     ) -> None:
         if context not in STRATEGIES:
             close = did_you_mean(context, STRATEGIES)
@@ -128,7 +140,17 @@ class Pearl:
         self.constrain = constrain
         self._ladder = Ladder(self.model.constrains, constrain)
         self._plans = SharedPlans()
-        self._calls: Model = Limited(self.model, concurrency)
+        self.halt = Halt()
+        self._calls: Model = Limited(
+            self.model,
+            concurrency,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
+            halt=self.halt,
+        )
+        if self.model.reads_prompts:
+            # Waiting for a cache to fill holds no place, and what is known needs no cache.
+            self._calls = Remembered(Primed(self._calls, prefix, n_places=concurrency), replies)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -171,17 +193,18 @@ class Pearl:
             PlanningError: No valid plan came out of the repair loop.
             ModelError: The model gave no usable reply.
         """
-        return await write_plan(
-            question,
-            self.library,
-            self.calls(trace),
-            examples=self.examples_for(question),
-            max_repairs=self.max_repairs,
-            max_steps=self.max_steps,
-            rejected=rejected,
-            ladder=self._ladder,
-            trace=trace,
-        )
+        with self.halt.running():
+            return await write_plan(
+                question,
+                self.library,
+                self.calls(trace),
+                examples=self.examples_for(question),
+                max_repairs=self.max_repairs,
+                max_steps=self.max_steps,
+                rejected=rejected,
+                ladder=self._ladder,
+                trace=trace,
+            )
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Read and check the text of a plan; line breaks around it do not count.
@@ -217,7 +240,7 @@ class Pearl:
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
         limits = self._within(token_budget, checked)
-        with told_as_budget(token_budget):
+        with self.halt.running(), told_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits, method="plan", trace=trace
             )
@@ -286,7 +309,7 @@ class Pearl:
             most = min(part_tokens, limits.max_prompt_tokens or part_tokens)
             limits = replace(limits, max_prompt_tokens=most)
         limits = share_parts(limits, token_budget)
-        with told_as_budget(token_budget):
+        with self.halt.running(), told_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits, method="direct", trace=trace
             )
@@ -319,7 +342,7 @@ class Pearl:
             ExecutionError: Nothing of the document fits, or not all of it with `context="full"`.
             ModelError: The model gave no usable reply.
         """
-        with told_as_budget(token_budget):
+        with self.halt.running(), told_as_budget(token_budget):
             return await choose(
                 question,
                 options,
@@ -351,7 +374,7 @@ class Pearl:
             def on_wait(reason: str, wait_s: float, attempt: int) -> None:
                 trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
 
-        return Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5)
+        return Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5, halt=self.halt)
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> Limits:
         """The limits of each step, where all of them share a budget."""

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.errors import DataError
-from pearl.executors import Task
+from pearl.executors import Task, file_source, text_source
 from pearl.journal import reason
 from pearl.rows import Names, Row, read_file
 from pearl.samples import Sample
@@ -80,7 +80,8 @@ def document_tasks(
     for document in by_document if n_longest is None else _longest(by_document, n_longest):
         first, *others = by_document[document]
         extra = {} if others else _passed_on(first.to_json())
-        yield Task(first.document_name, first.load, plan=plan, extra=extra)
+        source = file_source(document) if isinstance(document, Path) else document.digest
+        yield Task(first.document_name, first.load, plan=plan, source=source, extra=extra)
 
 
 def _longest(
@@ -133,15 +134,27 @@ def _tasks(source: Row, documents: tuple[str, ...], names: Names) -> Iterator[Ta
         text = row.document
         name = names.claim(text, row.document_name or id, source.line)
         extra["document"] = name
-        yield Task(id, partial(from_text, text, name), row.question, plan, extra=extra)
+        yield Task(
+            id, partial(from_text, text, name), row.question, plan, None, text_source(text), extra
+        )
     elif row.document_path is not None:
         path, name = home / row.document_path, row.document_path
         extra["document"] = name
-        yield Task(id, partial(load, path, name=name), row.question, plan, extra=extra)
+        yield Task(
+            id, partial(load, path, name=name), row.question, plan, None, file_source(path), extra
+        )
     elif documents:
         for document in documents:
             each = id if len(documents) == 1 else f"{id}/{document}"
-            yield Task(each, partial(load, document), row.question, plan, extra=extra)
+            yield Task(
+                each,
+                partial(load, document),
+                row.question,
+                plan,
+                None,
+                file_source(document),
+                extra,
+            )
     else:
         yield bad("the row has none of document, document_path, and no document was named", id)
 

@@ -15,6 +15,7 @@ class Acting:
 
     name = "acting"
     notice = ""
+    reads_prompts = False
     constrains = Constrains()
 
     def __init__(
@@ -43,6 +44,7 @@ class RandomWriter:
 
     name = "random"
     notice = ""
+    reads_prompts = False
     window: int | None = None
 
     def __init__(

@@ -42,6 +42,7 @@ class Billing:
 
     name = "billing"
     notice = ""
+    reads_prompts = True
     window: int | None = None
     constrains = Constrains()
 

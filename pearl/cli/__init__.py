@@ -104,9 +104,9 @@ def run(args: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = group.main(
-            list(args) if args is not None else None, prog_name="pearl", standalone_mode=False
-        )
+        said = list(sys.argv[1:] if args is None else args)
+        # Whoever keeps a run keeps the command that began it.
+        code = group.main(said, prog_name="pearl", standalone_mode=False, obj=tuple(said))
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:

@@ -11,6 +11,7 @@ from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from pearl.evals.log import Price
+    from pearl.middleware.remembering import Replies
     from pearl.pipeline import Pearl
     from pearl.samples import Sample
 
@@ -25,6 +26,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 SETTINGS = (
     "model", "base_url", "domain", "library", "examples", "nearest", "context", "window", "max_output_tokens",
     "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s", "constrain", "server",
+    "prefix", "requests_per_minute", "tokens_per_minute",
 )  # fmt: skip
 """What may stand in the TOML file and in the environment."""
 
@@ -120,6 +122,21 @@ def model_options(command: Command) -> Command:
         click.option(
             "--server", envvar="PEARL_SERVER", metavar="KIND",
             help="Kind of server, if it does not say so itself: vllm, sglang, llamacpp, ollama, ...",
+        ),
+        click.option(
+            "--prefix", envvar="PEARL_PREFIX", type=click.Choice(["auto", "off"]), default="auto",
+            show_default=True,
+            help="First call over a document fills the server's cache, the others follow.",
+        ),
+        click.option(
+            "--rpm", "requests_per_minute", envvar="PEARL_RPM", metavar="N",
+            type=click.FloatRange(min=0, min_open=True),
+            help="Calls a minute at most [default: what the server bears].",
+        ),
+        click.option(
+            "--tpm", "tokens_per_minute", envvar="PEARL_TPM", metavar="N",
+            type=click.FloatRange(min=0, min_open=True),
+            help="Tokens a minute at most, prompts and replies together.",
         ),
     ]  # fmt: skip
     return _with(command, options)
@@ -236,11 +253,12 @@ def _column(said: str) -> tuple[str, str]:
     return field.strip(), column.strip()
 
 
-def open_pearl(settings: dict[str, Any]) -> Pearl:
+def open_pearl(settings: dict[str, Any], replies: Replies | None = None) -> Pearl:
     """A `Pearl` with these settings; its model's notice goes to stderr."""
     from pearl.pipeline import Pearl
 
-    pearl = Pearl(**{key: value for key, value in settings.items() if key in SETTINGS})
+    chosen = {key: value for key, value in settings.items() if key in SETTINGS}
+    pearl = Pearl(**chosen, replies=replies)
     if pearl.model.notice:
         click.echo(pearl.model.notice, err=True)
     return pearl

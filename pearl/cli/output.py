@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pearl.answerer import Answer
     from pearl.trace import Event
 
-__all__ = ["Reporter", "keep_inputs", "new_file", "print_answer", "read_input"]
+__all__ = ["Reporter", "keep_inputs", "keep_room", "new_file", "print_answer", "read_input"]
 
 
 def read_input(path: str) -> str:
@@ -106,6 +106,24 @@ def _unwritable(path: str, error: OSError) -> DataError:
     return DataError(
         f"cannot be written: {error.strerror}", path=path, help="name another file or folder"
     )
+
+
+def keep_room(path: str) -> None:
+    """Make sure, before anything is paid for, that a file can be written.
+
+    Raises:
+        DataError: It cannot.
+    """
+    target = Path(path).resolve()
+    if path == "-" or (target.exists() and not target.is_file() and not target.is_dir()):
+        return
+    if target.is_dir():
+        raise DataError("is a folder", path=path, help="name a file")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from None
 
 
 def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:

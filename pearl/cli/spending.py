@@ -15,6 +15,7 @@ from pearl.cli.options import price_option
 from pearl.errors import BudgetError, ModelError, UsageError
 
 if TYPE_CHECKING:
+    from pearl.cli.keeping import Keeping
     from pearl.executors import Task
     from pearl.forecast import Forecaster
     from pearl.middleware.budgeting import Budget
@@ -94,7 +95,14 @@ class Spending:
                 help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
             )
 
-    def run(self, tasks: Iterable[Task], n_tasks: int | None, *, out: str | None = None) -> int:
+    def run(
+        self,
+        tasks: Iterable[Task],
+        n_tasks: int | None,
+        *,
+        out: str | None = None,
+        keeping: Keeping | None = None,
+    ) -> int:
         """Run tasks within the limits, as `run_tasks` does; or say what they take.
 
         Returns:
@@ -106,7 +114,7 @@ class Spending:
         if self.is_dry:
             return self._show(tasks, as_json=self._options["as_json"])
         with self._watching(tasks) as (watched, options):
-            code = asyncio.run(run_tasks(watched, n_tasks, options, out=out))
+            code = asyncio.run(run_tasks(watched, n_tasks, options, out=out, keeping=keeping))
         if code == 1 and self._budget is not None and self._budget.n_refused:
             click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
             return BudgetError.exit_code

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
-from typing import Any
+from contextlib import ExitStack, aclosing
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pearl.cli.options import open_pearl
-from pearl.cli.output import Reporter, new_file, print_answer
-from pearl.errors import ModelError, PearlError
+from pearl.cli.output import Reporter, keep_room, new_file, print_answer
+from pearl.errors import BudgetError, ModelError, PausedError, PearlError
 from pearl.executors import Outcome, Task
 from pearl.executors.local import run
+
+if TYPE_CHECKING:
+    from pearl.cli.keeping import Keeping
+    from pearl.store import Status
 
 __all__ = [
     "no_reply",
@@ -32,6 +36,7 @@ async def run_tasks(
     options: dict[str, Any],
     *,
     out: str | None = None,
+    keeping: Keeping | None = None,
 ) -> int:
     """Run the tasks and say what came out.
 
@@ -40,6 +45,8 @@ async def run_tasks(
         n_tasks: How many they are, where that is known.
         options: Of the command line: those of `model_options`, `trace`, `as_json`, `verbose`.
         out: File for one JSON line a task, else people are told on stdout.
+        keeping: Where replies are kept and, with `out`, the outcomes, so that the same command goes
+            on where it stopped.
 
     Returns:
         The exit code: 0, or 1 where some of several tasks failed.
@@ -47,13 +54,27 @@ async def run_tasks(
     Raises:
         Exception: The only task failed.
     """
+    if keeping is not None and out is not None:
+        return await _run_kept(tasks, n_tasks, options, out, keeping)
+    return await _run_told(tasks, n_tasks, options, out, keeping)
+
+
+async def _run_told(
+    tasks: Iterable[Task],
+    n_tasks: int | None,
+    options: dict[str, Any],
+    out: str | None,
+    keeping: Keeping | None,
+) -> int:
+    """Outcomes as they come, to stdout or to a file that is there when all is done."""
     trace, as_json = options.pop("trace"), options.pop("as_json")
     verbose = options.pop("verbose", False)
     is_shown_last = n_tasks == 1 and out is None  # once the progress is off the screen
     n_done = 0
     failures: list[str] = []
-    async with open_pearl(options) as pearl:
-        with ExitStack() as stack:
+    with ExitStack() as stack:
+        store = stack.enter_context(keeping.opened()) if keeping else None
+        async with open_pearl(options, store) as pearl:
             rows = stack.enter_context(new_file(out)) if out or as_json else None
             events = stack.enter_context(new_file(trace)) if trace else None
             reporter = stack.enter_context(Reporter(n_tasks))
@@ -67,19 +88,95 @@ async def run_tasks(
                 elif rows is None and not is_shown_last:
                     _print(outcome, verbose=verbose, first=n_done == 1)
                 if outcome.error is not None and n_tasks != 1:
-                    reason = str(outcome.error).partition("\n")[0]
-                    failures.append(f"{outcome.task.id}: {reason}")
+                    failures.append(_reason(outcome))
                 reporter.advance()
-        if n_tasks == 1 and last is not None and last.error is not None:
-            raise last.error
-        if is_shown_last and last is not None and last.answer is not None:
-            if as_json:
-                click.echo(json.dumps(last.answer.to_json(), ensure_ascii=False, indent=2))
-            else:
-                print_answer(last.answer, with_steps=verbose)
+    if n_tasks == 1 and last is not None and last.error is not None:
+        raise last.error
+    if is_shown_last and last is not None and last.answer is not None:
+        if as_json:
+            click.echo(json.dumps(last.answer.to_json(), ensure_ascii=False, indent=2))
+        else:
+            print_answer(last.answer, with_steps=verbose)
     if failures:
         tell_failures(failures, n_done)
     return 1 if failures else 0
+
+
+async def _run_kept(
+    tasks: Iterable[Task], n_tasks: int | None, options: dict[str, Any], out: str, keeping: Keeping
+) -> int:
+    """Outcomes into a run of the store, and from there into the file, whatever ends the work."""
+    from pearl.cli.stopping import Stopper
+    from pearl.cli.storing import write_rows, write_traces
+    from pearl.recording import fingerprint, run_recorded
+
+    trace = options.pop("trace")
+    failures: list[str] = []
+    last: Outcome | None = None
+    fatal: BudgetError | PausedError | None = None
+    n_known = n_new = 0
+    keep_room(out)
+    with keeping.opened() as store:
+        async with open_pearl(options, store) as pearl:
+            kept = store.begin(
+                keeping.spec(fingerprint(pearl)), fresh=keeping.is_fresh, id=keeping.run
+            )
+
+            def known() -> None:
+                nonlocal n_known
+                n_known += 1
+                reporter.advance()
+
+            def is_stopping() -> bool:
+                return stopper.is_stopping or fatal is not None or pearl.halt.error is not None
+
+            with Stopper() as stopper, Reporter(n_tasks) as reporter:
+                outcomes = run_recorded(
+                    pearl,
+                    keeping.places(tasks),
+                    kept,
+                    execute=keeping.execute,
+                    listener=reporter,
+                    is_stopping=is_stopping,
+                    on_known=known,
+                )
+                async with aclosing(outcomes):
+                    async for outcome in outcomes:
+                        n_new, last = n_new + 1, outcome
+                        if isinstance(outcome.error, BudgetError | PausedError):
+                            fatal = fatal or outcome.error
+                        if outcome.error is not None:
+                            failures.append(_reason(outcome))
+                        reporter.advance()
+            halted = pearl.halt.error or fatal
+            n_rows = write_rows(kept, out)
+            if trace:
+                write_traces(kept.traces(), trace)
+            counts = {"rows": n_rows, "failed": len(failures), "from_before": n_known}
+            status: Status = "done"
+            if stopper.is_stopping or isinstance(halted, BudgetError):
+                status = "stopped"
+            elif halted is not None:
+                status = "paused"
+            kept.finish(status, counts)
+    if n_known or status != "done":
+        before = f", {n_known:,} of them from before" if n_known else ""
+        click.echo(f"pearl: run {kept.id}: {n_rows:,} rows in {out}{before}", err=True)
+    if status != "done":
+        click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
+    if stopper.is_stopping:
+        return 130
+    if halted is not None and not isinstance(halted, BudgetError):
+        raise halted
+    if n_tasks == 1 and last is not None and last.error is not None:
+        raise last.error
+    if failures:
+        tell_failures(failures, n_rows)
+    return 1 if failures else 0
+
+
+def _reason(outcome: Outcome) -> str:
+    return f"{outcome.task.id}: {str(outcome.error).partition(chr(10))[0]}"
 
 
 def tell_failures(failures: Sequence[str], n_done: int) -> None:

@@ -7,8 +7,10 @@ order of the tasks, failures recorded in the outcome and never raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from pearl.answerer import Answer
@@ -16,10 +18,13 @@ from pearl.errors import PearlError
 from pearl.sources import Document
 from pearl.trace import Event, Trace
 
-__all__ = ["Listener", "Outcome", "Task"]
+__all__ = ["Execute", "Listener", "Outcome", "Task", "file_source", "text_source"]
 
 Listener = Callable[[str, Event], None]
 """Told the id of a task and what happens in it."""
+
+Execute = Callable[..., AsyncGenerator["Outcome", None]]
+"""The `run` of an executor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class Task:
         question: Asked where there is no plan; kept beside the plan otherwise.
         plan: Text of a plan.
         problem: Why this row of the input is no piece of work at all.
+        source: What tells its document from others without loading it; "" where nothing does.
         extra: Fields of the input for its row of the result, as options and what is right.
     """
 
@@ -40,6 +46,7 @@ class Task:
     question: str | None = None
     plan: str | None = None
     problem: PearlError | None = None
+    source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -64,3 +71,21 @@ class Outcome:
             "question": self.task.question,
             "error": {"type": type(self.error).__name__, "message": str(self.error)},
         }
+
+
+def file_source(path: str | Path) -> str:
+    """A file without reading it: where it is, how long, and when it was last written.
+
+    Returns:
+        "" for a file that cannot be looked at, and for standard input.
+    """
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ""
+    return f"{Path(path).resolve()} {found.st_size} {found.st_mtime_ns}"
+
+
+def text_source(text: str) -> str:
+    """A text by its digest."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
 from contextlib import aclosing
 from functools import lru_cache, partial
 from weakref import WeakValueDictionary
@@ -41,7 +41,7 @@ async def run(
     *,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
-) -> AsyncIterator[Outcome]:
+) -> AsyncGenerator[Outcome, None]:
     """Run the tasks; outcomes come in the order of the tasks.
 
     Tasks over one document are begun one after the other, and load it once.
@@ -67,9 +67,10 @@ async def run(
         rank=plans.length,
         is_stopping=is_stopping,
     )
-    async with aclosing(found) as outcomes:
-        async for outcome in outcomes:
-            yield outcome
+    with pearl.halt.running():
+        async with aclosing(found) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
 
 
 async def _run(

@@ -264,6 +264,11 @@ class Model(Protocol):
         """How it may be held to a constraint; `Constrains()` for not at all."""
         ...
 
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether equal messages are the same request to it; not, if it computes from the task."""
+        ...
+
     async def complete(self, request: Request) -> Completion:
         """Carry out one request.
 

@@ -47,6 +47,7 @@ class Scripted:
 
     notice = NOTICE
     constrains = Constrains()
+    reads_prompts = False
 
     def __init__(
         self, reply: Callable[[Request], str], *, name: str = "scripted", window: int | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pearl.errors import ModelError, PausedError, PearlError
@@ -58,6 +60,7 @@ class Halt:
 
     def __init__(self) -> None:
         self.error: PearlError | None = None
+        self._n_running = 0
         self._waiters: set[asyncio.Future[Any]] = set()
 
     def throw(self, error: PearlError) -> None:
@@ -81,6 +84,17 @@ class Halt:
     def lift(self) -> None:
         """Begin another run."""
         self.error = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Work that belongs together; where no other is going on, it begins another run."""
+        if not self._n_running:
+            self.lift()
+        self._n_running += 1
+        try:
+            yield
+        finally:
+            self._n_running -= 1
 
     async def sleep(self, wait_s: float) -> None:
         """Wait, unless the run ends before.

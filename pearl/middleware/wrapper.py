@@ -36,6 +36,11 @@ class Wrapper:
         """How the wrapped model may be held to a constraint."""
         return self._model.constrains
 
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether the wrapped model reads the messages of a request."""
+        return self._model.reads_prompts
+
     async def aclose(self) -> None:
         """Let go of the wrapped model's connections."""
         await self._model.aclose()

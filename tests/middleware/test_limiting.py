@@ -35,6 +35,7 @@ class Gated:
     name = "gated"
     window = None
     notice = ""
+    reads_prompts = True
 
     def __init__(self) -> None:
         self.begun: list[str] = []

@@ -23,6 +23,7 @@ class Cached:
     name = "cached"
     window: int | None = None
     notice = ""
+    reads_prompts = True
     constrains = Constrains()
 
     def __init__(

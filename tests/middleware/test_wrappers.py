@@ -279,6 +279,7 @@ class _Slow:
     name = "slow"
     window = None
     notice = ""
+    reads_prompts = True
 
     def __init__(self, call_s: float = 0.01) -> None:
         self.n = self.peak = 0

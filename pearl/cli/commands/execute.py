@@ -18,6 +18,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.output import keep_inputs, read_input
 from pearl.cli.spending import Spending, budget_options
+from pearl.cli.storing import run_options
 from pearl.errors import PlanError, UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
 @model_options
 @budget_options
+@run_options
 @trace_option
 @as_json
 def command(
@@ -48,9 +50,25 @@ def command(
 
     The documents are each DOC (- is stdin), or those of --data, each once. With --tasks every
     argument is a document, for those rows that name none.
+
+    Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
+    resume`, goes on where it stopped, however it was stopped.
     """
+    from pearl.cli.keeping import Keeping, digest
     from pearl.tasks import read_tasks
 
+    asked = {name: options[name] for name in ("split", "columns", "subset", "limit", "longest")}
+    keeping = Keeping(
+        "execute",
+        {
+            "arguments": "\n".join(plan_and_documents),
+            **({"tasks": digest(tasks)} if tasks else {}),
+            **({"data": digest(options["data"]), "asked": repr(asked)} if options["data"] else {}),
+        },
+        options.pop("store"),
+        options.pop("fresh"),
+        options.pop("run"),
+    )
     spending = Spending(options)
     check_data(options)
     data = options["data"]
@@ -61,7 +79,7 @@ def command(
     if tasks is not None and data is not None:
         raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
     if tasks is not None:
-        return spending.run(read_tasks(tasks, plan_and_documents), None, out=out)
+        return spending.run(read_tasks(tasks, plan_and_documents), None, out=out, keeping=keeping)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
             "a plan and a document, a plan and --data FILE, or --tasks FILE",
@@ -70,7 +88,7 @@ def command(
     plan, *documents = plan_and_documents
     text = _checked(plan, options)
     work = _file_tasks(text, documents, out) if data is None else _data_tasks(text, options)
-    return spending.run(work, len(work), out=out)
+    return spending.run(work, len(work), out=out, keeping=keeping)
 
 
 def _checked(plan: str, options: dict[str, Any]) -> str:
@@ -87,12 +105,13 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
 
 
 def _file_tasks(plan: str, documents: list[str], out: str | None) -> list[Task]:
-    from pearl.executors import Task
+    from pearl.executors import Task, file_source
     from pearl.sources import load
 
     ids = documents if len(documents) > 1 or out else [""]
     return [
-        Task(id, partial(load, path), plan=plan) for id, path in zip(ids, documents, strict=True)
+        Task(id, partial(load, path), plan=plan, source=file_source(path))
+        for id, path in zip(ids, documents, strict=True)
     ]
 
 

@@ -59,6 +59,7 @@ class ExtractiveModel:
     window: int | None = None
     notice = "extractive: quotes passages of the document; no language model is used"
     constrains = Constrains()
+    reads_prompts = False
 
     def __init__(self) -> None:
         self._indexes: OrderedDict[bytes, SentenceIndex] = OrderedDict()

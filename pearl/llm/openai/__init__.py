@@ -75,6 +75,7 @@ class OpenAIModel:
     """
 
     notice = ""
+    reads_prompts = True
 
     def __init__(
         self, endpoint: Endpoint, timeout_s: float, window: int, server: Server | None = None

@@ -70,6 +70,7 @@ class TransformersModel:
     """
 
     notice = ""
+    reads_prompts = True
     constrains = Constrains(by=frozenset({"line", "grammar"}), max_text=MAX_TEXT)
 
     def __init__(

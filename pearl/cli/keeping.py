@@ -1,0 +1,88 @@
+"""What of a command goes into the store: its replies and, where it writes a file, its outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pearl.cli.storing import opened_folder
+from pearl.executors import Execute, Task
+from pearl.executors.local import run as run_here
+
+if TYPE_CHECKING:
+    from pearl.store import RunSpec, Store
+
+__all__ = ["Keeping", "digest"]
+
+
+def digest(path: str) -> str:
+    """SHA-256 of a file in hexadecimal; the path itself where it cannot be read."""
+    try:
+        return sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return path
+
+
+@dataclass
+class Keeping:
+    """The store of one command, and the run that it is.
+
+    Attributes:
+        command: The name of the command.
+        inputs: Name and digest, or path, of what is worked on.
+        store: The folder, or None for the default one.
+        is_fresh: Whether to begin a new run.
+        run: The run to go on with, by its id.
+        execute: The executor.
+    """
+
+    command: str
+    inputs: Mapping[str, str]
+    store: str | None = None
+    is_fresh: bool = False
+    run: str | None = None
+    execute: Execute = run_here
+    _folder: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._folder = opened_folder(self.store)
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        """The store; its warning goes to stderr.
+
+        Raises:
+            StoreError: It cannot be used.
+        """
+        from pearl.store import Store
+
+        with Store.open(self._folder) as store:
+            if store.warning:
+                click.echo(f"pearl: {store.warning}", err=True)
+            yield store
+            if store.n_bad_replies:
+                n = store.n_bad_replies
+                click.echo(f"pearl: {n} kept replies were damaged and asked for again", err=True)
+
+    def spec(self, settings: Mapping[str, Any]) -> RunSpec:
+        """What makes the run the one it is."""
+        from pearl.store import RunSpec
+
+        said = {"command": self.command, **settings}
+        arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
+        return RunSpec(arguments, said, self.inputs)
+
+    def places(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
+        """The tasks with their places in the work."""
+        return enumerate(iter(tasks))
+
+    def resume_command(self, run_id: str) -> str:
+        """What to type to go on with a run."""
+        where = "" if self.store is None else f" --store {self.store}"
+        return f"pearl runs resume {run_id}{where}"

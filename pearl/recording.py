@@ -1,0 +1,87 @@
+"""Tasks → outcomes, each kept in a run of the store before it is told; what is kept is not done again.
+
+What tells one piece of work from another is what its outcome depends on, never its place: the task's
+id, its plan or question, its document, and everything of the `Pearl` that decides what it says.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing
+from hashlib import sha256
+from pathlib import Path
+
+from pearl.executors import Execute, Listener, Outcome, Task, file_source
+from pearl.executors.local import run as run_here
+from pearl.pipeline import Pearl
+from pearl.prompts.version import prompts_sha256
+from pearl.setup import setup_of
+from pearl.store import Run
+
+__all__ = ["fingerprint", "run_recorded"]
+
+
+def fingerprint(pearl: Pearl) -> dict[str, object]:
+    """What of a `Pearl` decides its outcomes, as JSON data."""
+    _, _, name = pearl.model.name.partition(":")
+    weights = file_source(name) if name and Path(name).exists() else ""
+    return {**setup_of(pearl), "prompts_sha256": prompts_sha256(), "weights": weights}
+
+
+async def run_recorded(
+    pearl: Pearl,
+    tasks: Iterable[tuple[int, Task]],
+    run: Run,
+    *,
+    execute: Execute = run_here,
+    listener: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+    on_known: Callable[[], None] = lambda: None,
+) -> AsyncGenerator[Outcome, None]:
+    """Run what is not recorded yet; each outcome is on the disk when it is given.
+
+    Args:
+        pearl: Model and library.
+        tasks: With their places in the work, read one by one.
+        run: Where outcomes are kept.
+        execute: Which executor carries them out.
+        listener: Told of every event of every task.
+        is_stopping: Whether no more tasks are to be begun.
+        on_known: Told of every task that is done already.
+
+    Raises:
+        StoreError: An outcome cannot be kept.
+    """
+    settings = repr(sorted(fingerprint(pearl).items()))
+    taken: deque[tuple[int, bytes]] = deque()
+
+    def todo() -> Iterator[Task]:
+        for place, task in tasks:
+            key = _key(task, settings, place)
+            if task.source and run.has(key):
+                on_known()
+                continue
+            taken.append((place, key))
+            yield task
+
+    async with aclosing(
+        execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
+    ) as outcomes:
+        async for outcome in outcomes:
+            place, key = taken.popleft()
+            await run.record(
+                key, place, outcome.task.id, outcome.to_json(), outcome.trace.to_jsonl()
+            )
+            yield outcome
+
+
+def _key(task: Task, settings: str, place: int) -> bytes:
+    # A task whose document nothing tells from others is known by its place, and never skipped.
+    parts = (settings, task.id, task.plan or "", task.question or "", task.source or f"#{place}")
+    digest = sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.digest()
