@@ -141,16 +141,19 @@ class Pearl:
         self._ladder = Ladder(self.model.constrains, constrain)
         self._plans = SharedPlans()
         self.halt = Halt()
-        self._calls: Model = Limited(
+        limited = Limited(
             self.model,
             concurrency,
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
             halt=self.halt,
         )
+        self._calls: Model = limited
+        self._unshared: Model = limited
         if self.model.reads_prompts:
             # Waiting for a cache to fill holds no place, and what is known needs no cache.
-            self._calls = Remembered(Primed(self._calls, prefix, n_places=concurrency), replies)
+            self._unshared = Primed(limited, prefix, n_places=concurrency)
+            self._calls = Remembered(self._unshared, replies)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -357,12 +360,13 @@ class Pearl:
     def sampling(self, seed: int, temperature: float | None = None) -> Pearl:
         """A copy whose calls are drawn by a seed; it writes plans of its own."""
         copy = self.fresh()
-        copy._calls = Sampling(self._calls, seed, temperature)
+        copy._calls = Sampling(copy._calls, seed, temperature)
         return copy
 
     def fresh(self) -> Pearl:
-        """A copy that has written no plan yet, so that what it does is what it costs."""
+        """A copy that shares no plan and no reply with others: what it does is what it costs."""
         copy = shallow_copy(self)
+        copy._calls = self._unshared
         copy._plans = SharedPlans()
         return copy
 

@@ -61,7 +61,7 @@ async def run(
     found = in_order(
         tasks,
         one,
-        UNDER_WAY * n,
+        UNDER_WAY * n if n > 1 else 1,
         ahead=AHEAD * n,
         group=_group,
         rank=plans.length,
