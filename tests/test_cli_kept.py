@@ -1,0 +1,209 @@
+"""`pearl execute --out`: whatever ends it, nothing is paid for twice and every row is there once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.server import Server
+
+PLAN = """\
+Question: Why does she leave?
+
+New actions:
+- None
+
+1. a = FIND(CTX, "why she leaves") : Find why
+2. ans = COMPARE(CTX, a, "the reason given") : Compare
+"""
+N = 12
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "why.plan").write_text(PLAN)
+    for i in range(N):
+        (tmp_path / f"d{i:02}.txt").write_text(f"She left on day {i}. It rained.\n")
+    return tmp_path
+
+
+def start(folder: Path, server: Server, *args: str) -> subprocess.Popen[str]:
+    documents = sorted(path.name for path in folder.glob("d*.txt"))
+    command = [
+        "execute",
+        "why.plan",
+        *documents,
+        "--out",
+        "out.jsonl",
+        "--model",
+        "openai:test-model",
+    ]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pearl", *command, "--base-url", server.url, "--concurrency", "2", *args],
+        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def execute(folder: Path, server: Server, *args: str, code: int = 0) -> str:
+    process = start(folder, server, *args)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    return said
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+
+
+def ids(folder: Path) -> list[object]:
+    return [row["id"] for row in rows(folder)]
+
+
+DOCUMENTS = [f"d{i:02}.txt" for i in range(N)]
+
+
+def wait_for(server: Server, n: int) -> None:
+    until = time.monotonic() + 30
+    while len(server.requests) < n:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_same_command_again_makes_no_call(folder: Path, openai_server: Server) -> None:
+    execute(folder, openai_server)
+    first = (folder / "out.jsonl").read_bytes()
+    assert len(openai_server.requests) == 2 * N
+    assert ids(folder) == DOCUMENTS
+    said = execute(folder, openai_server)
+    assert len(openai_server.requests) == 2 * N
+    assert f"{N} rows in out.jsonl, {N} of them from before" in said
+    assert (folder / "out.jsonl").read_bytes() == first
+
+
+@pytest.mark.slow
+def test_a_fresh_run_has_rows_of_its_own_and_replies_from_before(
+    folder: Path, openai_server: Server
+) -> None:
+    execute(folder, openai_server)
+    said = execute(folder, openai_server, "--fresh")
+    assert "from before" not in said
+    assert len(openai_server.requests) == 2 * N
+    assert ids(folder) == DOCUMENTS
+
+
+@pytest.mark.slow
+def test_only_what_changed_is_done_again(folder: Path, openai_server: Server) -> None:
+    execute(folder, openai_server)
+    (folder / "d03.txt").write_text("She never left.\n")
+    said = execute(folder, openai_server)
+    assert len(openai_server.requests) == 2 * N + 2
+    assert f"{N - 1} of them from before" in said
+    assert ids(folder) == DOCUMENTS
+
+
+def test_a_killed_run_goes_on_where_it_was(folder: Path, openai_server: Server) -> None:
+    openai_server.delay_s = 0.05
+    for n_kills in range(1, 4):
+        process = start(folder, openai_server)
+        wait_for(openai_server, 5 * n_kills)
+        process.kill()
+        process.communicate()
+        assert not (folder / "out.jsonl").exists()
+    execute(folder, openai_server)
+    assert ids(folder) == DOCUMENTS
+    # What was under way when it was killed is asked again: no more than its concurrency.
+    assert len(openai_server.requests) <= 2 * N + 3 * 2
+
+
+def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
+    folder: Path, openai_server: Server
+) -> None:
+    openai_server.delay_s = 0.1
+    process = start(folder, openai_server)
+    wait_for(openai_server, 6)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    done = ids(folder)
+    assert 0 < len(done) < N
+    assert done == DOCUMENTS[: len(done)]
+    assert "to go on: pearl runs resume " in said
+    openai_server.delay_s = 0.0
+    run = said.partition("runs resume ")[2].split()[0]
+    resumed = subprocess.run(
+        [sys.executable, "-m", "pearl", "runs", "resume", run],
+        cwd=folder.parent, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert resumed.returncode == 0, resumed.stderr
+    assert ids(folder) == DOCUMENTS
+    assert len(openai_server.requests) == 2 * N
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "code"), [("quota", 5), ("401", 5)])
+def test_what_no_call_can_get_past_stops_the_run_at_once(
+    folder: Path, openai_server: Server, fault: str, code: int
+) -> None:
+    execute(folder, openai_server, "--max-calls", "6", code=7)
+    assert len(openai_server.requests) == 6
+    openai_server.next(*[fault] * 50)
+    said = execute(folder, openai_server, code=code)
+    assert len(openai_server.requests) <= 6 + 2
+    assert "to go on: pearl runs resume " in said
+    assert len(said.splitlines()) <= 5
+    openai_server._queue.clear()
+    execute(folder, openai_server)
+    assert ids(folder) == DOCUMENTS
+    assert {row["status"] for row in rows(folder)} == {"answered"}
+
+
+@pytest.mark.slow
+def test_a_server_that_wants_to_be_left_alone_for_long_pauses_the_run(
+    folder: Path, openai_server: Server
+) -> None:
+    from tests.server import FAULTS, Canned
+
+    slow = FAULTS["429"]
+    openai_server.next(*[Canned(slow.body, 429, {"retry-after": "7200"})] * 9)
+    said = execute(folder, openai_server, code=75)
+    assert "the server wants 120 minutes before the next call" in said
+    assert "to go on: pearl runs resume " in said
+    assert len(openai_server.requests) <= 2
+
+
+@pytest.mark.slow
+def test_a_run_in_use_is_not_written_by_two(folder: Path, openai_server: Server) -> None:
+    openai_server.delay_s = 5.0
+    first = start(folder, openai_server)
+    wait_for(openai_server, 1)
+    said = execute(folder, openai_server, code=8)
+    assert f"in use by pid {first.pid}" in said
+    first.kill()
+    first.communicate()
+
+
+@pytest.mark.slow
+def test_failed_rows_are_tried_again(folder: Path, openai_server: Server) -> None:
+    openai_server.next("400")
+    execute(folder, openai_server, code=1)
+    assert [row["status"] for row in rows(folder)].count("failed") == 1
+    execute(folder, openai_server)
+    assert [row["status"] for row in rows(folder)] == ["answered"] * N
+    assert ids(folder) == DOCUMENTS
+
+
+@pytest.mark.slow
+def test_the_store_may_be_elsewhere_and_nobody_else_reads_it(
+    folder: Path, openai_server: Server
+) -> None:
+    execute(folder, openai_server, "--store", "kept")
+    assert (folder / "kept").stat().st_mode & 0o777 == 0o700
+    assert (folder / "kept" / "store.db").stat().st_mode & 0o777 == 0o600
+    assert not (Path(os.environ["XDG_DATA_HOME"]) / "pearl").exists()
