@@ -184,7 +184,7 @@ def test_a_run_in_use_is_not_written_by_two(folder: Path, openai_server: Server)
     first = start(folder, openai_server)
     wait_for(openai_server, 1)
     said = execute(folder, openai_server, code=8)
-    assert f"in use by pid {first.pid}" in said
+    assert f"in use by process {first.pid}" in said
     first.kill()
     first.communicate()
 
