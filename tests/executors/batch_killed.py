@@ -18,11 +18,11 @@ from pearl.store import Store
 PACE = Pace(quiet_s=0.1, poll_s=0.01, longest_poll_s=0.02, patience_s=5.0)
 
 
-def tasks_of(n: int, depth: int) -> list[Task]:
-    """So many tasks with plans of so many levels, two steps on each."""
+def tasks_of(n: int, depth: int, width: int = 1) -> list[Task]:
+    """So many tasks with plans of so many levels, one step or two on each."""
     lines = []
     for level in range(depth):
-        for name, first in (("a", '"the hero"'), ("b", '"the villain"')):
+        for name, first in (("a", '"the hero"'), ("b", '"the villain"'))[:width]:
             what = f"{name}{level - 1}" if level else first
             lines.append(f"{len(lines) + 1}. {name}{level} = FIND(CTX, {what}) : Who")
     plan = "\n".join(lines)

@@ -78,7 +78,7 @@ def cause(outcome: Outcome) -> ModelError:
 def test_as_many_batches_as_levels_and_the_answers_of_local(
     server: BatchServer, depth: int
 ) -> None:
-    tasks = tasks_of(50, depth)
+    tasks = tasks_of(50, depth, width=2)
     told: list[Progress] = []
     found = outcomes(server, tasks, on_progress=told.append)
     assert len(server.jobs) == depth
@@ -192,7 +192,7 @@ def test_a_line_that_failed_fails_its_call_alone(
     assert len(server.jobs) == 1
 
 
-def failing_once(row: dict[str, Any], answer: dict[str, Any]) -> Callable[..., Any]:
+def failing_once(answer: dict[str, Any]) -> Callable[..., Any]:
     seen: set[str] = set()
 
     def line(row: dict[str, Any]) -> dict[str, Any] | None:
@@ -217,7 +217,7 @@ def failing_once(row: dict[str, Any], answer: dict[str, Any]) -> Callable[..., A
 def test_what_may_pass_goes_into_the_next_round(
     server: BatchServer, answer: dict[str, Any]
 ) -> None:
-    server.line = failing_once({}, answer)
+    server.line = failing_once(answer)
     assert all(o.answer for o in outcomes(server, tasks_of(3, 1)))
     assert [len(job.rows) for job in server.jobs] == [3, 3]
 
@@ -226,7 +226,7 @@ def test_a_model_without_temperature_is_asked_without(server: BatchServer) -> No
     refused = answered(error("Unsupported value", param="temperature"), 400)
     server.line = lambda row: refused if "temperature" in row["body"] else None
     assert all(o.answer for o in outcomes(server, tasks_of(3, 2)))
-    assert [len(job.rows) for job in server.jobs] == [3, 3, 6]
+    assert [len(job.rows) for job in server.jobs] == [3, 3, 3]
 
 
 def test_what_an_expired_batch_has_done_is_kept(server: BatchServer, tmp_path: Path) -> None:
