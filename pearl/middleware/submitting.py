@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TypeVar
 
-from pearl.errors import ModelError
+from pearl.errors import ModelError, StoreError
 from pearl.llm import Completion, Request
 from pearl.llm.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Batches
 from pearl.middleware.records import Record, Records
@@ -63,6 +63,7 @@ class Progress:
         n_found: Those of them that were submitted before, by a process that ended meanwhile.
         n_batches: Batches that they are in, as far as they are submitted.
         n_done: Requests with a reply or an error, by what the server tells.
+        is_left: Whether nobody waits any more, and the batches go on at the server.
     """
 
     round: int
@@ -70,6 +71,7 @@ class Progress:
     n_found: int = 0
     n_batches: int = 0
     n_done: int = 0
+    is_left: bool = False
 
     def __str__(self) -> str:
         """One line for people.
@@ -81,8 +83,11 @@ class Progress:
         requests = f"{self.n_requests:,} request{'' if self.n_requests == 1 else 's'}"
         batches = f"{self.n_batches:,} batch{'' if self.n_batches == 1 else 'es'}"
         found = f" ({self.n_found:,} submitted before)" if self.n_found else ""
-        done = f"{self.n_done:,} done" if self.n_done else "waiting"
-        return f"round {self.round}: {requests}{found} in {batches}, {done}"
+        if self.is_left:
+            state = "left under way at the server; run the same command again to read the replies"
+        else:
+            state = f"{self.n_done:,} done" if self.n_done else "waiting"
+        return f"round {self.round}: {requests}{found} in {batches}, {state}"
 
 
 Deliver = Callable[[bytes, Completion | Exception], None]
@@ -137,19 +142,23 @@ class Submitter:
         records = self._records.take(requests)
         found = {key for record in records for key in record.keys & requests.keys()}
         round = _Round(Progress(self._n_rounds, len(requests), len(found)), self._on_progress)
-        async with asyncio.TaskGroup() as group:
-            for record in records:
-                asked = {key: requests[key] for key in record.keys & requests.keys()}
-                group.create_task(self._see_through(asked, record, round))
-            rest = {key: request for key, request in requests.items() if key not in found}
-            for keys, data in self._files(rest):
-                asked = {key: rest[key] for key in keys}
-                try:
-                    record = await self._submit(asked, data)
-                except Exception as error:  # noqa: BLE001 - it is told to whoever asked
-                    self._fail(asked, error)
-                    continue
-                group.create_task(self._see_through(asked, record, round))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for record in records:
+                    asked = {key: requests[key] for key in record.keys & requests.keys()}
+                    group.create_task(self._see_through(asked, record, round, is_new=False))
+                rest = {key: request for key, request in requests.items() if key not in found}
+                for keys, data in self._files(rest):
+                    asked = {key: rest[key] for key in keys}
+                    try:
+                        record = await self._submit(asked, data)
+                    except Exception as error:  # noqa: BLE001 - it is told to whoever asked
+                        self._fail(asked, error)
+                        continue
+                    group.create_task(self._see_through(asked, record, round, is_new=True))
+        except asyncio.CancelledError:
+            round.left()
+            raise
 
     def _files(self, requests: Mapping[bytes, Request]) -> Iterator[tuple[list[bytes], bytes]]:
         """The requests as files within the limits, one at a time: each may be large."""
@@ -179,29 +188,33 @@ class Submitter:
         """
         file_id = await self._patiently(lambda: self._batches.upload(data))
         record = self._records.add(file_id, keys)
-        try:
-            await self._create(record)
-        except ModelError as error:
-            if error.is_retryable:  # it may be there all the same
-                self._records.put_back(record)
-            else:
-                self._records.remove(record)
-            raise
-        return record
-
-    async def _create(self, record: Record) -> None:
         is_doubtful = False
 
         async def create() -> Batch:
             nonlocal is_doubtful
             # An answer that got lost does not mean that nothing was created.
-            if is_doubtful and (found := await self._find(record.file_id)):
+            if is_doubtful and (found := await self._find(file_id)):
                 return found
-            is_doubtful = True
-            return await self._batches.create(record.file_id)
+            try:
+                return await self._batches.create(file_id)
+            except ModelError as error:
+                is_doubtful = is_doubtful or error.is_retryable
+                raise
 
-        batch = await self._patiently(create)
-        self._records.created(record, batch.id)
+        try:
+            batch = await self._patiently(create)
+        except ModelError:
+            if is_doubtful:
+                self._records.put_back(record)
+            else:
+                self._records.remove(record)
+            raise
+        try:
+            self._records.created(record, batch.id)
+        except StoreError:
+            self._records.put_back(record)
+            raise
+        return record
 
     async def _find(self, file_id: str) -> Batch | None:
         try:
@@ -212,12 +225,12 @@ class Submitter:
             raise
 
     async def _see_through(
-        self, asked: Mapping[bytes, Request], record: Record, round: _Round
+        self, asked: Mapping[bytes, Request], record: Record, round: _Round, *, is_new: bool
     ) -> None:
         """Wait for a batch and deliver what comes of it, for all that was asked."""
         self._n_under_way += 1
         try:
-            batch = await self._ended(record, round)
+            batch = await self._ended(record, round, is_new=is_new)
             if batch is not None and not batch.is_too_much:
                 await self._read(asked, record, batch)
                 return
@@ -243,7 +256,7 @@ class Submitter:
             try:
                 data = b"".join(self._batches.line(key, asked[key]) for key in asked)
                 record = await self._submit(asked, data)
-                batch = await self._ended(record, round)
+                batch = await self._ended(record, round, is_new=True)
                 if batch is not None and not batch.is_too_much:
                     await self._read(asked, record, batch)
                     return
@@ -269,8 +282,13 @@ class Submitter:
                 await self._once_more({key: asked[key] for key in half}, round)
             return
 
-    async def _ended(self, record: Record, round: _Round) -> Batch | None:
+    async def _ended(self, record: Record, round: _Round, *, is_new: bool) -> Batch | None:
         """The batch of a record when it is over; None where there is none.
+
+        Args:
+            record: Of the batch.
+            round: Is told.
+            is_new: Whether it was created just now, and cannot be over.
 
         Raises:
             ModelError: The server does not tell.
@@ -284,8 +302,12 @@ class Submitter:
         assert id is not None
         round.submitted()
         wait_s, n_done = self._pace.poll_s, 0
+        if is_new:
+            await asyncio.sleep(wait_s)
         while True:
             batch = await self._patiently(lambda: self._batches.retrieve(id))
+            if batch is None:  # it is worth a second look: what is submitted again is paid again
+                batch = await self._patiently(lambda: self._find(record.file_id))
             if batch is None:
                 return None
             round.done(batch.n_done - n_done)
@@ -364,6 +386,10 @@ class _Round:
 
     def submitted(self) -> None:
         self._tell(replace(self._progress, n_batches=self._progress.n_batches + 1))
+
+    def left(self) -> None:
+        if self._progress.n_batches:
+            self._tell(replace(self._progress, is_left=True))
 
     def done(self, n: int) -> None:
         if n:

@@ -307,12 +307,19 @@ def test_stopping_leaves_the_batch_and_the_same_command_reads_it(
     server: BatchServer, tmp_path: Path
 ) -> None:
     server.is_held = True
+    told: list[Progress] = []
     tasks = tasks_of(6, 2)
     with Store.open(tmp_path) as store:
         found = outcomes(
-            server, tasks, replies=store, folder=tmp_path, is_stopping=lambda: bool(server.jobs)
+            server,
+            tasks,
+            replies=store,
+            folder=tmp_path,
+            is_stopping=lambda: bool(told),
+            on_progress=told.append,
         )
         assert not found
+        assert str(told[-1]).endswith("run the same command again to read the replies")
         assert len(list((tmp_path / FOLDER).iterdir())) == 1
         server.is_held = False
         found = outcomes(server, tasks, replies=store, folder=tmp_path)

@@ -11,9 +11,9 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Request
@@ -72,8 +72,11 @@ class Batch:
         return self.status in _OVER
 
 
+_Id = Annotated[str, Field(min_length=1)]
+
+
 class _File(BaseModel):
-    id: str
+    id: _Id
 
 
 class _Problem(BaseModel):
@@ -87,12 +90,12 @@ class _Problems(BaseModel):
 
 
 class _Counts(BaseModel):
-    completed: int = 0
-    failed: int = 0
+    completed: int | None = None
+    failed: int | None = None
 
 
 class _Batch(BaseModel):
-    id: str
+    id: _Id
     status: str
     input_file_id: str | None = None
     output_file_id: str | None = None
@@ -297,7 +300,7 @@ class Batches:
             batch.id,
             batch.status,
             files,
-            counts.completed + counts.failed,
+            (counts.completed or 0) + (counts.failed or 0),
             problem,
             first.code == "token_limit_exceeded",
         )
