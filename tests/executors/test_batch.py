@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -171,55 +172,45 @@ def test_what_is_always_missing_is_told_after_three_rounds(server: BatchServer) 
     assert len(server.jobs) == 3
 
 
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        (answered(error("no"), 400), "bad_request"),
-        (answered(error("quota", code="insufficient_quota"), 429), "quota"),
-        (answered(error("filtered", code="content_filter"), 400), "filtered"),
-        (answered(completion("half", finish_reason="length")), "truncated"),
-        (answered(completion(None, refusal="I will not.")), "refused"),
-    ],
-)
-def test_a_line_that_failed_fails_its_call_alone(
-    server: BatchServer, line: dict[str, Any], kind: str
-) -> None:
-    tasks = tasks_of(3, 1)
-    server.line = lambda row: line if "number 1." in str(row["body"]) else None
-    found = outcomes(server, tasks)
-    assert [o.error is None for o in found] == [True, False, True]
-    assert cause(found[1]).kind == kind
+LINES: list[tuple[str | None, dict[str, Any] | None]] = [
+    (None, None),
+    ("bad_request", answered(error("no"), 400)),
+    ("filtered", answered(error("filtered", code="content_filter"), 400)),
+    ("truncated", answered(completion("half", finish_reason="length"))),
+    ("refused", answered(completion(None, refusal="I will not."))),
+    ("quota", answered(error("quota", code="insufficient_quota"), 429)),
+]
+
+
+def number(row: dict[str, Any]) -> int:
+    """The task that a request is of."""
+    found = re.search(r"number (\d+)", str(row["body"]["messages"]))
+    assert found
+    return int(found[1])
+
+
+def test_a_line_that_failed_fails_its_call_alone(server: BatchServer) -> None:
+    server.line = lambda row: LINES[number(row)][1]
+    found = outcomes(server, tasks_of(len(LINES), 1))
+    assert [cause(o).kind if o.error else None for o in found] == [kind for kind, _ in LINES]
     assert len(server.jobs) == 1
 
 
-def failing_once(answer: dict[str, Any]) -> Callable[..., Any]:
-    seen: set[str] = set()
-
-    def line(row: dict[str, Any]) -> dict[str, Any] | None:
-        if row["custom_id"] in seen:
-            return None
-        seen.add(row["custom_id"])
-        return answer
-
-    return line
+PASSING: list[dict[str, Any]] = [
+    answered(error("internal"), 500),
+    answered(error("slow down"), 429),
+    answered(completion(" ")),
+    answered("<html>"),
+    {"response": None, "error": None},
+    {"response": 5, "error": []},
+]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        answered(error("internal"), 500),
-        answered(error("slow down"), 429),
-        answered(completion(" ")),
-        answered("<html>"),
-        {"response": None, "error": None},
-    ],
-)
-def test_what_may_pass_goes_into_the_next_round(
-    server: BatchServer, answer: dict[str, Any]
-) -> None:
-    server.line = failing_once(answer)
-    assert all(o.answer for o in outcomes(server, tasks_of(3, 1)))
-    assert [len(job.rows) for job in server.jobs] == [3, 3]
+def test_what_may_pass_goes_into_the_next_round(server: BatchServer) -> None:
+    server.line = lambda row: PASSING[number(row)] if len(server.jobs) == 1 else None
+    n = len(PASSING)
+    assert all(o.answer for o in outcomes(server, tasks_of(n, 1)))
+    assert [len(job.rows) for job in server.jobs] == [n, n]
 
 
 def test_a_model_without_temperature_is_asked_without(server: BatchServer) -> None:
