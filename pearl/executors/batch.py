@@ -7,13 +7,13 @@ first round holds the first steps of all documents, the second what follows from
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 
 from pearl.errors import UsageError
 from pearl.executors import Listener, Outcome, Task, local
@@ -31,8 +31,8 @@ from pearl.trace import Event, ModelWaited, Trace
 
 __all__ = ["WINDOW", "Pace", "Progress", "run"]
 
-WINDOW = 1_000
-"""Tasks under way at once, with their documents in memory."""
+WINDOW = 5_000
+"""Tasks under way at once, with their documents in memory: of 100 kB, a gigabyte or two."""
 
 ATTEMPTS = 3
 """Rounds in which one request is asked at most: each costs hours."""
@@ -99,16 +99,17 @@ async def run(
         if listener is not None:
             listener(id, event)
 
-    through = _Through(pearl, Remembered(batched, replies), halt, window)
+    through = _Through(pearl, Remembered(batched, replies), halt)
     found = local.run(
         through,
         (_counted(task, loading) for task in tasks),
         listener=heard,
         is_stopping=is_stopping,
+        window=window,
     )
     watch = asyncio.create_task(_watch(is_stopping, batched))
     try:
-        async with aclosing(cast(AsyncGenerator[Outcome, None], found)) as outcomes:
+        async with aclosing(found) as outcomes:
             async for outcome in outcomes:
                 if not (is_stopping() and _comes_of(outcome.error, halt.error)):
                     yield outcome
@@ -118,15 +119,13 @@ async def run(
 
 
 class _Through(Pearl):
-    """A copy of a `Pearl` whose calls go another way, at any length and without a limit at once."""
+    """A copy of a `Pearl` whose calls go another way, and may take days."""
 
-    def __init__(self, pearl: Pearl, model: Model, halt: Halt, window: int) -> None:
+    def __init__(self, pearl: Pearl, model: Model, halt: Halt) -> None:
         # Everything that was made of the arguments is there already.
         self.__dict__.update(pearl.fresh().__dict__)
         self._calls = model
         self._halt = halt
-        # So that as many tasks as the window has are under way.
-        self.concurrency = max(1, window // local.UNDER_WAY)
 
     def calls(self, trace: Trace | None = None) -> Model:
         """The model, with further rounds where a request failed in a way that may pass."""

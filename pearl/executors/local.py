@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
 from contextlib import aclosing
 from functools import lru_cache, partial
 from weakref import WeakValueDictionary
@@ -41,7 +41,8 @@ async def run(
     *,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
-) -> AsyncIterator[Outcome]:
+    window: int | None = None,
+) -> AsyncGenerator[Outcome, None]:
     """Run the tasks; outcomes come in the order of the tasks.
 
     Tasks over one document are begun one after the other, and load it once.
@@ -51,6 +52,8 @@ async def run(
         tasks: Read one by one, at most `AHEAD` times `pearl.concurrency` ahead of the outcomes.
         listener: Told of every event of every task.
         is_stopping: Whether no more tasks are to be begun, those taken ahead included.
+        window: Tasks under way at once, begun in their order, where all of them only wait; None
+            for as many as keep `pearl.concurrency` calls going.
     """
     documents, plans = _Documents(), _Plans(pearl)
     n = pearl.concurrency
@@ -58,15 +61,18 @@ async def run(
     async def one(task: Task) -> Outcome:
         return await _run(pearl, task, documents, plans, listener)
 
-    found = in_order(
-        tasks,
-        one,
-        UNDER_WAY * n,
-        ahead=AHEAD * n,
-        group=_group,
-        rank=plans.length,
-        is_stopping=is_stopping,
-    )
+    if window is not None:
+        found = in_order(tasks, one, window, is_stopping=is_stopping)
+    else:
+        found = in_order(
+            tasks,
+            one,
+            UNDER_WAY * n,
+            ahead=AHEAD * n,
+            group=_group,
+            rank=plans.length,
+            is_stopping=is_stopping,
+        )
     async with aclosing(found) as outcomes:
         async for outcome in outcomes:
             yield outcome

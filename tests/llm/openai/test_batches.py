@@ -29,9 +29,11 @@ def server() -> Iterator[BatchServer]:
         yield server
 
 
-def using(server: BatchServer, work: Callable[[Batches], Awaitable[Result]]) -> Result:
+def using(
+    server: BatchServer, work: Callable[[Batches], Awaitable[Result]], timeout_s: float = 30.0
+) -> Result:
     async def main() -> Result:
-        model = create("test-model", ModelSettings(server.url, timeout_s=1.0))
+        model = create("test-model", ModelSettings(server.url, timeout_s=timeout_s))
         try:
             return await work(model.batches())
         finally:
@@ -121,7 +123,7 @@ def test_every_fault_is_an_error_of_three_lines(server: BatchServer, call: str) 
     async def work(batches: Batches) -> list[str]:
         return [(await failure(batches, call)).kind for _ in kinds]
 
-    assert using(server, work) == list(kinds.values())
+    assert using(server, work, timeout_s=2.0) == list(kinds.values())
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "GET /files/"])
