@@ -46,7 +46,7 @@ def using(server: BatchServer, work: Callable[[Batched], Awaitable[Any]]) -> Non
 
 
 async def submitted(server: BatchServer) -> None:
-    while not server.jobs:
+    while not server.jobs:  # noqa: ASYNC110 - the server is in another thread
         await asyncio.sleep(0.01)
 
 
