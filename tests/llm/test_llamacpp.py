@@ -76,7 +76,10 @@ def pid_of(model: LlamaCppModel) -> int:
 def is_running(pid: int) -> bool:
     """Whether a process runs; one that has ended and was not asked for yet does not."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        # The first thread may have ended while others still do: nobody can wait for it until then.
+        n_threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" or n_threads > 1
     return False
 
 
