@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.server import Server, serving
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "")
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
@@ -35,6 +40,28 @@ def _nobodys_settings(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
         ("XDG_CACHE_HOME", "cache"), ("HF_HOME", "cache"), ("TIKTOKEN_CACHE_DIR", "cache"),
     ):  # fmt: skip
         monkeypatch.setenv(name, str(home / folder))
+
+
+@pytest.fixture(scope="session")
+def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the first certificate of the bundle that clients read."""
+    import certifi
+
+    end = "-----END CERTIFICATE-----\n"
+    first = Path(certifi.where()).read_text(encoding="utf-8").partition(end)[0]
+    path = tmp_path_factory.mktemp("certificates") / "one.pem"
+    path.write_text(first + end, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _little_work(monkeypatch: pytest.MonkeyPatch, one_certificate: Path) -> None:
+    """What costs a test much time and tells it nothing is left out, in child processes, too."""
+    # A client reads every certificate there is, once for each proxy: 0.1 s that no server here sees.
+    monkeypatch.setenv("SSL_CERT_FILE", str(one_certificate))
+    # Threads of llama.cpp spin while they wait for each other; where other tests want the cores,
+    # that takes a hundred times as long as the work.
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
@@ -11,8 +10,6 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 
 # The same examples on every run, and no clock: a busy machine is no failure. New examples without
 # end are the business of experiments/fuzz_plans.py.
-settings.register_profile("steady", deadline=None, derandomize=True)
-settings.load_profile("steady")
 
 AWKWARD = "=:,()[]'\"“”‘’#/-–—\\*`>.… \t\u00a0\u2028\u3000{}0123456789éñ鍵ש🔑e\u0301"
 """Characters that readers trip over."""

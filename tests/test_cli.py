@@ -398,14 +398,16 @@ def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_interrupt_is_no_traceback(tmp_path: Path) -> None:
     import signal
-    import time
 
     (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-m", "pearl", "ask", "Who?", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    time.sleep(2)
+    assert process.stdin
+    # More than a pipe holds: once all of it is taken, the program reads and waits for the end.
+    process.stdin.write(b"It rained. " * 100_000)
+    process.stdin.flush()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert b"Traceback" not in err

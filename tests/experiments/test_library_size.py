@@ -63,6 +63,7 @@ def test_a_log_a_size_a_table_and_a_picture_and_again(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in (folder / "out").iterdir()} == files
 
 
+@pytest.mark.slow
 def test_a_stopped_log_is_gone_on_with(folder: Path) -> None:
     assert library_size(folder, "--sizes", "2").returncode == 0
     path = folder / "out/2.log.jsonl"
@@ -75,6 +76,7 @@ def test_a_stopped_log_is_gone_on_with(folder: Path) -> None:
     assert len(read_log(path).records) == 2
 
 
+@pytest.mark.slow
 def test_other_drafts_want_another_folder(folder: Path) -> None:
     assert library_size(folder, "--sizes", "2").returncode == 0
     (folder / "drafts.txt").write_text(f"{DRAFTS}FIND_DOG(CTX, X) : Find the dog of X\n")

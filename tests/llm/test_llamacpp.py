@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib.util
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -75,7 +76,10 @@ def pid_of(model: LlamaCppModel) -> int:
 def is_running(pid: int) -> bool:
     """Whether a process runs; one that has ended and was not asked for yet does not."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        # The first thread may have ended while others still do: nobody can wait for it until then.
+        n_threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" or n_threads > 1
     return False
 
 
@@ -167,7 +171,12 @@ def test_requests_that_come_at_once_start_one_process(weights: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_model_serves_one_event_loop_after_the_other(weights: Path) -> None:
+def test_a_model_serves_one_event_loop_after_the_other(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is logged of a connection that cannot be closed would keep it alive beyond this test,
+    # and the warning of its end would fail another one.
+    monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
     model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S))
     cached = [asyncio.run(n_cached(model, f"{HARBOUR}{i}")) for i in range(2)]
     assert cached[1] > 300
@@ -258,8 +267,20 @@ def calling(weights: Path, *manner: str) -> Iterator[tuple[subprocess.Popen[str]
 
 
 @on_linux
-@pytest.mark.parametrize("manner", ["tidy", "untidy"])
-@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("by", "manner"),
+    [
+        (signal.SIGKILL, "untidy"),
+        (signal.SIGINT, "tidy"),
+        *(
+            pytest.param(by, manner, marks=pytest.mark.slow)
+            for by, manner in [
+                (signal.SIGKILL, "tidy"), (signal.SIGINT, "untidy"),
+                (signal.SIGTERM, "tidy"), (signal.SIGTERM, "untidy"),
+            ]
+        ),
+    ],
+)  # fmt: skip
 def test_a_program_that_is_ended_leaves_no_process_behind(
     weights: Path, by: signal.Signals, manner: str
 ) -> None:
