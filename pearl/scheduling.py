@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterable
+from heapq import heappop, heappush
 from itertools import islice
-from operator import itemgetter
 from typing import TypeVar
 
 __all__ = ["as_completed", "in_order"]
@@ -91,7 +91,7 @@ async def in_order(
     """
     ahead = max(n, ahead or n)
     source = enumerate(items)
-    waiting: list[tuple[Hashable, int, int, Item]] = []
+    waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # of each group a heap
     running: dict[asyncio.Future[Result], int] = {}
     done: dict[int, asyncio.Future[Result]] = {}
     n_taken = n_given = 0
@@ -101,16 +101,17 @@ async def in_order(
             while len(running) < n and not is_stopping():
                 room = ahead - (n_taken - n_given)
                 for index, item in islice(source, room if group else min(1, room)):
-                    waiting.append((group(item) if group else None, rank(item), -index, item))
+                    heap = waiting.setdefault(group(item) if group else None, [])
+                    heappush(heap, (-rank(item), index, item))
                     n_taken += 1
                 if not waiting:
                     break
-                if all(of != last for of, *_ in waiting):
-                    last = waiting[0][0]
-                next_ = max((each for each in waiting if each[0] == last), key=itemgetter(1, 2))
-                waiting.remove(next_)
-                *_, index, item = next_
-                running[asyncio.ensure_future(work(item))] = -index
+                if last not in waiting:
+                    last = next(iter(waiting))
+                _, index, item = heappop(waiting[last])
+                if not waiting[last]:
+                    del waiting[last]
+                running[asyncio.ensure_future(work(item))] = index
             if n_given in done:
                 yield done.pop(n_given).result()
                 n_given += 1  # there may be room now for the next to begin

@@ -41,6 +41,7 @@ async def run(
     *,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
+    window: int | None = None,
 ) -> AsyncGenerator[Outcome, None]:
     """Run the tasks; outcomes come in the order of the tasks.
 
@@ -51,6 +52,8 @@ async def run(
         tasks: Read one by one, at most `AHEAD` times `pearl.concurrency` ahead of the outcomes.
         listener: Told of every event of every task.
         is_stopping: Whether no more tasks are to be begun, those taken ahead included.
+        window: Tasks under way at once, begun in their order, where all of them only wait; None
+            for as many as keep `pearl.concurrency` calls going.
     """
     runner = Runner(pearl)
     n = pearl.concurrency
@@ -58,15 +61,18 @@ async def run(
     async def one(task: Task) -> Outcome:
         return await runner.run(task, listener)
 
-    found = in_order(
-        tasks,
-        one,
-        UNDER_WAY * n if n > 1 else 1,
-        ahead=AHEAD * n,
-        group=document_of,
-        rank=runner.length,
-        is_stopping=is_stopping,
-    )
+    if window is not None:
+        found = in_order(tasks, one, window, is_stopping=is_stopping)
+    else:
+        found = in_order(
+            tasks,
+            one,
+            UNDER_WAY * n if n > 1 else 1,
+            ahead=AHEAD * n,
+            group=document_of,
+            rank=runner.length,
+            is_stopping=is_stopping,
+        )
     with pearl.halt.running():
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:

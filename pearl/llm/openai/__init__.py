@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.openai import faults, replies, servers
+from pearl.llm.openai.batches import Batches
 from pearl.llm.openai.constraining import Constraining
 from pearl.llm.openai.endpoint import KEY_VARIABLE, Endpoint, scrubbed
 from pearl.llm.openai.faults import Refuses
@@ -122,6 +123,17 @@ class OpenAIModel:
         except TimeoutError:
             raise faults.too_slow(self._timeout_s, self._endpoint) from None
 
+    def batches(self) -> Batches:
+        """The same model by the server's Batch API: many requests in one file, replies later."""
+        return Batches(
+            self._endpoint,
+            connect=self._connect,
+            body_of=self._parameters,
+            refused=lambda error: self._refused(error, faults.refuses_nothing),
+            drop_temperature=self._drop_temperature,
+            timeout_s=self._timeout_s,
+        )
+
     async def aclose(self) -> None:
         """Let go of connections."""
         self._constraining.cancel()
@@ -142,7 +154,7 @@ class OpenAIModel:
                 return await client.post(path, cast_to=bytes, body=body)
             except openai.APIStatusError as error:
                 if "temperature" in body and faults.refuses_temperature(error):
-                    self._takes_temperature = False
+                    self._drop_temperature()
                     body = {key: body[key] for key in body if key != "temperature"}
                     continue
                 raise await self._refused(error, is_of_constraint) from None
@@ -186,6 +198,9 @@ class OpenAIModel:
         if request.seed is not None:
             parameters["seed"] = request.seed
         return parameters
+
+    def _drop_temperature(self) -> None:
+        self._takes_temperature = False
 
     async def _refused(self, error: APIStatusError, is_of_constraint: Refuses) -> ModelError:
         if faults.may_be_unknown_model(error, self._endpoint):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Refuses",
+    "answered",
     "cut_off",
     "may_be_unknown_model",
     "no_way",
@@ -55,19 +56,27 @@ _CODES: Mapping[str, ModelErrorKind] = {
 
 def refused(error: APIStatusError, endpoint: Endpoint) -> ModelError:
     """The error for a status other than 200."""
-    return _answered(error.status_code, error.body, error.response.headers, endpoint)
+    return answered(error.status_code, error.body, error.response.headers, endpoint)
 
 
 def reported(error: object, endpoint: Endpoint) -> ModelError:
     """The error for an error that came with status 200: gateways pass on others' that way."""
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 200
-    return _answered(status, error, {}, endpoint)
+    return answered(status, error, {}, endpoint)
 
 
-def _answered(
+def answered(
     status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint
 ) -> ModelError:
+    """The error for what came in place of a reply.
+
+    Args:
+        status: 200 where the error came as if it were a reply.
+        body: What was said: an error as OpenAI writes it, a text, or anything else.
+        headers: By their names in lower case.
+        endpoint: Whose it is.
+    """
     if status == 200:
         kind: ModelErrorKind = "malformed"
     else:

@@ -1,0 +1,226 @@
+"""A loopback server with a Batch API: `/files` and `/batches`, and everything that goes wrong there.
+
+It answers single calls as `tests.server` does, and the lines of a batch by the same rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.server import FAULTS, Canned, Seen, Server, _send, completion, error
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Job:
+    """A batch as the server has it.
+
+    Attributes:
+        rows: Its requests, as they came.
+        end: What becomes of it: `completed`, `expired`, `failed` or `cancelled`.
+        n_looks: How often it was asked for.
+    """
+
+    id: str
+    file: str
+    rows: list[Row]
+    end: str
+    problem: Row | None = None
+    n_looks: int = 0
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> list[str]:
+        """The `custom_id` of every request."""
+        return [row["custom_id"] for row in self.rows]
+
+
+class BatchServer(Server):
+    """Carries out batches as soon as they have been looked at often enough.
+
+    Attributes:
+        jobs: Every batch so far.
+        files: Every file, by its id.
+        n_looks: Looks at a batch until it is over.
+        is_held: Whether no batch gets on.
+        ends: What becomes of the next batches, each `completed` afterwards.
+        n_served: Requests of an expired batch that have their turn.
+        most: Requests that may wait in one batch; one with more fails.
+        edit: Makes the lines of an output of the rows of it.
+        line: Makes the row for a request; None for a reply by the rules.
+        faults: What to answer next, by `POST /batches` and the like.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: list[Job] = []
+        self.files: dict[str, bytes] = {}
+        self.n_looks = 2
+        self.is_held = False
+        self.ends: deque[str] = deque()
+        self.n_served = 1
+        self.most: int | None = None
+        self.edit: Callable[[list[Row]], list[Any]] = list
+        self.line: Callable[[Row], Row | None] = lambda row: None
+        self.faults: dict[str, deque[Canned]] = {}
+        self.drops_answers = 0
+
+    @property
+    def submitted(self) -> list[str]:
+        """Every `custom_id` that was submitted, as often as it was."""
+        return [id for job in self.jobs for id in job.ids]
+
+    def fail(self, call: str, *answers: str | Canned) -> None:
+        """Give these answers to the next calls of a kind, as `POST /batches` or `GET /batches/`."""
+        queue = self.faults.setdefault(call, deque())
+        queue += [FAULTS[a] if isinstance(a, str) else a for a in answers]
+
+    async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
+        found = re.search(r"/(files|batches)(/[^/?]*)?(/content)?(?:\?|$)", seen.path)
+        if found is None:
+            await super()._answer(seen, writer)
+            return
+        kind, id, content = found.groups()
+        call = f"{seen.method} /{kind}{'/' if id else ''}"
+        if queue := self.faults.get(call):
+            await _send(queue.popleft(), writer)
+            return
+        match call:
+            case "POST /files":
+                answer = self._upload(seen)
+            case "GET /files/" if content:
+                answer = self._content(id[1:])
+            case "POST /batches":
+                answer = self._create(seen.body)
+                if self.drops_answers:
+                    self.drops_answers -= 1
+                    answer = FAULTS["reset"]
+            case "GET /batches":
+                rows = [self._described(job) for job in reversed(self.jobs)]
+                answer = Canned({"object": "list", "data": rows, "has_more": False})
+            case "GET /batches/":
+                answer = self._look(id[1:])
+            case _:
+                answer = FAULTS["404"]
+        await _send(answer, writer)
+
+    def _upload(self, seen: Seen) -> Canned:
+        boundary = seen.headers["content-type"].partition("boundary=")[2].encode()
+        parts = seen.data.split(b"--" + boundary)
+        assert any(b'name="purpose"' in part and b"batch" in part for part in parts)
+        (file,) = [part for part in parts if b"filename=" in part[:200]]
+        return Canned({"id": self._file(file.partition(b"\r\n\r\n")[2][:-2]), "object": "file"})
+
+    def _file(self, data: bytes) -> str:
+        id = f"file-{len(self.files)}"
+        self.files[id] = data
+        return id
+
+    def _content(self, id: str) -> Canned:
+        if id not in self.files:
+            return Canned(error("No such File object"), 404)
+        return Canned(self.files[id], content_type="application/octet-stream")
+
+    def _create(self, body: Row) -> Canned:
+        assert body["endpoint"] == "/v1/chat/completions"
+        assert body["completion_window"] == "24h"
+        file = body["input_file_id"]
+        rows = [json.loads(line) for line in self.files[file].splitlines()]
+        assert all(row["method"] == "POST" and row["url"] == body["endpoint"] for row in rows)
+        assert len({row["custom_id"] for row in rows}) == len(rows)
+        job = Job(f"batch_{len(self.jobs)}", file, rows, "completed")
+        if self.ends:
+            job.end, _, code = self.ends.popleft().partition(":")
+            job.problem = {"code": code, "message": f"{code} it is", "line": 1} if code else None
+        if self.most is not None and len(rows) > self.most:
+            job.end = "failed"
+            job.problem = {
+                "code": "token_limit_exceeded",
+                "message": "Enqueued token limit reached",
+            }
+        self.jobs.append(job)
+        return Canned(self._described(job))
+
+    def _look(self, id: str) -> Canned:
+        job = next((job for job in self.jobs if job.id == id), None)
+        if job is None:
+            return Canned(error(f"No batch found with id '{id}'."), 404)
+        job.n_looks += not self.is_held
+        return Canned(self._described(job))
+
+    def _described(self, job: Job) -> Row:
+        is_over = job.n_looks >= self.n_looks
+        if is_over and not job.files:
+            self._finish(job)
+        return {
+            "id": job.id,
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "input_file_id": job.file,
+            "completion_window": "24h",
+            "created_at": 0,
+            "status": job.end if is_over else ("in_progress" if job.n_looks else "validating"),
+            "output_file_id": job.files.get("output"),
+            "error_file_id": job.files.get("errors"),
+            "errors": {"data": [job.problem]} if is_over and job.problem else None,
+            "request_counts": {
+                "total": len(job.rows),
+                "completed": len(job.rows) if job.files else 0,
+                "failed": 0,
+            },
+        }
+
+    def _finish(self, job: Job) -> None:
+        if job.end == "failed":
+            return
+        n = len(job.rows) if job.end == "completed" else self.n_served
+        rows = [self._row(row) for row in job.rows[:n]]
+        late = {"code": "batch_expired", "message": "This request could not be executed in time."}
+        failed = [row for row in rows if "'status_code': 200" not in str(row["response"])]
+        if job.end == "expired":
+            failed += [
+                {"custom_id": row["custom_id"], "response": None, "error": late}
+                for row in job.rows[n:]
+            ]
+        done = [row for row in rows if row not in failed]
+        job.files["output"] = self._file(_lines(self.edit(done)))
+        if failed:
+            job.files["errors"] = self._file(_lines(failed))
+
+    def _row(self, row: Row) -> Row:
+        made = self.line(row)
+        if made is None:
+            seen = Seen("POST", row["url"], {}, row["body"])
+            made = answered(completion(self._reply(seen)))
+        return {"id": "batch_req_1", "custom_id": row["custom_id"], "error": None, **made}
+
+
+def answered(body: Any, status: int = 200) -> Row:
+    """What a line says of an answer."""
+    return {"response": {"status_code": status, "request_id": "req_1", "body": body}}
+
+
+def _lines(rows: list[Any]) -> bytes:
+    """JSON lines; what is no object goes in as it is."""
+    return b"".join(
+        row if isinstance(row, bytes) else json.dumps(row).encode() + b"\n" for row in rows
+    )
+
+
+@contextmanager
+def serving_batches() -> Iterator[BatchServer]:
+    """A server for the length of a block."""
+    server = BatchServer()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
