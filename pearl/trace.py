@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -251,6 +251,20 @@ class Trace:
             json.dumps({**head, **event.model_dump(mode="json")}, ensure_ascii=False) + "\n"
             for event in self._events
         )
+
+    @classmethod
+    def from_jsonl(cls, id: str, text: str) -> Self:
+        """What `to_jsonl` wrote, times included.
+
+        Raises:
+            ValidationError: A line is no event.
+        """
+        trace = cls(id)
+        for line in text.splitlines():
+            row = json.loads(line)
+            del row["v"], row["id"]
+            trace._events.append(_ADAPTER.validate_python(row))
+        return trace
 
 
 def read_trace(path: str | Path) -> list[Trace]:

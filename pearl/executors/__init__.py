@@ -1,8 +1,19 @@
 """Where the work runs. The unit of work is one document × one question or plan.
 
 Every other module of this folder is one executor, with
-`run(pearl, tasks, *, listener) -> AsyncIterator[Outcome]`: one outcome a task, in the
-order of the tasks, failures recorded in the outcome and never raised.
+
+    run(pearl, tasks, *, listener=None, is_stopping=...) -> AsyncGenerator[Outcome, None]
+
+- One outcome a task, in the order of the tasks. What stops a task is in its outcome, and never
+  raised; raised is only what no task could do without, as a cluster that cannot be reached.
+- An outcome is the same whichever executor makes it: the same row, but for `duration_s`, and the
+  same events, but for their times. Whoever wants it kept keeps it, and leaves out what is kept
+  already: an executor has no memory of its own.
+- Tasks are taken one by one, not far ahead of the outcomes, so that memory stays flat.
+- `listener` is told every event of every task, at the latest when its outcome comes.
+- Once `is_stopping` says so, no more tasks are begun; those that are begun are finished.
+- Closing the generator cancels what is under way.
+- An executor may take more keyword arguments, each with a default. Importing it imports no extra.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pearl.scheduling import in_order
 from pearl.sources import Document
 from pearl.trace import Trace
 
-__all__ = ["run"]
+__all__ = ["AHEAD", "UNDER_WAY", "Runner", "document_of", "run"]
 
 UNDER_WAY = 2
 """Tasks under way for each call at once: steps wait for each other, and calls for a document to be
@@ -55,11 +55,11 @@ async def run(
         window: Tasks under way at once, begun in their order, where all of them only wait; None
             for as many as keep `pearl.concurrency` calls going.
     """
-    documents, plans = _Documents(), _Plans(pearl)
+    runner = Runner(pearl)
     n = pearl.concurrency
 
     async def one(task: Task) -> Outcome:
-        return await _run(pearl, task, documents, plans, listener)
+        return await runner.run(task, listener)
 
     if window is not None:
         found = in_order(tasks, one, window, is_stopping=is_stopping)
@@ -69,8 +69,8 @@ async def run(
             one,
             UNDER_WAY * n if n > 1 else 1,
             ahead=AHEAD * n,
-            group=_group,
-            rank=plans.length,
+            group=document_of,
+            rank=runner.length,
             is_stopping=is_stopping,
         )
     with pearl.halt.running():
@@ -79,26 +79,42 @@ async def run(
                 yield outcome
 
 
-async def _run(
-    pearl: Pearl,
-    task: Task,
-    documents: _Documents,
-    plans: _Plans,
-    listener: Listener | None,
-) -> Outcome:
-    trace = Trace(task.id, (lambda event: listener(task.id, event)) if listener else None)
-    try:
-        if task.problem is not None or task.document is None:
-            raise task.problem or PearlError("the task has no document")
-        document = await documents.get(task.document)
-        if task.plan is not None:
-            plan = plans.get(task.plan, task.question)
-            answer = await pearl.execute(plan, document, trace=trace)
-        else:
-            answer = await pearl.ask(task.question or "", document, trace=trace)
-    except Exception as error:  # noqa: BLE001 - one task's failure is recorded, the rest goes on
-        return Outcome(task, None, error, trace)
-    return Outcome(task, answer, None, trace)
+class Runner:
+    """Runs single tasks with one `Pearl`; documents and plans are kept from one to the next.
+
+    Args:
+        pearl: Model and library.
+    """
+
+    def __init__(self, pearl: Pearl) -> None:
+        self._pearl = pearl
+        self._documents = _Documents()
+        self._plans = _Plans(pearl)
+
+    def length(self, task: Task) -> int:
+        """Calls that follow one another in the plan of a task; 0 where there is none yet."""
+        return self._plans.length(task)
+
+    async def run(self, task: Task, listener: Listener | None = None) -> Outcome:
+        """What becomes of one task; what stops it is in the outcome, and never raised.
+
+        Args:
+            task: The task.
+            listener: Told of every event.
+        """
+        trace = Trace(task.id, (lambda event: listener(task.id, event)) if listener else None)
+        try:
+            if task.problem is not None or task.document is None:
+                raise task.problem or PearlError("the task has no document")
+            document = await self._documents.get(task.document)
+            if task.plan is not None:
+                plan = self._plans.get(task.plan, task.question)
+                answer = await self._pearl.execute(plan, document, trace=trace)
+            else:
+                answer = await self._pearl.ask(task.question or "", document, trace=trace)
+        except Exception as error:  # noqa: BLE001 - one task's failure is recorded, the rest goes on
+            return Outcome(task, None, error, trace)
+        return Outcome(task, answer, None, trace)
 
 
 class _Documents:
@@ -163,7 +179,8 @@ class _Plans:
         return checked, max(n_following(build_graph(checked)))
 
 
-def _group(task: Task) -> Hashable:
+def document_of(task: Task) -> Hashable:
+    """What tells tasks over one document from others; None where nothing does."""
     return None if task.document is None else _identity(task.document)
 
 

@@ -1,0 +1,202 @@
+"""Every file of `pearl/executors/` is an executor, tomorrow's file included."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl import plugins
+from pearl.errors import PearlError
+from pearl.executors import Execute, Outcome, Task, text_source
+from pearl.sources import from_text
+from pearl.trace import Event
+from tests.executors.clustered import PLAN, pearl_in
+
+NAMES = plugins.names("pearl.executors")
+
+CLUSTER = """
+import pathlib, ray, sys
+from tests.contracts.test_executors import CHECKS
+ray.init(object_store_memory=80 * 2**20, include_dashboard=False, log_to_driver=False)
+for i, check in enumerate(CHECKS):
+    folder = pathlib.Path(sys.argv[1], str(i))
+    folder.mkdir()
+    check("ray", folder)
+"""
+
+HERE = [name for name in NAMES if name not in ("batch", "ray")]
+"""Those that need neither a cluster nor a server."""
+
+
+def execute(name: str) -> Execute:
+    found: Execute = plugins.load("pearl.executors", name).run
+    return found
+
+
+def story(i: int) -> Task:
+    text = f"This is d{i}, a story. It is short, says d{i}."
+    load = partial(from_text, text, f"d{i}")
+    return Task(f"t{i}", load, plan=PLAN, source=text_source(text), extra={"gold": i})
+
+
+def work() -> list[Task]:
+    """Good tasks with bad ones between them, and two that are alike."""
+    return [
+        story(0),
+        Task("none", problem=PearlError("no task at all")),
+        story(1),
+        Task("no-plan", story(2).document, plan="1. nonsense"),
+        Task("no-document", partial(from_text, "", "empty"), plan=PLAN),
+        story(1),
+        *(story(i) for i in range(3, 12)),
+    ]
+
+
+async def outcomes(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome]:
+    async with aclosing(execute(name)(pearl_in(folder, 2), tasks, **options)) as found:
+        return [outcome async for outcome in found]
+
+
+def run(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome]:
+    return asyncio.run(outcomes(name, folder, tasks, **options))
+
+
+def rows(found: list[Outcome]) -> list[str]:
+    kept = [outcome.to_json() for outcome in found]
+    for row in kept:
+        row.pop("duration_s", None)
+    return [json.dumps(row) for row in kept]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_can_be_called_as_any_other(name: str) -> None:
+    said = inspect.signature(execute(name)).parameters
+    positional = [p.name for p in said.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert positional == ["pearl", "tasks"]
+    named = {p.name: p for p in said.values() if p.kind is p.KEYWORD_ONLY}
+    assert {"listener", "is_stopping"} <= set(named)
+    assert all(p.default is not p.empty for p in named.values())
+    assert inspect.isasyncgenfunction(execute(name))
+    assert plugins.load("pearl.executors", name).__doc__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_importing_it_imports_no_extra(name: str) -> None:
+    code = (
+        f"import sys, pearl.executors.{name}; sys.exit(bool({{'ray', 'torch'}} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_one_outcome_a_task_in_order_failures_in_them(name: str, tmp_path: Path) -> None:
+    tasks = work()
+    found = run(name, tmp_path, tasks)
+    assert [outcome.task for outcome in found] == tasks
+    failed = [outcome.task.id for outcome in found if outcome.error is not None]
+    assert failed == ["none", "no-plan", "no-document"]
+    assert all((outcome.answer is None) == (outcome.error is not None) for outcome in found)
+    assert all(outcome.trace.id == outcome.task.id for outcome in found)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_the_rows_are_those_of_local(name: str, tmp_path: Path) -> None:
+    assert rows(run(name, tmp_path, work())) == rows(run("local", tmp_path, work()))
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_the_listener_is_told_every_event(name: str, tmp_path: Path) -> None:
+    told: list[tuple[str, Event]] = []
+    tasks = [story(i) for i in range(4)]
+    found = run(name, tmp_path, tasks, listener=lambda id, event: told.append((id, event)))
+    for outcome in found:
+        assert [event for id, event in told if id == outcome.task.id] == list(outcome.trace)
+        assert len(outcome.trace) > 0
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_tasks_are_taken_one_by_one(name: str, tmp_path: Path) -> None:
+    n_taken = n_given = 0
+    ahead = 0
+
+    def tasks() -> Iterator[Task]:
+        nonlocal n_taken
+        for i in range(200):
+            n_taken += 1
+            yield story(i)
+
+    async def main() -> None:
+        nonlocal n_given, ahead
+        async with aclosing(execute(name)(pearl_in(tmp_path, 2), tasks())) as found:
+            async for _ in found:
+                ahead = max(ahead, n_taken - n_given)
+                n_given += 1
+
+    asyncio.run(main())
+    assert (n_taken, n_given) == (200, 200)
+    assert ahead <= 40
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_what_is_begun_is_finished_when_it_is_stopped(name: str, tmp_path: Path) -> None:
+    found: list[Outcome] = []
+
+    async def main() -> None:
+        stopping: AsyncIterator[Outcome] = execute(name)(
+            pearl_in(tmp_path, 1), [story(i) for i in range(40)], is_stopping=lambda: len(found) > 3
+        )
+        async for outcome in stopping:
+            found.append(outcome)
+
+    asyncio.run(main())
+    assert 3 < len(found) < 40
+    assert all(outcome.error is None for outcome in found)
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_closing_it_ends_the_work(name: str, tmp_path: Path) -> None:
+    async def main() -> int:
+        found = execute(name)(pearl_in(tmp_path, 2), [story(i) for i in range(40)])
+        await anext(found)
+        await found.aclose()
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(main()) == 1
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_no_task_is_no_outcome(name: str, tmp_path: Path) -> None:
+    assert run(name, tmp_path, []) == []
+
+
+CHECKS = (
+    test_one_outcome_a_task_in_order_failures_in_them,
+    test_the_rows_are_those_of_local,
+    test_the_listener_is_told_every_event,
+    test_tasks_are_taken_one_by_one,
+    test_what_is_begun_is_finished_when_it_is_stopped,
+    test_closing_it_ends_the_work,
+    test_no_task_is_no_outcome,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+def test_ray_is_as_any_other(tmp_path: Path) -> None:
+    """In a process of its own, with one cluster for all: it takes its time to start."""
+    done = subprocess.run(
+        [sys.executable, "-c", CLUSTER, str(tmp_path)],
+        capture_output=True, text=True, timeout=200, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2_000:]
