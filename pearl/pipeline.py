@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pearl.actions.library import load_library
 from pearl.answerer import Answer
@@ -107,6 +107,10 @@ class Pearl:
         tokens_per_minute: float | None = None,
         replies: Replies | None = None,
     ) -> None:
+        arguments = {**locals()}
+        self.settings: dict[str, Any] = {
+            name: value for name, value in arguments.items() if name not in ("self", "replies")
+        }
         if context not in STRATEGIES:
             close = did_you_mean(context, STRATEGIES)
             raise UsageError(

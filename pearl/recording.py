@@ -54,7 +54,8 @@ async def run_recorded(
         StoreError: An outcome cannot be kept.
     """
     settings = repr(sorted(fingerprint(pearl).items()))
-    taken: deque[tuple[int, bytes]] = deque()
+    # By id, for an executor that stops gives some tasks back without an outcome.
+    taken: dict[str, deque[tuple[int, bytes]]] = {}
 
     def todo() -> Iterator[Task]:
         for place, task in tasks:
@@ -62,14 +63,16 @@ async def run_recorded(
             if task.source and run.has(key):
                 on_known()
                 continue
-            taken.append((place, key))
+            taken.setdefault(task.id, deque()).append((place, key))
             yield task
 
     async with aclosing(
         execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
     ) as outcomes:
         async for outcome in outcomes:
-            place, key = taken.popleft()
+            place, key = taken[outcome.task.id].popleft()
+            if not taken[outcome.task.id]:
+                del taken[outcome.task.id]
             await run.record(
                 key, place, outcome.task.id, outcome.to_json(), outcome.trace.to_jsonl()
             )

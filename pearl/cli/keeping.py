@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl import plugins
 from pearl.cli.storing import opened_folder
 from pearl.executors import Execute, Task
-from pearl.executors.local import run as run_here
 
 if TYPE_CHECKING:
     from pearl.store import RunSpec, Store
@@ -39,7 +40,8 @@ class Keeping:
         store: The folder, or None for the default one.
         is_fresh: Whether to begin a new run.
         run: The run to go on with, by its id.
-        execute: The executor.
+        executor: The name of the executor.
+        shard: Which part of the tasks to run, as `i/n`; None for all.
     """
 
     command: str
@@ -47,7 +49,8 @@ class Keeping:
     store: str | None = None
     is_fresh: bool = False
     run: str | None = None
-    execute: Execute = run_here
+    executor: str = "local"
+    shard: str | None = None
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,9 +81,27 @@ class Keeping:
         arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
         return RunSpec(arguments, said, self.inputs)
 
+    def execute(self, store: Store) -> Execute:
+        """The `run` of the executor."""
+        run: Execute = plugins.load("pearl.executors", self.executor).run
+        if self.executor == "batch":
+            return partial(
+                run,
+                replies=store,
+                folder=store.folder,
+                on_progress=lambda progress: click.echo(f"pearl: {progress}", err=True),
+            )
+        return run
+
     def places(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
-        """The tasks with their places in the work."""
-        return enumerate(iter(tasks))
+        """The tasks to run, with their places in the whole work.
+
+        Raises:
+            UsageError: There is no such shard.
+        """
+        from pearl.executors.shard import parse_shard
+
+        return enumerate(tasks) if self.shard is None else parse_shard(self.shard).of(tasks)
 
     def resume_command(self, run_id: str) -> str:
         """What to type to go on with a run."""

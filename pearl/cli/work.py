@@ -113,6 +113,7 @@ async def _run_kept(
     trace = options.pop("trace")
     failures: list[str] = []
     last: Outcome | None = None
+    work = keeping.places(tasks)
     fatal: BudgetError | PausedError | None = None
     n_known = n_new = 0
     keep_room(out)
@@ -133,9 +134,9 @@ async def _run_kept(
             with Stopper() as stopper, Reporter(n_tasks) as reporter:
                 outcomes = run_recorded(
                     pearl,
-                    keeping.places(tasks),
+                    work,
                     kept,
-                    execute=keeping.execute,
+                    execute=keeping.execute(store),
                     listener=reporter,
                     is_stopping=is_stopping,
                     on_known=known,

@@ -7,7 +7,7 @@ first round holds the first steps of all documents, the second what follows from
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -52,7 +52,7 @@ async def run(
     window: int = WINDOW,
     pace: Pace = DEFAULT_PACE,
     on_progress: Callable[[Progress], None] | None = None,
-) -> AsyncIterator[Outcome]:
+) -> AsyncGenerator[Outcome, None]:
     """Run the tasks; outcomes come in the order of the tasks.
 
     When it is to stop, or is closed, batches that were submitted go on at the server. A run with the

@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 @model_options
 @budget_options
 @run_options
+@click.option(
+    "--executor", type=click.Choice(["local", "ray", "batch"]), default="local", show_default=True,
+    help="Where it runs: here, on a Ray cluster, or by the Batch API of OpenAI.",
+)  # fmt: skip
+@click.option(
+    "--shard", metavar="I/N",
+    help="Only part I of N of the tasks; `pearl runs merge` unites the stores of the parts.",
+)  # fmt: skip
 @trace_option
 @as_json
 def command(
@@ -68,7 +76,11 @@ def command(
         options.pop("store"),
         options.pop("fresh"),
         options.pop("run"),
+        options.pop("executor"),
+        options.pop("shard"),
     )
+    if out is None and (keeping.executor != "local" or keeping.shard):
+        raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
     spending = Spending(options)
     check_data(options)
     data = options["data"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
-import os
 import subprocess
 import sys
 import threading
