@@ -77,6 +77,16 @@ class Reader:
         # The key is the one that was asked for: a damaged index leads to other rows, whole ones.
         return self._whole((key, *found[0])) if found else None
 
+    def done(self, run_id: str) -> set[bytes]:
+        """The keys of all whole rows of a run that are no failures."""
+        found: set[bytes] = set()
+        for page in self._pages(run_id, "key, seq, checksum, row"):
+            for key, seq, digest, data in page:
+                # Whole by its checksum; to read all of it would take as long again.
+                if self._is_whole(key, seq, digest, data) and b'"status":"failed"' not in data:
+                    found.add(key)
+        return found
+
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
         """The rows of a run, in their order; damaged ones are counted and left out."""
         for page in self._pages(run_id, "key, seq, checksum, row"):
@@ -150,9 +160,12 @@ class Reader:
             yield [row[2:] for row in found]
 
     def _whole(self, kept: tuple[Any, ...]) -> dict[str, Any] | None:
-        key, seq, digest, data = kept
-        is_whole = isinstance(key, bytes) and isinstance(data, bytes) and isinstance(seq, int)
-        row = unpacked(data) if is_whole and digest == row_sum(key, seq, data) else None
+        row = unpacked(kept[3]) if self._is_whole(*kept) else None
         if row is None:
             self.n_bad_rows += 1
         return row
+
+    @staticmethod
+    def _is_whole(key: Any, seq: Any, digest: Any, data: Any) -> bool:
+        is_typed = isinstance(key, bytes) and isinstance(data, bytes) and isinstance(seq, int)
+        return is_typed and bool(digest == row_sum(key, seq, data))
