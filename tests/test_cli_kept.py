@@ -199,6 +199,26 @@ def test_failed_rows_are_tried_again(folder: Path, openai_server: Server) -> Non
     assert ids(folder) == DOCUMENTS
 
 
+def test_too_many_errors_end_the_work_and_rows_say_where_they_are(
+    folder: Path, openai_server: Server
+) -> None:
+    task = {"plan": PLAN, "document": "She left. It rained."}
+    lines = [json.dumps({"id": str(i), **task}) for i in range(40)]
+    lines[2] = lines[5] = lines[6] = '{"id": 1, "plan"'
+    (folder / "tasks.jsonl").write_text("\n".join(lines))
+    command = ["execute", "--tasks", "tasks.jsonl", "--out", "out.jsonl", "--model", "openai:m"]
+    for most in ("1", "9"):
+        done = subprocess.run(
+            [sys.executable, "-m", "pearl", *command, "--base-url", openai_server.url,
+             "--concurrency", "1", "--max-errors", most],
+            cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert (len(rows(folder)) == 40) is (most == "9")
+        assert "tasks.jsonl:3: " in done.stderr
+    assert [row["status"] for row in rows(folder)].count("failed") == 3
+
+
 @pytest.mark.slow
 def test_the_store_may_be_elsewhere_and_nobody_else_reads_it(
     folder: Path, openai_server: Server

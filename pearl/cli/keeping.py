@@ -42,6 +42,7 @@ class Keeping:
         run: The run to go on with, by its id.
         executor: The name of the executor.
         shard: Which part of the tasks to run, as `i/n`; None for all.
+        max_errors: Tasks that may fail before no more are begun; None for any number.
     """
 
     command: str
@@ -51,6 +52,7 @@ class Keeping:
     run: str | None = None
     executor: str = "local"
     shard: str | None = None
+    max_errors: int | None = None
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,6 +104,10 @@ class Keeping:
         from pearl.executors.shard import parse_shard
 
         return enumerate(tasks) if self.shard is None else parse_shard(self.shard).of(tasks)
+
+    def is_too_much(self, n_failed: int) -> bool:
+        """Whether so many failures end the work."""
+        return self.max_errors is not None and n_failed > self.max_errors
 
     def resume_command(self, run_id: str) -> str:
         """What to type to go on with a run."""

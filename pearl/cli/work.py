@@ -79,7 +79,13 @@ async def _run_told(
             events = stack.enter_context(new_file(trace)) if trace else None
             reporter = stack.enter_context(Reporter(n_tasks))
             last: Outcome | None = None
-            async for outcome in run(pearl, tasks, listener=reporter):
+            outcomes = run(
+                pearl,
+                tasks,
+                listener=reporter,
+                is_stopping=lambda: keeping is not None and keeping.is_too_much(len(failures)),
+            )
+            async for outcome in outcomes:
                 n_done, last = n_done + 1, outcome
                 if events is not None:
                     events.write(outcome.trace.to_jsonl())
@@ -129,7 +135,12 @@ async def _run_kept(
                 reporter.advance()
 
             def is_stopping() -> bool:
-                return stopper.is_stopping or fatal is not None or pearl.halt.error is not None
+                return (
+                    stopper.is_stopping
+                    or fatal is not None
+                    or pearl.halt.error is not None
+                    or keeping.is_too_much(len(failures))
+                )
 
             with Stopper() as stopper, Reporter(n_tasks) as reporter:
                 outcomes = run_recorded(
@@ -155,7 +166,8 @@ async def _run_kept(
                 write_traces(kept.traces(), trace)
             counts = {"rows": n_rows, "failed": len(failures), "from_before": n_known}
             status: Status = "done"
-            if stopper.is_stopping or isinstance(halted, BudgetError):
+            is_failing = keeping.is_too_much(len(failures))
+            if stopper.is_stopping or is_failing or isinstance(halted, BudgetError):
                 status = "stopped"
             elif halted is not None:
                 status = "paused"

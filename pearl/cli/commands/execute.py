@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     help="Where it runs: here, on a Ray cluster, or by the Batch API of OpenAI.",
 )  # fmt: skip
 @click.option(
+    "--max-errors", type=click.IntRange(min=0), metavar="N",
+    help="Begin no more tasks once more than N have failed [default: go on].",
+)  # fmt: skip
+@click.option(
     "--shard", metavar="I/N",
     help="Only part I of N of the tasks; `pearl runs merge` unites the stores of the parts.",
 )  # fmt: skip
@@ -78,6 +82,7 @@ def command(
         options.pop("run"),
         options.pop("executor"),
         options.pop("shard"),
+        options.pop("max_errors"),
     )
     if out is None and (keeping.executor != "local" or keeping.shard):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
