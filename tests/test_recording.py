@@ -1,0 +1,48 @@
+"""Outcomes go into the store under the key of the task that they are of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from pathlib import Path
+from typing import Any
+
+from pearl import Document, Pearl
+from pearl.errors import DataError
+from pearl.executors import Outcome, Task
+from pearl.recording import run_recorded
+from pearl.store import RunSpec, Store
+from pearl.trace import Trace
+
+SPEC = RunSpec(("execute",), {}, {})
+
+
+def of(name: str) -> Task:
+    return Task("same", lambda: Document(name), plan="p", source=name, extra={"of": name})
+
+
+async def last_alone(
+    pearl: Pearl, tasks: Iterable[Task], **_: Any
+) -> AsyncGenerator[Outcome, None]:
+    """Gives all tasks but the last back without an outcome, as an executor that is stopped."""
+    *_, task = tasks
+    yield Outcome(task, None, DataError("no"), Trace(task.id))
+
+
+def test_tasks_with_one_id_are_told_apart_when_the_run_is_stopped(tmp_path: Path) -> None:
+    async def main(execute: Any) -> None:
+        tasks = enumerate([of("a"), of("b")])
+        async for _ in run_recorded(Pearl(), tasks, run, execute=execute):
+            pass
+
+    async def both(pearl: Pearl, tasks: Iterable[Task], **_: Any) -> AsyncGenerator[Outcome, None]:
+        for task in tasks:
+            yield Outcome(task, None, DataError("no"), Trace(task.id))
+
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        asyncio.run(main(last_alone))
+        asyncio.run(main(both))
+        assert [row["of"] for row in run.rows()] == ["a", "b"]
+        asyncio.run(main(last_alone))
+        assert [row["of"] for row in run.rows()] == ["a", "b"]
