@@ -12,11 +12,12 @@ from contextlib import aclosing
 from hashlib import sha256
 from pathlib import Path
 
-from pearl.executors import Execute, Listener, Outcome, Task, file_source
+from pearl.executors import Execute, Listener, Outcome, Task
 from pearl.executors.local import run as run_here
 from pearl.pipeline import Pearl
 from pearl.prompts.version import prompts_sha256
 from pearl.setup import setup_of
+from pearl.sources import file_source
 from pearl.store import Run
 
 __all__ = ["fingerprint", "run_recorded"]
