@@ -7,16 +7,17 @@ id, its plan or question, its document, and everything of the `Pearl` that decid
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator
 from contextlib import aclosing
 from hashlib import sha256
 from pathlib import Path
 
-from pearl.executors import Execute, Listener, Outcome, Task, file_source
+from pearl.executors import Execute, Listener, Outcome, Task
 from pearl.executors.local import run as run_here
 from pearl.pipeline import Pearl
 from pearl.prompts.version import prompts_sha256
 from pearl.setup import setup_of
+from pearl.sources import file_source
 from pearl.store import Run
 
 __all__ = ["fingerprint", "run_recorded"]
@@ -54,8 +55,8 @@ async def run_recorded(
         StoreError: An outcome cannot be kept.
     """
     settings = repr(sorted(fingerprint(pearl).items()))
-    # By id, for an executor that stops gives some tasks back without an outcome.
-    taken: dict[str, deque[tuple[int, bytes]]] = {}
+    # By what they are, for an executor that stops gives some tasks back without an outcome.
+    taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
 
     def todo() -> Iterator[Task]:
         for place, task in tasks:
@@ -63,20 +64,26 @@ async def run_recorded(
             if task.source and run.has(key):
                 on_known()
                 continue
-            taken.setdefault(task.id, deque()).append((place, key))
+            taken.setdefault(_named(task), deque()).append((place, key))
             yield task
 
     async with aclosing(
         execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
     ) as outcomes:
         async for outcome in outcomes:
-            place, key = taken[outcome.task.id].popleft()
-            if not taken[outcome.task.id]:
-                del taken[outcome.task.id]
+            name = _named(outcome.task)
+            place, key = taken[name].popleft()
+            if not taken[name]:
+                del taken[name]
             await run.record(
                 key, place, outcome.task.id, outcome.to_json(), outcome.trace.to_jsonl()
             )
             yield outcome
+
+
+def _named(task: Task) -> Hashable:
+    """What tells a task from others, though an executor may have put another loader into it."""
+    return task.id, task.plan, task.question, task.source
 
 
 def _key(task: Task, settings: str, place: int) -> bytes:

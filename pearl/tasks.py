@@ -15,11 +15,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.errors import DataError
-from pearl.executors import Task, file_source, text_source
+from pearl.executors import Task, text_source
 from pearl.journal import reason
 from pearl.rows import Names, Row, read_file
 from pearl.samples import Sample
-from pearl.sources import Document, from_text, load
+from pearl.sources import Document, file_source, from_text, load
 
 __all__ = ["document_tasks", "read_tasks"]
 

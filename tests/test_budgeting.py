@@ -271,3 +271,19 @@ def test_the_account_of_a_server_on_loopback(openai_server: Server, seed: int) -
 
     asyncio.run(main())
     assert 2_000 < sum(billed) <= 4_000
+
+
+def test_calls_under_way_together_stretch_later_prompts_once() -> None:
+    class Doubling(Billing):
+        async def complete(self, request: Request) -> Completion:
+            await asyncio.sleep(0.001)
+            n_input = 2 * budget.counter.count(request.prompt) + 2 * (1 + FRAME_TOKENS)
+            return Completion("yes", self.name, Usage(n_input, 1))
+
+    async def main() -> None:
+        await ask(Budgeted(Doubling(0), budget), ["word " * 100] * 8)
+
+    budget = Budget(COUNTER, max_tokens=100_000)
+    single = budget.worst(request("word " * 100, 1)).n_input
+    asyncio.run(main())
+    assert budget.worst(request("word " * 100, 1)).n_input <= 2.1 * single

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import click
 
@@ -16,6 +17,7 @@ from pearl.errors import BudgetError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
+    from pearl.cli.work import Watch
     from pearl.executors import Task
     from pearl.forecast import Forecaster
     from pearl.middleware.budgeting import Budget
@@ -89,6 +91,9 @@ class Spending:
         self.price = _price(options.pop("price"), options.pop("prices"), options["model"])
         self._forecaster: Forecaster | None = None
         self._budget: Budget | None = None
+        self._lock = threading.Lock()  # documents are loaded in threads
+        self._documents: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
+        self._waiting: dict[Hashable, list[Task]] = {}
         if self._limits["max_cost"] is not None and self.price is None:
             raise UsageError(
                 f"--max-cost: the price of '{options['model']}' is not known",
@@ -113,8 +118,16 @@ class Spending:
 
         if self.is_dry:
             return self._show(tasks, as_json=self._options["as_json"])
-        with self._watching(tasks) as (watched, options):
-            code = asyncio.run(run_tasks(watched, n_tasks, options, out=out, keeping=keeping))
+        executor = "local" if keeping is None else keeping.executor
+        if executor != "local" and self._asked():
+            raise UsageError(
+                f"limits of a run are kept by the executor local, not by {executor}",
+                help="--dry-run tells what it takes; the server's own limits hold everywhere",
+            )
+        with self._watching(is_here=executor == "local") as (watch, options):
+            code = asyncio.run(
+                run_tasks(tasks, n_tasks, options, out=out, keeping=keeping, watch=watch)
+            )
         if code == 1 and self._budget is not None and self._budget.n_refused:
             click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
             return BudgetError.exit_code
@@ -130,14 +143,14 @@ class Spending:
         return 0
 
     @contextmanager
-    def _watching(self, tasks: Iterable[Task]) -> Iterator[tuple[Iterable[Task], dict[str, Any]]]:
+    def _watching(self, *, is_here: bool) -> Iterator[tuple[Watch | None, dict[str, Any]]]:
         """Run tasks within the limits; at the end people are told what was spent.
 
-        Gives the tasks and the options to run them with, its model being one that keeps to the
-        limits. A task that is run is forecast when its document is loaded, so it is loaded once.
+        Gives what every task that is run has to go through, and the options to run them with, its
+        model being one that keeps to the limits. A task is forecast when its document is loaded.
         """
-        if not self._asked() and self.price is None:
-            yield tasks, self._options
+        if not is_here or (not self._asked() and self.price is None):
+            yield None, self._options
             return
         from pearl.cli.forecasts import tell_spent
         from pearl.forecast import Forecaster
@@ -161,7 +174,7 @@ class Spending:
             reply_tokens=pearl.limits.reply_tokens,
         )
         try:
-            yield map(self._forecast, tasks), {**options, "model": Budgeted(model, budget)}
+            yield self._forecast, {**options, "model": Budgeted(model, budget)}
         finally:
             tell_spent(self._forecaster.result(), budget)
 
@@ -170,21 +183,30 @@ class Spending:
         return {name: limit for name, limit in self._limits.items() if limit is not None}
 
     def _forecast(self, task: Task) -> Task:
+        from pearl.executors.local import document_of
+
         forecaster = self._forecaster
         assert forecaster is not None
         load = task.document
         if load is None or task.plan is None:
             forecaster.add(task)
             return task
-        once = threading.Lock()  # asked for again, it is loaded again and forecast once
+        key = document_of(task) or object()
+        with self._lock:
+            document = self._documents.get(key)
+            if document is None:
+                self._waiting.setdefault(key, []).append(task)
+        if document is not None:  # the executor has it, and does not load it again
+            forecaster.add(task, document)
+        return replace(task, document=_Loader(key, load, self._loaded))
 
-        def loaded() -> Document:
-            document = load()
-            if once.acquire(blocking=False):
-                forecaster.add(task, document)
-            return document
-
-        return replace(task, document=loaded)
+    def _loaded(self, key: Hashable, document: Document) -> None:
+        assert self._forecaster is not None
+        with self._lock:
+            self._documents[key] = document
+            waiting = self._waiting.pop(key, [])
+        for task in waiting:
+            self._forecaster.add(task, document)
 
     def _unasked(self) -> Pearl:
         """A `Pearl` whose model is never asked, and so needs no key."""
@@ -196,6 +218,20 @@ class Spending:
         from pearl.forecast import Unasked
 
         return _pearl({**self._options, "model": Unasked(self._options["model"])})
+
+
+@dataclass(frozen=True, slots=True)
+class _Loader:
+    """Loads a document and tells of it; those that load the same one are equal, as for executors."""
+
+    key: Hashable
+    load: Callable[[], Document] = field(compare=False)
+    tell: Callable[[Hashable, Document], None] = field(compare=False)
+
+    def __call__(self) -> Document:
+        document = self.load()
+        self.tell(self.key, document)
+        return document
 
 
 def _pearl(options: dict[str, Any]) -> Pearl:

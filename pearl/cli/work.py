@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import click
 from pearl.cli.options import open_pearl
 from pearl.cli.output import Reporter, keep_room, new_file, print_answer
 from pearl.errors import BudgetError, ModelError, PausedError, PearlError
-from pearl.executors import Outcome, Task
+from pearl.executors import Execute, Outcome, Task
 from pearl.executors.local import run
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pearl.store import Status
 
 __all__ = [
+    "Watch",
     "no_reply",
     "run_tasks",
     "tell_failures",
@@ -28,6 +29,8 @@ __all__ = [
     "tell_reasons",
     "tell_stopped",
 ]
+
+Watch = Callable[[Task], Task]
 
 
 async def run_tasks(
@@ -37,6 +40,7 @@ async def run_tasks(
     *,
     out: str | None = None,
     keeping: Keeping | None = None,
+    watch: Watch | None = None,
 ) -> int:
     """Run the tasks and say what came out.
 
@@ -47,6 +51,7 @@ async def run_tasks(
         out: File for one JSON line a task, else people are told on stdout.
         keeping: Where replies are kept and, with `out`, the outcomes, so that the same command goes
             on where it stopped.
+        watch: What every task goes through that is run, and not known from before.
 
     Returns:
         The exit code: 0, or 1 where some of several tasks failed.
@@ -55,8 +60,8 @@ async def run_tasks(
         Exception: The only task failed.
     """
     if keeping is not None and out is not None:
-        return await _run_kept(tasks, n_tasks, options, out, keeping)
-    return await _run_told(tasks, n_tasks, options, out, keeping)
+        return await _run_kept(tasks, n_tasks, options, out, keeping, watch)
+    return await _run_told(map(watch, tasks) if watch else tasks, n_tasks, options, out, keeping)
 
 
 async def _run_told(
@@ -109,7 +114,12 @@ async def _run_told(
 
 
 async def _run_kept(
-    tasks: Iterable[Task], n_tasks: int | None, options: dict[str, Any], out: str, keeping: Keeping
+    tasks: Iterable[Task],
+    n_tasks: int | None,
+    options: dict[str, Any],
+    out: str,
+    keeping: Keeping,
+    watch: Watch | None,
 ) -> int:
     """Outcomes into a run of the store, and from there into the file, whatever ends the work."""
     from pearl.cli.stopping import Stopper
@@ -147,7 +157,7 @@ async def _run_kept(
                     pearl,
                     work,
                     kept,
-                    execute=keeping.execute(store),
+                    execute=_watched(keeping.execute(store), watch),
                     listener=reporter,
                     is_stopping=is_stopping,
                     on_known=known,
@@ -186,6 +196,12 @@ async def _run_kept(
     if failures:
         tell_failures(failures, n_rows)
     return 1 if failures else 0
+
+
+def _watched(execute: Execute, watch: Watch | None) -> Execute:
+    if watch is None:
+        return execute
+    return lambda pearl, tasks, **options: execute(pearl, map(watch, tasks), **options)
 
 
 def _reason(outcome: Outcome) -> str:

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from pearl.answerer import Answer
@@ -29,7 +28,7 @@ from pearl.errors import PearlError
 from pearl.sources import Document
 from pearl.trace import Event, Trace
 
-__all__ = ["Execute", "Listener", "Outcome", "Task", "file_source", "text_source"]
+__all__ = ["Execute", "Listener", "Outcome", "Task", "text_source"]
 
 Listener = Callable[[str, Event], None]
 """Told the id of a task and what happens in it."""
@@ -82,19 +81,6 @@ class Outcome:
             "question": self.task.question,
             "error": {"type": type(self.error).__name__, "message": str(self.error)},
         }
-
-
-def file_source(path: str | Path) -> str:
-    """A file without reading it: where it is, how long, and when it was last written.
-
-    Returns:
-        "" for a file that cannot be looked at, and for standard input.
-    """
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return ""
-    return f"{Path(path).resolve()} {found.st_size} {found.st_mtime_ns}"
 
 
 def text_source(text: str) -> str:

@@ -91,6 +91,7 @@ async def run(
         halt=halt,
         is_busy=lambda: loading.n > 0,
         on_progress=on_progress,
+        origin=pearl.origin,
     )
     loading = _Loading(batched.stir)
 
@@ -99,7 +100,7 @@ async def run(
         if listener is not None:
             listener(id, event)
 
-    through = _Through(pearl, Remembered(batched, replies), halt)
+    through = _Through(pearl, Remembered(batched, replies, pearl.origin), halt)
     found = local.run(
         through,
         (_counted(task, loading) for task in tasks),

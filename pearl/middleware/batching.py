@@ -42,6 +42,7 @@ class Batched(Wrapper):
         halt: What ends the run; share it with `Retrying`.
         is_busy: Whether somebody is about to ask, of whom nothing has been heard yet.
         on_progress: Told when a round gets on.
+        origin: As of `Remembered` around it, so that what is kept here is found there.
 
     Raises:
         StoreError: What is kept in the folder cannot be read.
@@ -58,8 +59,10 @@ class Batched(Wrapper):
         halt: Halt | None = None,
         is_busy: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
+        origin: str = "",
     ) -> None:
         super().__init__(model)
+        self._named = model.name + origin
         self.halt = halt or Halt()
         self._submitter = Submitter(
             batches,
@@ -98,7 +101,7 @@ class Batched(Wrapper):
         self.halt.check()
         if request.constraint is not None:
             return await self._complete_directly(request)
-        key = request_key(request, self.name)
+        key = request_key(request, self._named)
         if key not in self._futures:
             self._futures[key] = asyncio.get_running_loop().create_future()
             self._collected[key] = request

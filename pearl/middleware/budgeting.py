@@ -53,6 +53,8 @@ class _Worst:
     n_input: int = 0
     n_output: int = 0
     n_calls: int = 1
+    stretch: float = 1.0
+    """What our count of the prompt was multiplied by."""
 
 
 class Budget:
@@ -142,9 +144,10 @@ class Budget:
         """What a request may take."""
         if not self.counts_tokens:
             return _Worst()
-        n_input = self.counter.count(request.prompt) * self._stretch
+        n_counted = self.counter.count(request.prompt) * self._stretch
         n_output = request.max_output_tokens or self.reply_tokens
-        return _Worst(round(n_input) + 1 + FRAME_TOKENS * len(request.messages), n_output)
+        n_input = round(n_counted) + 1 + FRAME_TOKENS * len(request.messages)
+        return _Worst(n_input, n_output, stretch=self._stretch)
 
     async def reserve(self, worst: _Worst) -> int:
         """Wait until there is room for a call.
@@ -192,7 +195,9 @@ class Budget:
                 self._spent.n_unsure_tokens + n_unsure,
             )
             if is_sure and worst.n_input and took.n_input_tokens > worst.n_input:
-                self._stretch *= took.n_input_tokens / worst.n_input
+                # Calls that were under way together all find the same out; it counts once.
+                found = worst.stretch * took.n_input_tokens / worst.n_input
+                self._stretch = max(self._stretch, found)
         if self._changed is not None:
             self._changed.set()
             self._changed = asyncio.Event()

@@ -95,10 +95,12 @@ class Remembered(Wrapper):
     Args:
         model: The model to ask.
         replies: Where replies are kept; None to share only what is in flight.
+        origin: What tells the model from others of its name: its server, or its file.
     """
 
-    def __init__(self, model: Model, replies: Replies | None = None) -> None:
+    def __init__(self, model: Model, replies: Replies | None = None, origin: str = "") -> None:
         super().__init__(model)
+        self._named = model.name + origin
         self._replies = replies
         self._calls: dict[bytes, _Call] = {}
 
@@ -108,7 +110,7 @@ class Remembered(Wrapper):
         Raises:
             ModelError: There is no usable reply.
         """
-        key = request_key(request, self.name)
+        key = request_key(request, self._named)
         call = self._calls.get(key)
         if call is None:
             call = self._calls[key] = _Call(asyncio.create_task(self._ask(key, request)))

@@ -31,7 +31,7 @@ from typing import Any
 from pearl import plugins
 from pearl.errors import DataError, UsageError
 
-__all__ = ["Document", "from_text", "join", "limit_bytes", "load", "needs_extra"]
+__all__ = ["Document", "file_source", "from_text", "join", "limit_bytes", "load", "needs_extra"]
 
 DEFAULT_LIMIT_MB = 64
 """Megabytes (10^6 bytes) a document may have; PEARL_MAX_DOCUMENT_MB overrides."""
@@ -242,3 +242,16 @@ def _clean(text: str, path: str) -> str:
     if not text.strip():
         raise DataError("the document has no text", path=path, help="give one with text in it")
     return text
+
+
+def file_source(path: str | Path) -> str:
+    """A file without reading it: where it is, how long, and when it was last written.
+
+    Returns:
+        "" for a file that cannot be looked at, and for standard input.
+    """
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ""
+    return f"{Path(path).resolve()} {found.st_size} {found.st_mtime_ns}"

@@ -30,6 +30,13 @@ _ADD = (
     " VALUES (?, ?, ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT))"
 )
 
+_HERE = (
+    "SELECT key, seq, checksum, row FROM results WHERE run_id = ? AND key = ?"
+    " UNION SELECT key, seq, checksum, row FROM results"
+    " WHERE run_id = ? AND seq = ? AND task_id = CAST(? AS TEXT)"
+)
+_REMOVE = "DELETE FROM results WHERE run_id = ? AND key = ?"
+
 
 @dataclass(frozen=True, slots=True)
 class Merged:
@@ -152,16 +159,18 @@ def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -
         if not _is_whole(key, seq, digest, row):
             n_bad += 1
             continue
-        here = connection.execute(
-            "SELECT key, seq, checksum, row FROM results WHERE run_id = ? AND key = ?", (id, key)
-        ).fetchone()
-        if here is not None and _is_whole(here[0], here[1], here[2], here[3]):
-            is_failed, was_failed = _is_failed(row), _is_failed(here[3])
-            if here[3] == row or (is_failed and not was_failed):
-                continue
+        # Also under another key: a task whose document was another when it was run there.
+        here = connection.execute(_HERE, (id, key, id, seq, task_id)).fetchall()
+        whole = [each[3] for each in here if _is_whole(*each)]
+        if row in whole:
+            continue
+        if whole:
+            is_failed, was_failed = _is_failed(row), all(map(_is_failed, whole))
             if is_failed == was_failed:
                 n_conflicts += 1
+            if is_failed or not was_failed:
                 continue
+        connection.executemany(_REMOVE, [(id, each[0]) for each in here])
         connection.execute(_ADD, (id, key, seq, task_id, status, digest, row, trace))
         n_results += 1
     return Merged(n_results=n_results, n_conflicts=n_conflicts, n_bad=n_bad)

@@ -250,6 +250,26 @@ def test_merge_keeps_what_was_there_but_for_failures(tmp_path: Path) -> None:
             store.merge([tmp_path / "a"])
 
 
+def test_merge_has_one_row_of_a_task_whatever_its_document_was(tmp_path: Path) -> None:
+    async def kept(run: Run, status: str, *keys: int) -> None:
+        for place, number in enumerate(keys):
+            await run.record(key(number), place, str(place), row(place, status=status), None)
+
+    for name, status, keys in (
+        ("a", "failed", (0, 1)),
+        ("a", "answered", (0,)),
+        ("b", "answered", (10, 11)),
+    ):
+        with Store.open(tmp_path / name) as store:
+            asyncio.run(kept(store.begin(SPEC), status, *keys))
+    with Store.open(tmp_path / "a") as store:
+        merged = store.merge([tmp_path / "b"])
+        assert (merged.n_results, merged.n_conflicts) == (1, 0)  # the failure gave way
+        assert store.merge([tmp_path / "b"]).n_results == 0
+        rows = list(store.rows(store.runs()[0].id))
+    assert [(each["id"], each["status"]) for each in rows] == [("0", "answered"), ("1", "answered")]
+
+
 def test_merge_tells_runs_of_the_same_id_apart(tmp_path: Path) -> None:
     other = RunSpec(SPEC.command, {"model": "other"}, {})
     for name, spec in (("a", SPEC), ("b", other)):

@@ -122,8 +122,8 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
 
 
 def _file_tasks(plan: str, documents: list[str], out: str | None) -> list[Task]:
-    from pearl.executors import Task, file_source
-    from pearl.sources import load
+    from pearl.executors import Task
+    from pearl.sources import file_source, load
 
     ids = documents if len(documents) > 1 or out else [""]
     return [
