@@ -27,7 +27,7 @@ from pearl.llm import Model, ModelSettings, create_model
 from pearl.middleware.halting import Halt
 from pearl.middleware.limiting import Limited
 from pearl.middleware.priming import Primed, PrimingMode
-from pearl.middleware.remembering import Remembered, Replies
+from pearl.middleware.remembering import Kept, Remembered, Replies
 from pearl.middleware.retrying import Retrying
 from pearl.middleware.sampling import Sampling
 from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
@@ -147,8 +147,11 @@ class Pearl:
         self._plans = SharedPlans()
         self.origin = _origin(self.model.name, base_url)
         self.halt = Halt()
+        asked: Model = self.model
+        if replies is not None and self.model.reads_prompts:
+            asked = Kept(self.model, replies, self.origin)
         limited = Limited(
-            self.model,
+            asked,
             concurrency,
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,

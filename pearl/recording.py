@@ -6,8 +6,9 @@ id, its plan or question, its document, and everything of the `Pearl` that decid
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from hashlib import sha256
 from pathlib import Path
@@ -83,12 +84,17 @@ async def run_recorded(
 
 def _named(task: Task) -> Hashable:
     """What tells a task from others, though an executor may have put another loader into it."""
-    return task.id, task.plan, task.question, task.source
+    return task.id, task.plan, task.question, task.source, _told(task.extra)
+
+
+def _told(extra: Mapping[str, object]) -> str:
+    return json.dumps(extra, sort_keys=True, default=str)
 
 
 def _key(task: Task, settings: str, place: int) -> bytes:
     # A task whose document nothing tells from others is known by its place, and never skipped.
-    parts = (settings, task.id, task.plan or "", task.question or "", task.source or f"#{place}")
+    source = task.source or f"#{place}"
+    parts = (settings, task.id, task.plan or "", task.question or "", source, _told(task.extra))
     digest = sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

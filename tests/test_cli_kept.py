@@ -88,13 +88,11 @@ def test_the_same_command_again_makes_no_call(folder: Path, openai_server: Serve
 
 
 @pytest.mark.slow
-def test_a_fresh_run_has_rows_of_its_own_and_replies_from_before(
-    folder: Path, openai_server: Server
-) -> None:
+def test_a_fresh_run_starts_over(folder: Path, openai_server: Server) -> None:
     execute(folder, openai_server)
     said = execute(folder, openai_server, "--fresh")
     assert "from before" not in said
-    assert len(openai_server.requests) == 2 * N
+    assert len(openai_server.requests) == 4 * N
     assert ids(folder) == DOCUMENTS
 
 

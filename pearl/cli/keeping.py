@@ -17,6 +17,8 @@ from pearl.cli.storing import opened_folder
 from pearl.executors import Execute, Task
 
 if TYPE_CHECKING:
+    from pearl.llm import Completion
+    from pearl.middleware.remembering import Replies
     from pearl.store import RunSpec, Store
 
 __all__ = ["Keeping", "digest"]
@@ -28,6 +30,23 @@ def digest(path: str) -> str:
         return sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
         return path
+
+
+class Anew:
+    """Keeps replies, and finds only those that were kept since: what is begun anew is asked anew."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: set[bytes] = set()
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The reply that was kept under a key since then."""
+        return await self._store.reply(key) if key in self._known else None
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Keep a reply."""
+        await self._store.keep(key, completion)
+        self._known.add(key)
 
 
 @dataclass
@@ -57,6 +76,10 @@ class Keeping:
 
     def __post_init__(self) -> None:
         self._folder = opened_folder(self.store)
+
+    def replies(self, store: Store) -> Replies:
+        """Where the model's replies are found and kept; a fresh run finds none from before."""
+        return Anew(store) if self.is_fresh else store
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
@@ -89,7 +112,7 @@ class Keeping:
         if self.executor == "batch":
             return partial(
                 run,
-                replies=store,
+                replies=self.replies(store),
                 folder=store.folder,
                 on_progress=lambda progress: click.echo(f"pearl: {progress}", err=True),
             )

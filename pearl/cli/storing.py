@@ -54,7 +54,9 @@ def run_options(command: Command) -> Command:
     """`--store`, `--fresh` and, for `pearl runs resume`, the hidden `--run`."""
     for option in (
         click.option("--run", envvar="PEARL_RUN", hidden=True),
-        click.option("--fresh", is_flag=True, help="Begin a new run; replies are still reused."),
+        click.option(
+            "--fresh", is_flag=True, help="Start over: a new run, and replies asked for anew."
+        ),
         store_option,
     ):
         command = option(command)

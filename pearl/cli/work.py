@@ -79,7 +79,8 @@ async def _run_told(
     failures: list[str] = []
     with ExitStack() as stack:
         store = stack.enter_context(keeping.opened()) if keeping else None
-        async with open_pearl(options, store) as pearl:
+        replies = keeping.replies(store) if keeping and store else None
+        async with open_pearl(options, replies) as pearl:
             rows = stack.enter_context(new_file(out)) if out or as_json else None
             events = stack.enter_context(new_file(trace)) if trace else None
             reporter = stack.enter_context(Reporter(n_tasks))
@@ -134,7 +135,7 @@ async def _run_kept(
     n_known = n_new = 0
     keep_room(out)
     with keeping.opened() as store:
-        async with open_pearl(options, store) as pearl:
+        async with open_pearl(options, keeping.replies(store)) as pearl:
             kept = store.begin(
                 keeping.spec(fingerprint(pearl)), fresh=keeping.is_fresh, id=keeping.run
             )

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pearl.errors import UsageError
+from pearl.errors import ModelError, UsageError
 from pearl.executors import Listener, Outcome, Task, local
 from pearl.llm import Model
 from pearl.llm.openai import OpenAIModel
@@ -112,6 +112,8 @@ async def run(
     try:
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:
+                if isinstance(halt.error, ModelError):  # no credit, a wrong key
+                    pearl.halt.throw(halt.error)
                 if not (is_stopping() and _comes_of(outcome.error, halt.error)):
                     yield outcome
     finally:

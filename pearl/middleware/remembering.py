@@ -11,7 +11,7 @@ from typing import Protocol
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.middleware.wrapper import Wrapper
 
-__all__ = ["Remembered", "Replies", "request_key"]
+__all__ = ["Kept", "Remembered", "Replies", "request_key"]
 
 
 class Replies(Protocol):
@@ -81,6 +81,34 @@ class _Call:
     is_paid: bool = False
 
 
+class Kept(Wrapper):
+    """Keeps every reply before it is told.
+
+    Within the place of the call (`Limited(Kept(model, ...), n)`), so that a process that is killed
+    has no more than `n` replies to lose.
+
+    Args:
+        model: The model to ask.
+        replies: Where they are kept.
+        origin: As of the `Remembered` that finds them there.
+    """
+
+    def __init__(self, model: Model, replies: Replies, origin: str = "") -> None:
+        super().__init__(model)
+        self._named = model.name + origin
+        self._replies = replies
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request, and keep the reply.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        completion = await self._model.complete(request)
+        await self._replies.keep(request_key(request, self._named), completion)
+        return completion
+
+
 class Remembered(Wrapper):
     """Makes identical calls once.
 
@@ -94,7 +122,7 @@ class Remembered(Wrapper):
 
     Args:
         model: The model to ask.
-        replies: Where replies are kept; None to share only what is in flight.
+        replies: Where `Kept` puts replies; None to share only what is in flight.
         origin: What tells the model from others of its name: its server, or its file.
     """
 
@@ -135,10 +163,7 @@ class Remembered(Wrapper):
             known = None if self._replies is None else await self._replies.reply(key)
             if known is not None:
                 return _remembered(known)
-            completion = await self._model.complete(request)
-            if self._replies is not None:
-                await self._replies.keep(key, completion)
-            return completion
+            return await self._model.complete(request)
         finally:
             self._forget(key, task)
 

@@ -12,14 +12,14 @@ import pytest
 from pearl.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.llm import ChooseTask, Completion, Message, Request, Usage
-from pearl.middleware.remembering import Remembered, request_key
+from pearl.middleware.remembering import Kept, Remembered, request_key
 from tests.models import Acting
 
 TASK = ChooseTask("Who?", ("I", "you"))
 REQUEST = Request((Message("system", "read"), Message("user", "who?")), TASK)
 
 
-class Kept:
+class Shelf:
     """Replies in memory."""
 
     def __init__(self) -> None:
@@ -85,10 +85,10 @@ async def test_calls_in_flight_are_shared_and_paid_once() -> None:
 
 @within_a_loop
 async def test_a_reply_that_was_kept_is_never_asked_for_again() -> None:
-    act, kept = Waiting(), Kept()
+    act, kept = Waiting(), Shelf()
     act.may_end.set()
-    first = await Remembered(Acting(act), kept).complete(REQUEST)
-    again = await Remembered(Acting(act), kept).complete(REQUEST)
+    first = await Remembered(Kept(Acting(act), kept), kept).complete(REQUEST)
+    again = await Remembered(Kept(Acting(act), kept), kept).complete(REQUEST)
     assert act.n_begun == 1
     assert (first.is_remembered, again.is_remembered) == (False, True)
     assert again == replace(first, usage=Usage(), is_remembered=True)
@@ -97,8 +97,8 @@ async def test_a_reply_that_was_kept_is_never_asked_for_again() -> None:
 
 @within_a_loop
 async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None:
-    act, kept = Waiting(n_failures=1), Kept()
-    model = Remembered(Acting(act), kept)
+    act, kept = Waiting(n_failures=1), Shelf()
+    model = Remembered(Kept(Acting(act), kept), kept)
     tasks = await asking(model, 2)
     act.may_end.set()
     found = await asyncio.gather(*tasks, return_exceptions=True)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--shard", metavar="I/N",
-    help="Only part I of N of the tasks; `pearl runs merge` unites the stores of the parts.",
+    help="Only part I of N of the tasks, with a --store of its own; `pearl runs merge` unites them.",
 )  # fmt: skip
 @trace_option
 @as_json
