@@ -212,7 +212,7 @@ def test_a_process_killed_between_calls_is_started_anew(weights: Path) -> None:
 
 @on_linux
 def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path) -> None:
-    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0)
+    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
 
     async def use(model: LlamaCppModel) -> None:
         with contextlib.suppress(ModelError):
