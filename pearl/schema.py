@@ -74,7 +74,7 @@ def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> I
             known = ", ".join(map(str, schema["enum"]))
             yield _Flaw(path, f"{_shown(value)} is none of {known}", is_other=True)
     elif isinstance(value, bool) or not isinstance(value, _TYPES[schema["type"]]):
-        yield _Flaw(path, f"{_shown(value)} is no {schema['type']}")
+        yield _Flaw(path, f"{_shown(value)} is no {schema['type']}", is_other=True)
     elif isinstance(value, dict):
         yield from _of_object(value, schema, defs, path)
     elif isinstance(value, list):

@@ -234,6 +234,7 @@ def test_the_end_of_time_wakes_those_who_wait_for_room() -> None:
     budget = Budget(COUNTER, max_time_s=0.1, max_calls=1)
     done = asyncio.run(ask(Budgeted(Slow(1), budget), ["a", "b"]))
     assert [type(one) for one in done] == [BudgetError] * 2
+    assert "the limit of 0.1 s is over" in str(done[1])
 
 
 @pytest.mark.parametrize(("kind", "is_billed"), [("rate_limited", False), ("transport", True)])

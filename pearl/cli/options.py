@@ -62,7 +62,9 @@ def model_options(command: Command) -> Command:
     options = [
         click.option(
             "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
-            metavar="BACKEND[:NAME]", help="extractive (no network), openai:NAME, scripted:FILE.",
+            metavar="BACKEND[:NAME]",
+            help="extractive (no network), openai:NAME, llamacpp:FILE, transformers:FOLDER, "
+            "scripted:FILE.",
         ),
         click.option(
             "--base-url", envvar="PEARL_BASE_URL", metavar="URL",

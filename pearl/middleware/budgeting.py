@@ -243,7 +243,7 @@ _SHOWN: dict[str, Callable[[float], str]] = {
     "cost": lambda usd: f"${usd:,.4f}",
     "tokens": lambda n: f"{n:,.0f} tokens",
     "calls": lambda n: f"{n:,.0f} calls",
-    "time": lambda s: f"{s:,.0f} s",
+    "time": lambda s: f"{s:,g} s",
 }
 
 

@@ -119,6 +119,10 @@ NOW = step("v1", "NOW", {})
         (linked(step("n1", "DOUBLE", {"N": True})), "arguments.N"),
         (linked(step("n1", "DOUBLE", {"N": 10**400})), "so large a number is out of bounds"),
         (linked(step("n1", "DOUBLE", {"N": float("nan")})), "nan is out of bounds"),
+        (
+            linked(step("v1", "FIND", {"CTX": CTX, "X": 10**16})),
+            "X: 10000000000000000 is out of bounds",
+        ),
         (linked(step("n1", "DOUBLE", {"N": float("inf")})), "inf is out of bounds"),
         (linked(NOW, step("v2", "FIND", {"CTX": {"output": "v2"}, "X": 1})), "then"),
         (linked(*(step(f"v{i}", "NOW", {}) for i in range(1, 5))), "then"),

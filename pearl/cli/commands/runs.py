@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pearl.store import RunInfo, Store
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+_WIDTH = 240
+"""Characters of a command that are shown."""
 
 
 @click.group()
@@ -91,11 +95,11 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         **info.counts,
     }
     for name, value in facts.items():
-        click.echo(
-            f"{name.replace('_', ' '):<20} {value if isinstance(value, str) else json.dumps(value)}"
-        )
+        text = value if isinstance(value, str) else json.dumps(value)
+        click.echo(f"{name.replace('_', ' '):<20} {_short(text)}")
     if info.status != "done" and info.holder is None:
-        click.echo(f"go on with it: pearl runs resume {info.id}", err=True)
+        where = f" --store {shlex.quote(store)}" if store else ""
+        click.echo(f"go on with it: pearl runs resume {info.id}{where}", err=True)
 
 
 @command.command()
@@ -110,7 +114,7 @@ def resume(run: str, store: str | None) -> int:
         info = opened.run(run)
     if not info.command:
         raise StoreError(f"of run {info.id} no command is kept", path=folder)
-    click.echo(f"pearl {_shown(info.command)}", err=True)
+    click.echo(f"pearl {_short(_shown(info.command))}", err=True)
     with _in(info), _variables(PEARL_STORE=str(folder), PEARL_RUN=info.id):
         return run_command(_resumed(info.command))
 
@@ -271,16 +275,20 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
             name, justify="right" if name == "results" else "left", no_wrap=name != "command"
         )
     for run in runs:
-        table.add_row(
-            run.id, run.state, _ago(run.updated), f"{run.n_results:,}", Text(_shown(run.command))
-        )
+        command = Text(_short(_shown(run.command)))
+        table.add_row(run.id, run.state, _ago(run.updated), f"{run.n_results:,}", command)
     Console(highlight=False).print(table)
 
 
 def _shown(command: Sequence[str]) -> str:
-    import shlex
-
     return shlex.join(command).encode("utf-8", "backslashreplace").decode()
+
+
+def _short(text: str) -> str:
+    """On one line, without the middle of what names hundreds of files; `--json` has all of it."""
+    text = " ".join(text.split("\n"))
+    half = _WIDTH // 2
+    return text if len(text) <= _WIDTH else f"{text[:half]} ... {text[-half:]}"
 
 
 def _time(seconds: float) -> str:
