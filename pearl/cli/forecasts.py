@@ -65,7 +65,9 @@ def tell_spent(found: Forecast, budget: Budget) -> None:
     ]
     actual = [
         f"{spent.n_calls:,} calls",
-        f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
+        "tokens unknown: no reply was of use"
+        if spent.n_calls and not usage.n_input_tokens
+        else f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
         + (f" ({usage.n_cached_tokens:,} cached)" if usage.n_cached_tokens else ""),
     ]
     if found.cost_usd is not None and budget.cost_usd is not None:

@@ -56,7 +56,7 @@ _SAID = {
     sqlite3.SQLITE_BUSY: ("another program has locked it", "wait for it to end, and try again"),
     sqlite3.SQLITE_CORRUPT: (
         "the file is damaged",
-        "save what can be read with 'pearl runs export', then move the file away",
+        "put a copy back, or move the file away and give the command again",
     ),
     sqlite3.SQLITE_NOTADB: ("no store of pearl, or damaged", "move the file away"),
 }
