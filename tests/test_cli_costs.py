@@ -135,7 +135,7 @@ def test_a_single_task_that_is_stopped(
 def test_time_is_up(pearl: Terminal, openai_server: Server) -> None:
     openai_server.delay_s = 20
     pearl("execute", "why.plan", "story.txt", *on(openai_server), "--max-time", "0.3", code=7)
-    assert "--max-time: the limit of 0 s is over" in pearl.talk
+    assert "--max-time: the limit of 0.3 s is over" in pearl.talk
 
 
 def test_money_needs_a_price(pearl: Terminal) -> None:

@@ -137,12 +137,16 @@ class LlamaCppModel:
 
     async def _serving(self) -> tuple[Worker, OpenAIModel]:
         """The process, once it serves, and what speaks to it."""
+        stale: OpenAIModel | None = None
         with self._starting:
             if self._worker is None or not self._worker.is_alive:
                 if self._worker:
                     self._worker.stop()
+                stale = self._client
                 self._worker, self._client = self._start(), None
             worker = self._worker
+        if stale is not None:  # its connections lead to a process that has ended
+            await stale.aclose()
         try:
             async with asyncio.timeout(self._timeout_s):
                 while not worker.is_settled:  # noqa: ASYNC110, an event belongs to one loop
