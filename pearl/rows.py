@@ -164,7 +164,7 @@ class Names:
             >>> [names.claim(*row) for row in [("Once.", "a", 1), ("Once.", "b", 2), ("Now.", "a", 3)]]
             ['a', 'a', 'a, line 3']
         """
-        key = sha256(text.encode()).digest()
+        key = sha256(text.encode()).digest()[:16]
         if key not in self._names:
             while name in self._taken:
                 name = f"{name}, line {line}"

@@ -30,12 +30,14 @@ class Scripted:
     """A model that replies what a function says.
 
     Attributes:
-        requests: Every request so far, in the order they came.
+        requests: Every request so far, in the order they came, where they are recorded.
 
     Args:
         reply: The reply to a request; may raise `ModelError` in its place.
         name: What to call it.
         window: Tokens of its window; None for no limit.
+        is_recording: Whether requests are kept to be looked at; over many documents they fill the
+            memory.
 
     Example:
         >>> model = Scripted(lambda request: request.prompt.upper())
@@ -50,10 +52,16 @@ class Scripted:
     reads_prompts = False
 
     def __init__(
-        self, reply: Callable[[Request], str], *, name: str = "scripted", window: int | None = None
+        self,
+        reply: Callable[[Request], str],
+        *,
+        name: str = "scripted",
+        window: int | None = None,
+        is_recording: bool = True,
     ) -> None:
         self.name = name
         self.window = window
+        self.is_recording = is_recording
         self.requests: list[Request] = []
         self._reply = reply
 
@@ -97,7 +105,8 @@ class Scripted:
         Raises:
             ModelError: The script has no reply to it.
         """
-        self.requests.append(request)
+        if self.is_recording:
+            self.requests.append(request)
         await asyncio.sleep(0)  # as any model, it lets others go on meanwhile
         text = self._reply(request)
         if not text.strip():
@@ -137,7 +146,7 @@ def create(name: str, settings: ModelSettings) -> Scripted:
             help=f"it begins: {prompt[:80]!r}",
         )
 
-    return Scripted(reply, name=f"scripted:{name}", window=settings.window)
+    return Scripted(reply, name=f"scripted:{name}", window=settings.window, is_recording=False)
 
 
 def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:

@@ -70,22 +70,23 @@ class Reader:
 
     def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
         """The row that was recorded under this key, if any."""
+        kept = self._kept(run_id, key)
+        return self._whole(kept) if kept else None
+
+    def is_done(self, run_id: str, key: bytes) -> bool:
+        """Whether a whole row is recorded under this key that is no failure."""
+        kept = self._kept(run_id, key)
+        if not kept or not self._is_whole(*kept):
+            return False
+        # To parse it takes as long again, and is seldom needed.
+        return b'"failed"' not in kept[3] or (unpacked(kept[3]) or {}).get("status") != "failed"
+
+    def _kept(self, run_id: str, key: bytes) -> tuple[Any, ...]:
         found = self.all(
-            "SELECT seq, checksum, row FROM results WHERE run_id = ? AND key = ?",
-            (run_id, key),
+            "SELECT seq, checksum, row FROM results WHERE run_id = ? AND key = ?", (run_id, key)
         )
         # The key is the one that was asked for: a damaged index leads to other rows, whole ones.
-        return self._whole((key, *found[0])) if found else None
-
-    def done(self, run_id: str) -> set[bytes]:
-        """The keys of all whole rows of a run that are no failures."""
-        found: set[bytes] = set()
-        for page in self._pages(run_id, "key, seq, checksum, row"):
-            for key, seq, digest, data in page:
-                # Whole by its checksum; to read all of it would take as long again.
-                if self._is_whole(key, seq, digest, data) and b'"status":"failed"' not in data:
-                    found.add(key)
-        return found
+        return (key, *found[0]) if found else ()
 
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
         """The rows of a run, in their order; damaged ones are counted and left out."""

@@ -43,16 +43,14 @@ class Run:
         self._writer = writer
         self._lease = lease
         self._is_finished = False
-        self._done: set[bytes] | None = None
 
     def has(self, key: bytes) -> bool:
         """Whether a whole row is recorded under this key that is no failure: nothing is to do.
 
-        The first call looks over all rows of the run, the others take no time.
+        Raises:
+            StoreError: The store cannot be read.
         """
-        if self._done is None:
-            self._done = self._reader.done(self.id)
-        return key in self._done
+        return self._reader.is_done(self.id, key)
 
     def outcome(self, key: bytes) -> dict[str, Any] | None:
         """The row that is recorded under this key, a failure too; None where there is none.
@@ -91,8 +89,6 @@ class Run:
             connection.execute(_RECORD, values)
 
         await self._writer.write(work)
-        if self._done is not None and values[4] != "failed":
-            self._done.add(key)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every row once, in the order of the work, read as they are taken.
