@@ -349,6 +349,12 @@ class ModelError(PearlError):
         """Whether the same request may succeed later."""
         return self.kind in RETRYABLE_KINDS
 
+    def again(self) -> ModelError:
+        """The same error to raise once more: one object would gather the traces of all who get it."""
+        return ModelError(
+            self.message, kind=self.kind, help=self.help, retry_after_s=self.retry_after_s
+        )
+
 
 class ExecutionError(PearlError):
     """A step of a plan failed; `__cause__` says why.

@@ -10,24 +10,24 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from hashlib import sha256
-from pathlib import Path
 
+from pearl.digest import digest
 from pearl.executors import Execute, Listener, Outcome, Task
 from pearl.executors.local import run as run_here
 from pearl.pipeline import Pearl
 from pearl.prompts.version import prompts_sha256
 from pearl.setup import setup_of
-from pearl.sources import file_source
 from pearl.store import Run
 
 __all__ = ["fingerprint", "run_recorded"]
 
 
 def fingerprint(pearl: Pearl) -> dict[str, object]:
-    """What of a `Pearl` decides its outcomes, as JSON data."""
-    _, _, name = pearl.model.name.partition(":")
-    weights = file_source(name) if name and Path(name).exists() else ""
+    """What of a `Pearl` decides its outcomes, as JSON data.
+
+    The address of a server is left out: shards of one run may each have a server of their own.
+    """
+    weights = "" if pearl.model.name.startswith("openai:") else pearl.origin
     return {**setup_of(pearl), "prompts_sha256": prompts_sha256(), "weights": weights}
 
 
@@ -94,10 +94,6 @@ def _told(extra: Mapping[str, object]) -> str:
 def _key(task: Task, settings: str, place: int) -> bytes:
     # A task whose document nothing tells from others is known by its place, and never skipped.
     source = task.source or f"#{place}"
-    parts = (settings, task.id, task.plan or "", task.question or "", source, _told(task.extra))
-    digest = sha256()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.digest()
+    return digest(
+        (settings, task.id, task.plan or "", task.question or "", source, _told(task.extra))
+    )

@@ -176,14 +176,7 @@ class Batched(Wrapper):
         if isinstance(result, Completion):
             future.set_result(result)
             return
-        if isinstance(result, ModelError):  # one object would gather the traces of all who get it
-            result = ModelError(
-                result.message,
-                kind=result.kind,
-                help=result.help,
-                retry_after_s=result.retry_after_s,
-            )
-        future.set_exception(result)
+        future.set_exception(result.again() if isinstance(result, ModelError) else result)
         future.exception()  # nobody may be left to hear of it
 
     def _leave(self, key: bytes) -> None:

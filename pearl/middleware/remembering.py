@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Protocol
 
+from pearl.digest import digest
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.middleware.wrapper import Wrapper
 
@@ -46,13 +46,7 @@ def request_key(request: Request, model_name: str) -> bytes:
         >>> len(key), key == request_key(replace(request, seed=7), "openai:m")
         (32, False)
     """
-    digest = sha256()
-    for part in _parts(request, model_name):
-        data = part.encode("utf-8", "surrogatepass")
-        # With its length before it, no part can be taken for the end of another.
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.digest()
+    return digest(_parts(request, model_name))
 
 
 def _parts(request: Request, model_name: str) -> Iterator[str]:

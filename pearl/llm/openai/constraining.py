@@ -21,7 +21,7 @@ from pearl.llm.openai import faults, replies, servers
 from pearl.llm.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.openai.faults import Refuses
 from pearl.llm.openai.servers import Body, Server
-from pearl.llm.openai.shared import Shared, repeated
+from pearl.llm.openai.shared import Shared
 
 __all__ = ["PROBE", "PROBE_PROMPT", "SENTENCE", "Constraining", "Send"]
 
@@ -132,7 +132,7 @@ class Constraining:
         verdicts = self._verdicts.setdefault(by, Shared())
         verdict = await verdicts.get(lambda: self._probe_in_time(server, request))
         if isinstance(verdict, ModelError):
-            raise repeated(verdict)
+            raise verdict.again()
         assert verdict
         completion = await self._ask(server, request, constraint, verdict)
         if verdict != "json-schema":

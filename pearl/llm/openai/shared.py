@@ -8,16 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from pearl.errors import ModelError
 
-__all__ = ["Shared", "repeated"]
+__all__ = ["Shared"]
 
 T = TypeVar("T")
-
-
-def repeated(error: ModelError) -> ModelError:
-    """The same error to raise once more: one object would gather the traces of all who get it."""
-    return ModelError(
-        error.message, kind=error.kind, help=error.help, retry_after_s=error.retry_after_s
-    )
 
 
 class Shared(Generic[T]):
@@ -50,7 +43,7 @@ class Shared(Generic[T]):
         try:
             self._found = await asyncio.shield(search)
         except ModelError as error:
-            raise repeated(error) from None
+            raise error.again() from None
         return self._found
 
     def cancel(self) -> None:
