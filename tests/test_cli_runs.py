@@ -118,6 +118,8 @@ def test_export_as_json_lines(pearl: Terminal) -> None:
     pearl("runs", "export", id, "-o", "r.jsonl")
     assert Path("r.jsonl").read_text("utf-8") == out
     pearl("runs", "export", id, "-o", "store/store.db", code=2)
+    pearl("runs", "export", id, "-o", "rows.xls", code=2)
+    assert "no format is called .xls" in pearl.talk
 
 
 def as_tables(folder: Path) -> list[list[dict[str, Any]]]:
@@ -206,6 +208,58 @@ def test_resume_where_the_folder_is_gone(pearl: Terminal, monkeypatch: pytest.Mo
     assert f"the folder of run {id} is not there" in pearl.talk
 
 
+TASKS = [
+    {"id": str(i), "plan": PLAN, "document": f"He sold it on day {i} because it was rotten."}
+    for i in range(12)
+]
+SHARDED = ("execute", "--tasks", "t.jsonl", "--out", "part.jsonl")
+
+
+def ids(path: str) -> list[str]:
+    return [json.loads(line)["id"] for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def test_shards_are_runs_of_their_own_that_merge_into_one(pearl: Terminal) -> None:
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
+    for i in (1, 2, 3):
+        pearl(*SHARDED, "--shard", f"{i}/3")
+    (third, second, first) = json.loads(pearl("runs", "list", "--json"))
+    assert first["results"] + second["results"] + third["results"] == len(TASKS)
+    pearl("runs", "merge", "store", "--into", "all")
+    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert (whole["state"], whole["results"]) == ("done", len(TASKS))
+    assert "--shard" not in pearl("runs", "list", "--store", "all")
+    pearl("runs", "export", whole["id"], "--store", "all", "-o", "all.jsonl")
+    assert ids("all.jsonl") == [task["id"] for task in TASKS]
+
+
+def test_a_merged_run_goes_on_with_what_no_shard_has_done(pearl: Terminal) -> None:
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
+    pearl(*SHARDED, "--shard=2/3")
+    pearl("runs", "merge", "store", "--into", "all")
+    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert whole["state"] == "stopped"
+    assert whole["counts"]["shards"] == ["2/3"]
+    before = Path("part.jsonl").read_bytes()
+    pearl("runs", "resume", whole["id"], "--store", "all", code=2)
+    assert f"pearl runs resume {whole['id']} -o rows.jsonl" in pearl.talk
+    pearl("runs", "resume", whole["id"], "--store", "all", "-o", "whole.jsonl")
+    assert f"{whole['results']} of them from before" in pearl.talk
+    assert ids("whole.jsonl") == [task["id"] for task in TASKS]
+    assert Path("part.jsonl").read_bytes() == before
+    pearl("runs", "merge", "store", "--into", "all")  # what is done stays done
+    (again,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert (again["id"], again["state"]) == (whole["id"], "done")
+
+
+def test_resume_writes_where_it_is_told_to(pearl: Terminal) -> None:
+    Path("t.jsonl").write_text(json.dumps(TASKS[0]), "utf-8")
+    pearl(*SHARDED)
+    (info,) = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", info["id"], "-o", "other.jsonl")
+    assert ids("other.jsonl") == ["0"]
+
+
 def test_prune_shows_before_it_removes(pearl: Terminal) -> None:
     ids = [fill(ANSWERED), fill(ANSWERED, FAILED)]
     out = pearl("runs", "prune", "--keep", "1")
@@ -229,3 +283,8 @@ def test_merge(pearl: Terminal) -> None:
     fill({**ANSWERED, "answer": "other"}, folder="c")
     pearl("runs", "merge", "c", "--into", "all", code=1)
     assert "1 were there with other content" in pearl.talk
+
+
+def test_merging_what_is_not_there_makes_nothing(pearl: Terminal) -> None:
+    pearl("runs", "merge", "none", "--into", "all", code=8)
+    assert not Path("all").exists()

@@ -17,6 +17,7 @@ from pearl.cli.storing import opened_folder
 from pearl.executors import Execute, Task
 
 if TYPE_CHECKING:
+    from pearl.executors.shard import Shard
     from pearl.llm import Completion
     from pearl.middleware.remembering import Replies
     from pearl.store import RunSpec, Store
@@ -60,7 +61,7 @@ class Keeping:
         is_fresh: Whether to begin a new run.
         run: The run to go on with, by its id.
         executor: The name of the executor.
-        shard: Which part of the tasks to run, as `i/n`; None for all.
+        shard: Which part of the tasks to run; None for all.
         max_errors: Tasks that may fail before no more are begun; None for any number.
     """
 
@@ -70,7 +71,7 @@ class Keeping:
     is_fresh: bool = False
     run: str | None = None
     executor: str = "local"
-    shard: str | None = None
+    shard: Shard | None = None
     max_errors: int | None = None
     _folder: Path = field(init=False)
 
@@ -103,6 +104,8 @@ class Keeping:
         from pearl.store import RunSpec
 
         said = {"command": self.command, **settings}
+        if self.shard is not None:
+            said["shard"] = str(self.shard)
         arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
         return RunSpec(arguments, said, self.inputs)
 
@@ -119,14 +122,8 @@ class Keeping:
         return run
 
     def places(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
-        """The tasks to run, with their places in the whole work.
-
-        Raises:
-            UsageError: There is no such shard.
-        """
-        from pearl.executors.shard import parse_shard
-
-        return enumerate(tasks) if self.shard is None else parse_shard(self.shard).of(tasks)
+        """The tasks to run, with their places in the whole work."""
+        return enumerate(tasks) if self.shard is None else self.shard.of(tasks)
 
     def is_too_much(self, n_failed: int) -> bool:
         """Whether so many failures end the work."""

@@ -132,7 +132,7 @@ async def _run_kept(
     last: Outcome | None = None
     work = keeping.places(tasks)
     fatal: BudgetError | PausedError | None = None
-    n_known = n_new = 0
+    n_known = 0
     keep_room(out)
     with keeping.opened() as store:
         async with open_pearl(options, keeping.replies(store)) as pearl:
@@ -165,7 +165,7 @@ async def _run_kept(
                 )
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
-                        n_new, last = n_new + 1, outcome
+                        last = outcome
                         if isinstance(outcome.error, BudgetError | PausedError):
                             fatal = fatal or outcome.error
                         if outcome.error is not None:

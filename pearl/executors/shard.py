@@ -38,8 +38,7 @@ class Shard:
         if self.n < 1 or not 1 <= self.index <= self.n:
             raise UsageError(
                 f"there is no shard {self.index} of {self.n}",
-                help=f"the shards of {max(1, self.n)} are 1/{max(1, self.n)} to "
-                f"{max(1, self.n)}/{max(1, self.n)}",
+                help=f"they are 1/{self.n} to {self.n}/{self.n}" if self.n > 0 else "1/1 is all",
             )
 
     def __str__(self) -> str:

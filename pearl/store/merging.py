@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
@@ -16,7 +16,7 @@ from pearl.store.locks import Lease
 from pearl.store.reading import Reader, row_sum
 from pearl.store.rows import packed, unpacked, unpacked_reply
 from pearl.store.run import taken
-from pearl.store.runs import COLUMNS, RunInfo, info_of, is_id
+from pearl.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id
 from pearl.store.writer import Writer
 
 __all__ = ["Merged", "merge"]
@@ -64,7 +64,7 @@ def merge(source: Reader, folder: Path, writer: Writer) -> Merged:
     """Take over what another store has.
 
     A run goes into the run with its id, else into the latest with its spec, else becomes a run of
-    its own. So the shards of one command become one run.
+    its own. A shard goes into the run of all the work, so the shards of one command become one run.
 
     Args:
         source: The other store.
@@ -89,12 +89,16 @@ def _merge_run(
     source: Reader, folder: Path, writer: Writer, info: RunInfo, *, by_spec: bool
 ) -> Merged:
     leases: list[Lease] = []
+    spec = RunSpec(info.command, info.settings, info.inputs, info.folder)
+    whole = info
+    if spec.shard:
+        whole = replace(info, spec_key=spec.whole.key, settings=spec.whole.settings)
 
     def begin(connection: sqlite3.Connection) -> str:
-        target = _target(connection, info, by_spec=by_spec)
-        id = target.id if target else _free_id(connection, info)
+        target = _target(connection, whole, by_spec=by_spec)
+        id = target.id if target else _free_id(connection, whole)
         leases.append(taken(folder, id, target))
-        _join(connection, id, info, target)
+        _join(connection, id, whole, target, spec.shard)
         return id
 
     try:
@@ -133,24 +137,43 @@ def _other_id(info: RunInfo) -> str:
     return f"{datetime.fromtimestamp(info.created):%Y%m%d}-{told[:8]}"
 
 
-def _join(connection: sqlite3.Connection, id: str, info: RunInfo, target: RunInfo | None) -> None:
+def _join(
+    connection: sqlite3.Connection, id: str, info: RunInfo, target: RunInfo | None, shard: str
+) -> None:
     """Make the run, or say of the one that is there how both ended."""
     # Nobody goes on with the other's process here; a part that is not done leaves the whole so.
-    status = "stopped" if info.status == "running" else info.status
+    status: Status = "stopped" if info.status == "running" else info.status
+    counts = dict(target.counts) if target else {}
+    if shard:
+        status, counts["shards"] = _parts(target, shard, is_done=status == "done")
+    elif target is not None and target.status != status:
+        status = "stopped"
     if target is not None:
-        if target.status != status:
-            status = "stopped"
-        connection.execute("UPDATE runs SET status = ? WHERE id = ?", (status, id))
+        connection.execute(
+            "UPDATE runs SET status = ?, counts = CAST(? AS TEXT) WHERE id = ?",
+            (status, packed(counts), id),
+        )
         return
     connection.execute(
         "INSERT INTO runs (id, spec_key, command, folder, settings, inputs, status, created, updated,"
         " counts) VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"
-        " ?, ?, ?, '{}')",
+        " ?, ?, ?, CAST(? AS TEXT))",
         (
-            id, info.spec_key, packed({"argv": list(info.command)}), info.folder.encode("utf-8", "backslashreplace"),
-            packed(dict(info.settings)), packed(dict(info.inputs)), status, info.created, time.time(),
+            id, info.spec_key, packed({"argv": list(info.command)}),
+            info.folder.encode("utf-8", "backslashreplace"), packed(dict(info.settings)),
+            packed(dict(info.inputs)), status, info.created, time.time(), packed(counts),
         ),
     )  # fmt: skip
+
+
+def _parts(target: RunInfo | None, shard: str, *, is_done: bool) -> tuple[Status, list[str]]:
+    """How a run stands that a shard goes into, and which of its shards are done."""
+    known = target.counts.get("shards", []) if target else []
+    done = set(map(str, known)) - {shard} | ({shard} if is_done else set())
+    _, _, n = shard.partition("/")
+    is_complete = sum(part.endswith(f"/{n}") for part in done) == int(n)
+    was_done = target is not None and target.status == "done" and not known
+    return "done" if is_complete or was_done else "stopped", sorted(done)
 
 
 def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -> Merged:

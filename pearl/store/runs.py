@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -49,7 +49,9 @@ class RunSpec:
     Attributes:
         command: Arguments of `pearl` that resume it, as they were given.
         settings: What decides the results, as JSON data: the same settings and inputs are the same
-            run. What changes only how fast or how long it runs stays out, as concurrency.
+            run. What changes only how fast or how long it runs stays out, as concurrency. `shard`,
+            as `1/8`, is the part of the work that the run is: each part is a run of its own, and
+            merging makes them one.
         inputs: Name and digest, or path, of what is worked on.
         folder: Where the command was given: its paths are relative to that.
     """
@@ -64,6 +66,17 @@ class RunSpec:
         """32 bytes that differ where settings or inputs differ."""
         said = {"settings": dict(self.settings), "inputs": dict(self.inputs)}
         return sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).digest()
+
+    @property
+    def shard(self) -> str:
+        """The part of the work that it is; "" where it is all of it."""
+        return str(self.settings.get("shard") or "")
+
+    @property
+    def whole(self) -> RunSpec:
+        """The same work, all of it."""
+        settings = {name: value for name, value in self.settings.items() if name != "shard"}
+        return replace(self, settings=settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from pearl.recording import run_recorded
 from pearl.store import RunSpec, Store
 
 PLAN = '1. why = FIND(CTX, "why") : Why'
-SPEC = RunSpec(("execute", "--tasks", "t.jsonl"), {"model": "m"}, {"t.jsonl": "1"}, folder="/")
+COMMAND = ("execute", "--tasks", "t.jsonl")
 
 
 def reply(request: Request) -> str:
@@ -44,7 +44,10 @@ def run_shard(folder: Path, part: Shard, n_tasks: int) -> int:
 
     async def main() -> int:
         with Store.open(folder) as store:
-            run = store.begin(SPEC)
+            spec = RunSpec(
+                COMMAND, {"model": "m", "shard": str(part)}, {"t.jsonl": "1"}, folder="/"
+            )
+            run = store.begin(spec)
             outcomes = run_recorded(Pearl(Scripted(reply)), part.of(tasks(n_tasks)), run)
             found = [outcome async for outcome in outcomes]
             run.finish("done")
@@ -77,11 +80,14 @@ def test_shards_merged_are_the_whole_in_its_order(tmp_path: Path) -> None:
     assert [json.loads(row)["id"] for row in found[0].splitlines()] == [f"t{i}" for i in range(40)]
 
 
-def test_shards_may_share_a_store_one_after_the_other(tmp_path: Path) -> None:
+def test_shards_may_share_a_store(tmp_path: Path) -> None:
     for i in (1, 2, 3):
         run_shard(tmp_path / "one", Shard(i, 3), 20)
     run_shard(tmp_path / "whole", Shard(1, 1), 20)
-    assert exported(tmp_path / "one") == exported(tmp_path / "whole")
+    with Store.open(tmp_path / "all") as store:
+        store.merge([tmp_path / "one"])
+        assert [info.status for info in store.runs()] == ["done"]
+    assert exported(tmp_path / "all") == exported(tmp_path / "whole")
 
 
 def test_a_shard_that_is_run_again_does_nothing_but_what_failed(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--shard", metavar="I/N",
-    help="Only part I of N of the tasks, with a --store of its own; `pearl runs merge` unites them.",
+    help="Only part I of N of the tasks, a run of its own; `pearl runs merge` unites them.",
 )  # fmt: skip
 @trace_option
 @as_json
@@ -67,8 +67,10 @@ def command(
     resume`, goes on where it stopped, however it was stopped.
     """
     from pearl.cli.keeping import Keeping, digest
+    from pearl.executors.shard import parse_shard
     from pearl.tasks import read_tasks
 
+    shard = options.pop("shard")
     asked = {name: options[name] for name in ("split", "columns", "subset", "limit", "longest")}
     keeping = Keeping(
         "execute",
@@ -81,10 +83,10 @@ def command(
         options.pop("fresh"),
         options.pop("run"),
         options.pop("executor"),
-        options.pop("shard"),
+        None if shard is None else parse_shard(shard),
         options.pop("max_errors"),
     )
-    if out is None and (keeping.executor != "local" or keeping.shard):
+    if out is None and (keeping.executor != "local" or keeping.shard is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
     spending = Spending(options)
     check_data(options)

@@ -85,7 +85,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
     facts: dict[str, Any] = {
         "run": info.id,
         "state": info.state if info.holder is None else f"{info.state} (process {info.holder.pid})",
-        "command": _shown(info.command),
+        "command": _shown(_command(info)),
         "folder": info.folder,
         "begun": _time(info.created),
         "changed": _time(info.updated),
@@ -104,19 +104,49 @@ def show(run: str, store: str | None, as_json: bool) -> None:
 
 @command.command()
 @click.argument("run")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the rows there [default: as before].",
+)
 @store_option
-def resume(run: str, store: str | None) -> int:
+def resume(run: str, out: str | None, store: str | None) -> int:
     """Go on with RUN: its command is given again, in its folder."""
     from pearl.cli import run as run_command
 
     folder = opened_folder(store)
     with _read(store) as opened:
         info = opened.run(run)
-    if not info.command:
+    words = _command(info)
+    if not words:
         raise StoreError(f"of run {info.id} no command is kept", path=folder)
-    click.echo(f"pearl {_short(_shown(info.command))}", err=True)
+    if out is not None:
+        name, *rest = _without(words, ("--out",))
+        words = [name, "--out", str(Path(out).absolute()), *rest]
+    elif _is_of_shards(info):
+        raise UsageError(
+            f"run {info.id} is made of shards, which wrote a file each",
+            help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
+        )
+    click.echo(f"pearl {_short(shlex.join(words))}", err=True)
     with _in(info), _variables(PEARL_STORE=str(folder), PEARL_RUN=info.id):
-        return run_command(_resumed(info.command))
+        # Which run of which store it is is known better now.
+        return run_command(_without(words, ("--store", "--run"), flags=("--fresh",)))
+
+
+def _is_of_shards(info: RunInfo) -> bool:
+    """Whether shards were merged into it: its command is then that of one of them."""
+    options = info.command[: info.command.index("--")] if "--" in info.command else info.command
+    is_part = any(word == "--shard" or word.startswith("--shard=") for word in options)
+    return is_part and not info.settings.get("shard")
+
+
+def _command(info: RunInfo) -> list[str]:
+    """The arguments that do all the work of a run."""
+    words = list(info.command)
+    return _without(words, ("--shard", "--out")) if _is_of_shards(info) else words
 
 
 @contextmanager
@@ -150,16 +180,18 @@ def _variables(**values: str) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _resumed(command: Sequence[str]) -> list[str]:
-    """The arguments without those that say which run of which store: that is known better now."""
+def _without(
+    command: Sequence[str], options: tuple[str, ...], flags: tuple[str, ...] = ()
+) -> list[str]:
+    """The arguments without some options and their values, and without some flags."""
     kept: list[str] = []
     words = iter(command)
     for word in words:
         if word == "--":
             return [*kept, word, *words]
-        if word in ("--store", "--run"):
+        if word in options:
             next(words, None)
-        elif word != "--fresh" and not word.startswith(("--store=", "--run=")):
+        elif word not in flags and not word.startswith(tuple(f"{option}=" for option in options)):
             kept.append(word)
     return kept
 
@@ -179,8 +211,7 @@ def export(
     from pearl.cli.storing import write_table, write_traces
     from pearl.store import FILE
 
-    suffix = Path(out or "").suffix.removeprefix(".")
-    form = form or (suffix if suffix in FORMATS else "jsonl")
+    form = form or _form(out)
     if form == "parquet" and out in (None, "-"):
         raise UsageError("Parquet goes to a file", help="-o results.parquet")
     keep_inputs([out, trace], [str(opened_folder(store) / FILE)])
@@ -199,6 +230,16 @@ def export(
             err=True,
         )
     return 1 if n_bad > 0 else 0
+
+
+def _form(out: str | None) -> str:
+    """The format that a file is called by."""
+    suffix = Path(out or "").suffix.removeprefix(".").lower()
+    if suffix in FORMATS:
+        return suffix
+    if suffix in ("", "json", "ndjson", "txt"):
+        return "jsonl"
+    raise UsageError(f"'{out}': no format is called .{suffix}", help=f"-f {', '.join(FORMATS)}")
 
 
 @command.command()
@@ -248,6 +289,8 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
     """
     from pearl.store import Store
 
+    for store in stores:  # before one is made to put them into
+        _read(store).close()
     with Store.open(opened_folder(into)) as opened:
         merged = opened.merge([Path(store) for store in stores])
     click.echo(
@@ -275,7 +318,7 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
             name, justify="right" if name == "results" else "left", no_wrap=name != "command"
         )
     for run in runs:
-        command = Text(_short(_shown(run.command)))
+        command = Text(_short(_shown(_command(run))))
         table.add_row(run.id, run.state, _ago(run.updated), f"{run.n_results:,}", command)
     Console(highlight=False).print(table)
 
