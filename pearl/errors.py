@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from pearl.llm import Usage
     from pearl.planner import Attempt
 
 __all__ = [
@@ -328,6 +329,7 @@ class ModelError(PearlError):
     Attributes:
         kind: What came instead of a reply.
         retry_after_s: Seconds the server asked to wait, if it did.
+        usage: Tokens that the reply took which is of no use; None where the server does not say.
     """
 
     exit_code = 5
@@ -339,10 +341,12 @@ class ModelError(PearlError):
         kind: ModelErrorKind,
         help: str | None = None,
         retry_after_s: float | None = None,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message, help=help)
         self.kind: ModelErrorKind = kind
         self.retry_after_s = retry_after_s
+        self.usage = usage
 
     @property
     def is_retryable(self) -> bool:
@@ -352,7 +356,11 @@ class ModelError(PearlError):
     def again(self) -> ModelError:
         """The same error to raise once more: one object would gather the traces of all who get it."""
         return ModelError(
-            self.message, kind=self.kind, help=self.help, retry_after_s=self.retry_after_s
+            self.message,
+            kind=self.kind,
+            help=self.help,
+            retry_after_s=self.retry_after_s,
+            usage=self.usage,
         )
 
 

@@ -19,7 +19,7 @@ from pearl.prompts.version import prompts_sha256
 from pearl.setup import setup_of
 from pearl.store import Run
 
-__all__ = ["fingerprint", "run_recorded"]
+__all__ = ["fingerprint", "run_recorded", "unrecorded"]
 
 
 def fingerprint(pearl: Pearl) -> dict[str, object]:
@@ -55,16 +55,11 @@ async def run_recorded(
     Raises:
         StoreError: An outcome cannot be kept.
     """
-    settings = repr(sorted(fingerprint(pearl).items()))
     # By what they are, for an executor that stops gives some tasks back without an outcome.
     taken: dict[Hashable, deque[tuple[int, bytes]]] = {}
 
     def todo() -> Iterator[Task]:
-        for place, task in tasks:
-            key = _key(task, settings, place)
-            if task.source and run.has(key):
-                on_known()
-                continue
+        for place, task, key in unrecorded(pearl, tasks, run.has, on_known):
             taken.setdefault(_named(task), deque()).append((place, key))
             yield task
 
@@ -80,6 +75,32 @@ async def run_recorded(
                 key, place, outcome.task.id, outcome.to_json(), outcome.trace.to_jsonl()
             )
             yield outcome
+
+
+def unrecorded(
+    pearl: Pearl,
+    tasks: Iterable[tuple[int, Task]],
+    has: Callable[[bytes], bool],
+    on_known: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[int, Task, bytes]]:
+    """What is left to do.
+
+    Args:
+        pearl: What the tasks are run with.
+        tasks: With their places in the work, read one by one.
+        has: Whether an outcome is recorded under a key; as `Run.has`.
+        on_known: Told of every task whose outcome is.
+
+    Yields:
+        The place, the task, and the key to record its outcome under.
+    """
+    settings = repr(sorted(fingerprint(pearl).items()))
+    for place, task in tasks:
+        key = _key(task, settings, place)
+        if task.source and has(key):
+            on_known()
+        else:
+            yield place, task, key
 
 
 def _named(task: Task) -> Hashable:

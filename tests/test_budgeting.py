@@ -24,7 +24,7 @@ from pearl.llm import (
     create_model,
 )
 from pearl.llm.scripted import Scripted
-from pearl.middleware.budgeting import FRAME_TOKENS, Budget, Budgeted
+from pearl.middleware.budgeting import FRAME_TOKENS, Budget, Budgeted, Spent
 from pearl.middleware.limiting import Limited
 from pearl.middleware.retrying import Retrying
 from pearl.prices import Price
@@ -272,6 +272,24 @@ def test_the_account_of_a_server_on_loopback(openai_server: Server, seed: int) -
 
     asyncio.run(main())
     assert 2_000 < sum(billed) <= 4_000
+
+
+@pytest.mark.parametrize("ends", ["length", "content_filter"])
+def test_a_reply_of_no_use_is_booked_as_the_server_counts_it(
+    openai_server: Server, ends: str
+) -> None:
+    """With no limit of tokens, too: what is told at the end is the bill."""
+    openai_server.next(Canned(completion("half a sen", finish_reason=ends)))
+    budget = Budget(COUNTER)
+
+    async def main() -> None:
+        model = Budgeted(create_model("openai:m", ModelSettings(openai_server.url)), budget)
+        with pytest.raises(ModelError):
+            await model.complete(request("why?"))
+        await model.aclose()
+
+    asyncio.run(main())
+    assert budget.spent == Spent(Usage(100, 3, 64), n_calls=1)
 
 
 def test_calls_under_way_together_stretch_later_prompts_once() -> None:

@@ -75,6 +75,28 @@ def test_a_dry_run_as_json(pearl: Terminal) -> None:
     assert found["time_s"] == {"least": 4.0, "most": 4.0}
 
 
+def test_a_dry_run_is_of_what_is_left(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.on("", "rotten hull")
+    args = ["execute", "why.plan", "story.txt", "other.txt", "--out", "rows.jsonl"]
+
+    def dry(*more: str) -> tuple[int, int]:
+        found = json.loads(pearl(*args, *on(openai_server), *more, "--dry-run", "--json"))
+        return found["n_tasks"], found["n_known"]
+
+    assert dry() == (2, 0)
+    parts = [dry("--shard", f"{i}/2") for i in (1, 2)]
+    assert sorted(parts) in ([(0, 0), (2, 0)], [(1, 0), (1, 0)])
+    pearl(*args, *on(openai_server))
+    n_asked = len(openai_server.requests)
+    assert dry() == (0, 2)
+    assert dry("--fresh") == (2, 0)
+    Path("other.txt").write_text("Another text.", "utf-8")
+    assert dry() == (1, 1)
+    assert len(openai_server.requests) == n_asked
+    out = pearl(*args, *on(openai_server), "--dry-run")
+    assert "Left out, for they have a row already: 1" in out
+
+
 def test_a_question_has_no_plan_yet(pearl: Terminal) -> None:
     out = pearl("ask", "Why?", "story.txt", "--dry-run", "--max-output-tokens", "50")
     assert "(plans)" in out

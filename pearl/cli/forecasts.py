@@ -21,16 +21,20 @@ WIDTH = 160
 """Characters of a line of the table at most."""
 
 
-def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
+def print_forecast(
+    found: Forecast, limits: Mapping[str, float], *, n_known: int, as_json: bool
+) -> None:
     """A forecast on stdout: as JSON, or as a table with what it rests on.
 
     Args:
         found: The forecast.
         limits: What may be spent, as `max_cost`.
+        n_known: Tasks that are no part of it, for they have a row already.
         as_json: For programs.
     """
     if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=2))
+        data = {**found.to_json(), "n_known": n_known}
+        click.echo(json.dumps(data, ensure_ascii=False, indent=2))
         return
     from rich.console import Console
     from rich.table import Table
@@ -51,7 +55,7 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
         table.add_row(f"{step.name}{many}", *cells)
     console.print(table)
     console.print()
-    for line in _notes(found, limits):
+    for line in _notes(found, limits, n_known):
         console.print(line, markup=False)
 
 
@@ -60,11 +64,11 @@ def tell_spent(found: Forecast, budget: Budget) -> None:
     spent = budget.spent
     usage = spent.usage
     predicted = [
-        f"{_shown(found.total.calls, _count)} calls",
+        _calls(_shown(found.total.calls, _count)),
         f"{_shown(found.total.input_tokens, _count)} + {_shown(found.total.output_tokens, _count)} tokens",
     ]
     actual = [
-        f"{spent.n_calls:,} calls",
+        _calls(_count(spent.n_calls)),
         "tokens unknown: no reply was of use"
         if spent.n_calls and not usage.n_input_tokens
         else f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
@@ -79,11 +83,15 @@ def tell_spent(found: Forecast, budget: Budget) -> None:
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
 
-def _notes(found: Forecast, limits: Mapping[str, float]) -> list[str]:
+def _notes(found: Forecast, limits: Mapping[str, float], n_known: int) -> list[str]:
     tasks = "1 task" if found.n_tasks == 1 else f"{found.n_tasks:,} tasks"
     lines = [
         f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
     ]
+    if n_known:
+        lines.append(
+            f"Left out, for they have a row already: {n_known:,}; --fresh runs them again."
+        )
     if found.reply_tokens is None:
         lines.append(
             "Replies have no limit, so there is no worst case: --max-output-tokens sets one."
@@ -146,6 +154,10 @@ def _shown(between: Range, show: Callable[[float], str]) -> str:
         return UNKNOWN if not between.least else f"{least} or more"
     most = show(between.most)
     return least if least == most else f"{least} - {most}"
+
+
+def _calls(n: str) -> str:
+    return "1 call" if n == "1" else f"{n} calls"
 
 
 def _count(n: float) -> str:

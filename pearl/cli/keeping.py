@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,12 +14,14 @@ import click
 
 from pearl import plugins
 from pearl.cli.storing import opened_folder
+from pearl.errors import StoreError
 from pearl.executors import Execute, Task
 
 if TYPE_CHECKING:
     from pearl.executors.shard import Shard
     from pearl.llm import Completion
     from pearl.middleware.remembering import Replies
+    from pearl.pipeline import Pearl
     from pearl.store import RunSpec, Store
 
 __all__ = ["Keeping", "digest"]
@@ -124,6 +126,35 @@ class Keeping:
     def places(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
         """The tasks to run, with their places in the whole work."""
         return enumerate(tasks) if self.shard is None else self.shard.of(tasks)
+
+    def left(
+        self, pearl: Pearl, tasks: Iterable[Task], on_known: Callable[[], None]
+    ) -> Iterator[Task]:
+        """The tasks that have no row yet; nothing is written.
+
+        Args:
+            pearl: What they would be run with.
+            tasks: All of them, read one by one.
+            on_known: Told of every task that has a row.
+        """
+        from pearl.recording import fingerprint, unrecorded
+        from pearl.store import Store
+
+        key = self.spec(fingerprint(pearl)).key
+        try:
+            store = Store.open(self._folder, read_only=True)
+        except StoreError:  # none was made yet, or the run itself will say what is wrong with it
+            yield from (task for _, task in self.places(tasks))
+            return
+        with store:
+            ids = [info.id for info in store.runs() if info.spec_key == key]
+            id = self.run or next(iter(ids), None)
+
+            def has(key: bytes) -> bool:
+                return id is not None and not self.is_fresh and store.is_done(id, key)
+
+            for _, task, _ in unrecorded(pearl, self.places(tasks), has, on_known):
+                yield task
 
     def is_too_much(self, n_failed: int) -> bool:
         """Whether so many failures end the work."""

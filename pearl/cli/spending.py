@@ -117,7 +117,7 @@ class Spending:
         from pearl.middleware.budgeting import GO_ON
 
         if self.is_dry:
-            return self._show(tasks, as_json=self._options["as_json"])
+            return self._show(tasks, keeping if out else None)
         executor = "local" if keeping is None else keeping.executor
         if executor != "local" and self._asked():
             raise UsageError(
@@ -133,13 +133,22 @@ class Spending:
             return BudgetError.exit_code
         return code
 
-    def _show(self, tasks: Iterable[Task], *, as_json: bool) -> int:
-        """Print what the tasks take; no model is asked."""
+    def _show(self, tasks: Iterable[Task], keeping: Keeping | None) -> int:
+        """Print what the tasks take that have no row yet; no model is asked."""
         from pearl.cli.forecasts import print_forecast
         from pearl.forecast import forecast
 
-        found = forecast(self._unasked(), tasks, price=self.price, seconds_per_call=self._call_s)
-        print_forecast(found, self._asked(), as_json=as_json)
+        n_known = 0
+
+        def known() -> None:
+            nonlocal n_known
+            n_known += 1
+
+        pearl = self._unasked()
+        if keeping is not None:
+            tasks = keeping.left(pearl, tasks, known)
+        found = forecast(pearl, tasks, price=self.price, seconds_per_call=self._call_s)
+        print_forecast(found, self._asked(), n_known=n_known, as_json=self._options["as_json"])
         return 0
 
     @contextmanager

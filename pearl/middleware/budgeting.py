@@ -254,8 +254,8 @@ class Budgeted(Wrapper):
     what queues for a place reserves nothing, every attempt counts, and a call that waits for room
     takes a place that only those under way could give it.
 
-    A call that fails where it may have been billed, or is cancelled while it is under way, counts
-    as its worst case.
+    A reply that is of no use counts as what the server says it took. A call that fails where it may
+    have been billed, or is cancelled while it is under way, counts as its worst case.
 
     Args:
         model: The model to ask.
@@ -288,7 +288,9 @@ class Budgeted(Wrapper):
                 raise budget.out_of_time() from None
             raise
         except ModelError as error:
-            if error.kind in UNBILLED:
+            if error.usage is not None:
+                took, is_sure = error.usage, True
+            elif error.kind in UNBILLED:
                 took, is_sure = Usage(), True
             raise
         finally:

@@ -196,6 +196,10 @@ class Store:
         """As `Run.traces`, of a run that somebody else may be writing."""
         return self._reader.traces(run_id)
 
+    def is_done(self, run_id: str, key: bytes) -> bool:
+        """As `Run.has`, of a run that somebody else may be writing."""
+        return self._reader.is_done(run_id, key)
+
     def tally(self, run_id: str) -> dict[str, int]:
         """How many rows of a run have which status."""
         return self._reader.tally(run_id)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
@@ -15,6 +17,7 @@ from pearl.llm.openai.faults import reported
 __all__ = [
     "Listed",
     "Text",
+    "billed",
     "blank",
     "filtered",
     "not_by_tool",
@@ -97,8 +100,11 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
         >>> read_completion(body, Endpoint("http://localhost/v1", "llama3", "")).text
         'Hello'
     """
-    reply, choice, usage = _read(body, endpoint)
-    return _completion(choice.message.content or "", reply, usage, endpoint)
+    reply = read_as(_Reply, body, endpoint)
+    usage = _counted(reply.usage)
+    with billed(usage):
+        message = _message(reply, usage, endpoint)
+        return _completion(message.content or "", reply, usage, endpoint)
 
 
 def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
@@ -108,15 +114,18 @@ def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
         ModelError: It holds none that is of use; of the kind `unconstrained` where the model
             replies in words instead.
     """
-    reply, choice, usage = _read(body, endpoint)
-    said = choice.message.content or ""
-    try:
-        calls = _ToolCalls.validate_python(choice.message.tool_calls or [])
-    except ValidationError as error:
-        raise _wrong(error, endpoint, "call of a custom tool") from None
-    if not calls and said.strip():
-        raise not_by_tool(said, endpoint)
-    return _completion(calls[0].custom.input if calls else "", reply, usage, endpoint)
+    reply = read_as(_Reply, body, endpoint)
+    usage = _counted(reply.usage)
+    with billed(usage):
+        message = _message(reply, usage, endpoint)
+        said = message.content or ""
+        try:
+            calls = _ToolCalls.validate_python(message.tool_calls or [])
+        except ValidationError as error:
+            raise _wrong(error, endpoint, "call of a custom tool") from None
+        if not calls and said.strip():
+            raise not_by_tool(said, endpoint)
+        return _completion(calls[0].custom.input if calls else "", reply, usage, endpoint)
 
 
 def read_models(body: bytes) -> list[Listed]:
@@ -189,10 +198,18 @@ def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
     )
 
 
-def _read(body: bytes, endpoint: Endpoint) -> tuple[_Reply, _Choice, Usage]:
+@contextmanager
+def billed(usage: Usage) -> Iterator[None]:
+    """Errors that a reply turns out to be cost what it took."""
+    try:
+        yield
+    except ModelError as error:
+        error.usage = None if usage == Usage() else usage
+        raise
+
+
+def _message(reply: _Reply, usage: Usage, endpoint: Endpoint) -> _Message:
     """The first choice. Why it ends comes first: a cut reply may be blank, too."""
-    reply = read_as(_Reply, body, endpoint)
-    usage = _counted(reply.usage)
     if not reply.choices:
         raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
     choice = reply.choices[0]
@@ -202,7 +219,7 @@ def _read(body: bytes, endpoint: Endpoint) -> tuple[_Reply, _Choice, Usage]:
         raise filtered(endpoint)
     if choice.finish_reason == "length":
         raise truncated(usage, endpoint)
-    return reply, choice, usage
+    return choice.message
 
 
 def _completion(text: str, reply: _Reply, usage: Usage, endpoint: Endpoint) -> Completion:

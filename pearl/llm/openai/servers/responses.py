@@ -99,23 +99,35 @@ def _with_schema(body: Body, schema: Schema) -> Body:
 
 def _read_grammar(body: bytes, endpoint: Endpoint) -> Completion:
     response, usage = _read(body, endpoint)
-    calls = [item.input for item in response.output if isinstance(item, _ToolCall)]
-    if not calls and _said(response).strip():
-        raise replies.not_by_tool(_said(response), endpoint)
-    return _completion(calls[0] if calls else "", response, usage, endpoint)
+    with replies.billed(usage):
+        _check(response, usage, endpoint)
+        calls = [item.input for item in response.output if isinstance(item, _ToolCall)]
+        if not calls and _said(response).strip():
+            raise replies.not_by_tool(_said(response), endpoint)
+        return _completion(calls[0] if calls else "", response, usage, endpoint)
 
 
 def _read_json(body: bytes, endpoint: Endpoint) -> Completion:
     response, usage = _read(body, endpoint)
-    return _completion(_said(response), response, usage, endpoint)
+    with replies.billed(usage):
+        _check(response, usage, endpoint)
+        return _completion(_said(response), response, usage, endpoint)
 
 
 def _read(body: bytes, endpoint: Endpoint) -> tuple[_Response, Usage]:
-    """The response and its tokens, where it is whole and no refusal."""
     response = replies.read_as(_Response, body, endpoint, "response")
     counted = response.usage or _Usage()
     details = counted.input_tokens_details or _Details()
     usage = Usage(counted.input_tokens or 0, counted.output_tokens or 0, details.cached_tokens or 0)
+    return response, usage
+
+
+def _check(response: _Response, usage: Usage, endpoint: Endpoint) -> None:
+    """Whether it is whole and no refusal.
+
+    Raises:
+        ModelError: It is not.
+    """
     refusals = [part.refusal for part in _parts(response) if part.refusal]
     if refusals:
         raise replies.refusal(refusals[0], endpoint)
@@ -129,7 +141,6 @@ def _read(body: bytes, endpoint: Endpoint) -> tuple[_Response, Usage]:
             f"{endpoint.shown} ended the reply as '{endpoint.quote(response.status)}'",
             kind="transport",
         )
-    return response, usage
 
 
 def _parts(response: _Response) -> list[_Part]:
