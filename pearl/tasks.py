@@ -7,7 +7,8 @@ what is right of a row (`options, gold, reference, subsets`) is passed on to its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pearl.rows import Names, Row, read_file
 from pearl.samples import Sample
 from pearl.sources import Document, file_source, from_text, load
 
-__all__ = ["document_tasks", "read_tasks"]
+__all__ = ["DocumentTasks", "read_tasks"]
 
 _PASSED_ON = ("options", "gold", "reference", "subsets")
 
@@ -58,42 +59,93 @@ def read_tasks(path: str | Path, documents: tuple[str, ...] = ()) -> Iterator[Ta
             yield from _tasks(row, documents, names)
 
 
-def document_tasks(
-    samples: Iterable[Sample], plan: str, n_longest: int | None = None
-) -> Iterator[Task]:
-    """One plan over the documents of samples, each document once.
+class DocumentTasks:
+    """One plan over the documents of samples, each document once, in the order of the data.
 
-    What is right of a sample is passed on where it is the only one of its document.
+    What is right of a sample is passed on where it is the only one of its document. The samples are
+    read twice, so that their documents are in memory one at a time.
 
     Args:
-        samples: One that has no document becomes a task that fails.
+        read: Reads the samples from the first; an error, and a sample that has no document, becomes
+            a task that fails.
         plan: Text of the plan.
         n_longest: Only so many documents, the longest by characters, the longest first; and those
             that cannot be read, to fail and say so.
+
+    Raises:
+        PearlError: What `read` raises.
     """
-    by_document: dict[Document | Path, list[Sample]] = {}
-    for sample in samples:
-        if sample.document is None:
-            yield Task(sample.id, sample.load, plan=plan)
-        else:
-            by_document.setdefault(sample.document, []).append(sample)
-    for document in by_document if n_longest is None else _longest(by_document, n_longest):
-        first, *others = by_document[document]
-        extra = {} if others else _passed_on(first.to_json())
-        source = file_source(document) if isinstance(document, Path) else document.digest
-        yield Task(first.document_name, first.load, plan=plan, source=source, extra=extra)
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Sample | DataError]],
+        plan: str,
+        n_longest: int | None = None,
+    ) -> None:
+        self._read = read
+        self._plan = plan
+        self._n_samples: Counter[Hashable] = Counter()
+        self._n_failing = 0
+        lengths: dict[Hashable, float] = {}
+        for sample in read():
+            if isinstance(sample, DataError) or sample.document is None:
+                self._n_failing += 1
+                continue
+            key = _document_key(sample.document)
+            if n_longest is not None and key not in self._n_samples:
+                lengths[key] = _length(sample)
+            self._n_samples[key] += 1
+        self._longest: list[Hashable] | None = None
+        if n_longest is not None:
+            readable = [key for key, length in lengths.items() if length >= 0]
+            unreadable = [key for key, length in lengths.items() if length < 0]
+            self._longest = sorted(readable, key=lambda key: -lengths[key])[:n_longest] + unreadable
+
+    def __len__(self) -> int:
+        return self._n_failing + len(self._n_samples if self._longest is None else self._longest)
+
+    def __iter__(self) -> Iterator[Task]:
+        if self._longest is None:
+            return (task for _, task in self._tasks())
+        places = {key: place for place, key in enumerate(self._longest)}
+        found = [(places.get(key, len(places)), task) for key, task in self._tasks(places)]
+        return (task for _, task in sorted(found, key=lambda each: each[0]))
+
+    def _tasks(self, wanted: Container[Hashable] | None = None) -> Iterator[tuple[Hashable, Task]]:
+        seen: set[Hashable] = set()
+        for sample in self._read():
+            if isinstance(sample, DataError):
+                yield None, Task(str(sample.line), problem=sample)
+                continue
+            if sample.document is None:
+                yield None, Task(sample.id, sample.load, plan=self._plan)
+                continue
+            key = _document_key(sample.document)
+            if key in seen or (wanted is not None and key not in wanted):
+                continue
+            seen.add(key)
+            extra = _passed_on(sample.to_json()) if self._n_samples[key] == 1 else {}
+            document = sample.document
+            source = file_source(document) if isinstance(document, Path) else document.digest
+            yield (
+                key,
+                Task(
+                    sample.document_name, sample.load, plan=self._plan, source=source, extra=extra
+                ),
+            )
 
 
-def _longest(
-    by_document: Mapping[Document | Path, Sequence[Sample]], n: int
-) -> list[Document | Path]:
-    lengths, unreadable = dict[Document | Path, int](), list[Document | Path]()
-    for document, (first, *_) in by_document.items():
-        try:
-            lengths[document] = len(first.load().text)
-        except DataError:
-            unreadable.append(document)
-    return [*sorted(lengths, key=lambda each: -lengths[each])[:n], *unreadable]
+def _document_key(document: Document | Path) -> Path | bytes:
+    """What tells a document from others, without its text."""
+    return document if isinstance(document, Path) else bytes.fromhex(document.digest)
+
+
+def _length(sample: Sample) -> int:
+    """Characters of the document; -1 for one that cannot be read."""
+    try:
+        return len(sample.load().text)
+    except DataError:
+        return -1
 
 
 def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:

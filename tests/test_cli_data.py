@@ -11,6 +11,7 @@ import datasets
 import pytest
 
 from pearl.cli.options import data_options, read_data
+from tests.server import Server
 from tests.shared import shared
 from tests.test_cli import STORY, Terminal
 
@@ -34,6 +35,19 @@ def write(name: str, *rows: Any) -> None:
 
 def rows_in(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
+
+
+def test_plans_are_paid_for_once(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.on("", 'New actions:\n- None\n\n1. ans = FIND(CTX, "the key") : Find it')
+    write("q.jsonl", *({"id": str(i), "question": f"Why {i}?"} for i in range(3)))
+    args = ["--model", "openai:test-model", "--base-url", openai_server.url, "--constrain", "off"]
+    first = pearl("plan", "--data", "q.jsonl", *args)
+    n_calls = len(openai_server.requests)
+    assert pearl("plan", "--data", "q.jsonl", *args) == first
+    assert len(openai_server.requests) == n_calls > 0
+    pearl("plan", "--data", "q.jsonl", "--fresh", *args)
+    assert len(openai_server.requests) == 2 * n_calls
+    pearl("plan", "Why?", "--fresh", *args, code=2)
 
 
 def rows_of(name: str | Path) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
 """Memory and going on over many documents, with scripted replies: does either grow with the work?
 
-    python experiments/bench/scale.py [--documents 1000 100000]
+    python experiments/bench/scale.py [--documents 1000 100000] [--option tasks|data]
 
-For each number of documents `pearl execute --tasks` runs over as many, all but the last of which have
-a scripted reply. The same command is then given again: it finds all rows but that of the last one,
+For each number of documents `pearl execute --tasks` (or `execute PLAN --data`) runs over as many, all but
+the last of which have a scripted reply. The same command is then given again: it finds all rows but that of the last one,
 which failed, and asks for it; its time is that to the first new call, and more. The last line is JSON.
 """
 
@@ -21,10 +21,11 @@ PLAN = 'New actions:\n- None\n\n1. day = FIND(CTX, "the day she left") : Find th
 WORDS = "She packed her things while it rained and said nothing to anybody. " * 8
 
 
-def measured(folder: Path) -> tuple[float, float, int]:
+def measured(folder: Path, option: str) -> tuple[float, float, int]:
     """Seconds and the most memory in MB that the command takes, and its exit code."""
+    work = ["--tasks", "tasks.jsonl"] if option == "tasks" else ["day.plan", "--data", "tasks.jsonl"]
     command = [
-        sys.executable, "-m", "pearl", "execute", "--tasks", "tasks.jsonl",
+        sys.executable, "-m", "pearl", "execute", *work,
         "--model", "scripted:rules.json", "--out", "rows.jsonl", "--store", "store",
     ]  # fmt: skip
     began = time.perf_counter()
@@ -43,18 +44,19 @@ def measured(folder: Path) -> tuple[float, float, int]:
     return seconds, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
 
 
-def over(n: int) -> dict[str, float]:
+def over(n: int, option: str) -> dict[str, float]:
     """What a run over so many documents takes, and going on with it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rules = [{"match": f"on day (?!{n - 1}\\b)(\\d+)", "reply": "On day \\1."}]
         (folder / "rules.json").write_text(json.dumps(rules))
+        (folder / "day.plan").write_text(PLAN)
         with (folder / "tasks.jsonl").open("w") as file:
             for i in range(n):
                 row = {"id": str(i), "plan": PLAN, "document": f"She left on day {i}. {WORDS}"}
                 file.write(json.dumps(row) + "\n")
-        first_s, first_mb, first_code = measured(folder)
-        again_s, again_mb, again_code = measured(folder)
+        first_s, first_mb, first_code = measured(folder, option)
+        again_s, again_mb, again_code = measured(folder, option)
         with (folder / "rows.jsonl").open() as file:
             ids = [json.loads(line)["id"] for line in file]
         assert (first_code, again_code) == (1, 1), (folder / "stderr").read_text()
@@ -73,7 +75,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--documents", type=int, nargs="+", default=[1_000, 100_000])
-    results = [over(n) for n in parser.parse_args().documents]
+    parser.add_argument("--option", choices=["tasks", "data"], default="tasks")
+    said = parser.parse_args()
+    results = [over(n, said.option) for n in said.documents]
     print("documents  seconds  MB     again, seconds  MB")
     for r in results:
         print(

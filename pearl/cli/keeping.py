@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,12 @@ __all__ = ["Keeping", "digest"]
 
 
 def digest(path: str) -> str:
-    """SHA-256 of a file in hexadecimal; the path itself where it cannot be read."""
+    """SHA-256 of a file in hexadecimal; the path itself where it cannot be read, or but once."""
+    if not Path(path).is_file():
+        return path
     try:
-        return sha256(Path(path).read_bytes()).hexdigest()
+        with Path(path).open("rb") as file:
+            return file_digest(file, "sha256").hexdigest()
     except OSError:
         return path
 

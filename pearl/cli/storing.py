@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS",
+    "fresh_option",
     "opened_folder",
     "run_options",
     "store_option",
@@ -49,14 +50,16 @@ store_option = click.option(
     help="Where runs are kept [default: pearl in $XDG_DATA_HOME or ~/.local/share].",
 )
 
+fresh_option = click.option(
+    "--fresh", is_flag=True, help="Start over: a new run, and replies asked for anew."
+)
+
 
 def run_options(command: Command) -> Command:
     """`--store`, `--fresh` and, for `pearl runs resume`, the hidden `--run`."""
     for option in (
         click.option("--run", envvar="PEARL_RUN", hidden=True),
-        click.option(
-            "--fresh", is_flag=True, help="Start over: a new run, and replies asked for anew."
-        ),
+        fresh_option,
         store_option,
     ):
         command = option(command)

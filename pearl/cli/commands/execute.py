@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,7 @@ from pearl.cli.options import (
     check_data,
     data_options,
     model_options,
-    read_data,
+    open_samples,
     trace_option,
 )
 from pearl.cli.output import keep_inputs, read_input
@@ -23,6 +24,7 @@ from pearl.errors import PlanError, UsageError
 
 if TYPE_CHECKING:
     from pearl.executors import Task
+    from pearl.tasks import DocumentTasks
 
 
 @click.command()
@@ -134,11 +136,12 @@ def _file_tasks(plan: str, documents: list[str], out: str | None) -> list[Task]:
     ]
 
 
-def _data_tasks(plan: str, options: dict[str, Any]) -> list[Task]:
+def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
     """The plan over the documents of the data, and a failing task for every row that is none."""
-    from pearl.executors import Task
-    from pearl.tasks import document_tasks
+    from pearl.tasks import DocumentTasks
 
-    samples, bad = read_data(options)
-    problems = [Task(str(error.line), problem=error) for error in bad]
-    return [*document_tasks(samples, plan, options["longest"]), *problems]
+    path = Path(options["data"])
+    if path.is_fifo():  # which can be read once
+        samples = list(open_samples(options))
+        return DocumentTasks(lambda: samples, plan, options["longest"])
+    return DocumentTasks(lambda: open_samples(options), plan, options["longest"])

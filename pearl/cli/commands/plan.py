@@ -22,10 +22,12 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.output import Reporter, keep_inputs, new_file
+from pearl.cli.storing import fresh_option, store_option
 from pearl.cli.work import tell_failures
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
 
 if TYPE_CHECKING:
+    from pearl.cli.keeping import Keeping
     from pearl.dsl.checker import CheckedPlan
     from pearl.pipeline import Pearl
     from pearl.samples import Sample
@@ -36,13 +38,20 @@ if TYPE_CHECKING:
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @data_options
 @model_options
+@fresh_option
+@store_option
 @trace_option
 @as_json
-def command(question: str | None, out: str | None, **options: Any) -> int:
+def command(
+    question: str | None, out: str | None, store: str | None, fresh: bool, **options: Any
+) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
-    The rows that --data gives keep what the samples say: they are tasks for `pearl execute`.
+    The rows that --data gives keep what the samples say: they are tasks for `pearl execute`. With
+    --data every reply is kept in the store: the same command asks again only what it has no reply to.
     """
+    from pearl.cli.keeping import Keeping
+
     check_data(options)
     data = options["data"]
     if (question is None) == (data is None):
@@ -50,7 +59,10 @@ def command(question: str | None, out: str | None, **options: Any) -> int:
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
     keep_inputs([out, trace], [data] if data else [])
     if data is not None:
-        return asyncio.run(_many(out, trace, options))
+        keeping = Keeping("plan", {"data": data}, store, fresh)
+        return asyncio.run(_many(out, trace, options, keeping))
+    if fresh:
+        raise UsageError("--fresh goes with --data", help="one question is always asked anew")
     return asyncio.run(_one(question or "", out, trace, json_wanted, options))
 
 
@@ -90,15 +102,20 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
     }
 
 
-async def _many(out: str | None, trace: str | None, options: dict[str, Any]) -> int:
+async def _many(
+    out: str | None, trace: str | None, options: dict[str, Any], keeping: Keeping
+) -> int:
     from pearl.scheduling import in_order
     from pearl.trace import Trace
 
     rows = list(open_samples(options))
     failures: list[str] = []
-    async with open_pearl(options) as pearl:
-        await asyncio.to_thread(lambda: pearl.examples)  # a bank that is not there is told first
-        with ExitStack() as stack:
+    with ExitStack() as stack:
+        store = stack.enter_context(keeping.opened())
+        async with open_pearl(options, keeping.replies(store)) as pearl:
+            await asyncio.to_thread(
+                lambda: pearl.examples
+            )  # a bank that is not there is told first
             file = stack.enter_context(new_file(out))
             events_file = stack.enter_context(new_file(trace)) if trace else None
             reporter = stack.enter_context(Reporter(len(rows)))
