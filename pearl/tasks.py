@@ -153,7 +153,7 @@ def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tasks(source: Row, documents: tuple[str, ...], names: Names) -> Iterator[Task]:
-    home, extra = Path(source.path).parent, _passed_on(source.fields)
+    extra = _passed_on(source.fields)
 
     def bad(message: str, id: str) -> Task:
         # What is right of it goes along: a failure is scored as wrong, not left out.
@@ -175,7 +175,7 @@ def _tasks(source: Row, documents: tuple[str, ...], names: Names) -> Iterator[Ta
     plan = row.plan
     if plan is None and row.plan_path is not None:
         try:
-            plan = (home / row.plan_path).read_text(encoding="utf-8-sig")
+            plan = (Path(source.path).parent / row.plan_path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             yield bad(f"plan_path '{row.plan_path}' cannot be read: {error}", id)
             return
@@ -190,7 +190,7 @@ def _tasks(source: Row, documents: tuple[str, ...], names: Names) -> Iterator[Ta
             id, partial(from_text, text, name), row.question, plan, None, text_source(text), extra
         )
     elif row.document_path is not None:
-        path, name = home / row.document_path, row.document_path
+        path, name = Path(source.path).parent / row.document_path, row.document_path
         extra["document"] = name
         yield Task(
             id, partial(load, path, name=name), row.question, plan, None, file_source(path), extra
