@@ -2,8 +2,9 @@
 
     python experiments/bench/makespan.py [--quick]
 
-Within single plans: the published plans one by one, each call taking equally long; calls one after
-the other ÷ ours, without priming. The limit is what the plans' own dependencies allow. Across
+Within single plans: published plans, each call taking equally long; calls one after the other ÷ ours,
+without priming. Each plan's own time is taken; to be done sooner, 16 plans are under way at a time, which
+the server has places for. The limit is what the plans' own dependencies allow. Across
 plans: 500 plans at 64 places, calls of 2 s (100 at 16 places, 0.5 s with --quick); what the places
 allow ÷ ours. Beside them run, in the same way, a plain sequential loop over the same client and,
 where it is installed, LangGraph on the same plans. Prints a table and one JSON line.
@@ -30,10 +31,10 @@ from pearl.executors.local import run
 from pearl.llm import ActionTask, Request
 from pearl.prompts.reading import action_messages
 
-N_SINGLE, SINGLE_S = (12, 0.1) if QUICK else (60, 0.2)
+N_SINGLE, SINGLE_S, AT_ONCE = (24, 0.2, 8) if QUICK else (400, 0.5, 16)
 N_MANY, N_PLACES, CALL_S = (100, 16, 0.5) if QUICK else (500, 64, 2.0)
 
-DOCUMENT = Document(documents(1)[0].text[:3_000], "document")
+TEXT = documents(1)[0].text[:3_000]
 """Short: what is measured is how the calls follow one another, not how long prompts travel."""
 
 
@@ -55,17 +56,17 @@ def n_levels(graph: PlanGraph) -> int:
     return max(lengths)
 
 
-async def sequential(pearl: Pearl, checked: CheckedPlan) -> None:
+async def sequential(pearl: Pearl, checked: CheckedPlan, document: Document) -> None:
     """A plain loop: one step after the other, over the same client."""
     for step in checked.plan.steps:
         if not checked.action(step).is_native:
-            await _call(pearl, checked, step.output)
+            await _call(pearl, checked, document, step.output)
 
 
-async def _call(pearl: Pearl, checked: CheckedPlan, output: str) -> str:
+async def _call(pearl: Pearl, checked: CheckedPlan, document: Document, output: str) -> str:
     step = next(step for step in checked.plan.steps if step.output == output)
     task = ActionTask(
-        output, checked.action(step), (), DOCUMENT.text, f"{output} {step.explanation}"
+        output, checked.action(step), (), document.text, f"{output} {step.explanation}"
     )
     return (await pearl.model.complete(Request(action_messages(task), task))).text
 
@@ -74,14 +75,14 @@ class _State(TypedDict):
     done: Annotated[list[str], operator.add]
 
 
-async def langgraph(pearl: Pearl, checked: CheckedPlan) -> None:
+async def langgraph(pearl: Pearl, checked: CheckedPlan, document: Document) -> None:
     """The plan as a LangGraph of one node a step, each after those whose outputs it takes."""
     from langgraph.graph import END, START, StateGraph
 
     def node(output: str, is_native: bool) -> Callable[[_State], Awaitable[_State]]:
         async def act(state: _State) -> _State:
             if not is_native:
-                await _call(pearl, checked, output)
+                await _call(pearl, checked, document, output)
             return {"done": [output]}
 
         return act
@@ -97,28 +98,34 @@ async def langgraph(pearl: Pearl, checked: CheckedPlan) -> None:
     await builder.compile().ainvoke({"done": []})
 
 
-async def ours(pearl: Pearl, checked: CheckedPlan) -> None:
-    await pearl.execute(checked, DOCUMENT)
+async def ours(pearl: Pearl, checked: CheckedPlan, document: Document) -> None:
+    await pearl.execute(checked, document)
 
 
 async def within_plans() -> dict[str, Any]:
-    """Plans one by one: seconds of each way to run them."""
+    """The seconds that single plans take, added up, for each way to run them."""
     library, found = plans(N_SINGLE)
-    ways: dict[str, Callable[[Pearl, CheckedPlan], Awaitable[None]]] = {
+    ways: dict[str, Callable[[Pearl, CheckedPlan, Document], Awaitable[None]]] = {
         "sequential": sequential,
         "ours": ours,
     }
     if find_spec("langgraph"):  # a peer, and no part of the project
         ways["langgraph"] = langgraph
     seconds = dict.fromkeys(ways, 0.0)
-    with serving("--call-s", str(SINGLE_S), "--slots", "64") as url:
-        async with opened(url, 64, library) as pearl:
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def timed(way: str, pearl: Pearl, i: int) -> None:
+        document = Document(f"Number {i}. {TEXT}")  # of its own: no call is shared with other plans
+        async with turns:
+            began = time.monotonic()
+            await ways[way](pearl, found[i], document)
+            seconds[way] += time.monotonic() - began
+
+    with serving("--call-s", str(SINGLE_S), "--slots", "256") as url:
+        async with opened(url, 256, library) as pearl:
             for way, go in ways.items():
-                await go(pearl, found[0])  # imports and connections are not part of it
-                for checked in found:
-                    began = time.monotonic()
-                    await go(pearl, checked)
-                    seconds[way] += time.monotonic() - began
+                await go(pearl, found[0], Document(TEXT))  # imports are not part of it
+                await asyncio.gather(*(timed(way, pearl, i) for i in range(len(found))))
     graphs = [build_graph(checked) for checked in found]
     limit = sum(map(n_calls, graphs)) / sum(map(n_levels, graphs))
     return {
@@ -137,10 +144,11 @@ async def within_plans() -> dict[str, Any]:
 async def across_plans() -> dict[str, Any]:
     """Many plans at once: the share of what the places allow."""
     library, found = plans(N_MANY)
+    document = Document(TEXT)
     with serving("--call-s", str(CALL_S), "--slots", str(N_PLACES)) as url:
         async with opened(url, N_PLACES, library) as pearl:
             tasks = [
-                Task(str(i), partial(same, DOCUMENT), plan=str(checked))
+                Task(str(i), partial(same, document), plan=str(checked))
                 for i, checked in enumerate(found)
             ]
             began = time.monotonic()
