@@ -39,7 +39,8 @@ class Limits:
         requests_per_s: Calls that are sent each second at most; None for as many as come.
         waits_for: What the first of the queue waits for.
         wait_s: Seconds until it is sent, at the earliest; 0 where nobody knows.
-        n_refused: Calls that the server refused for their rate, so far.
+        n_sent: Calls so far.
+        n_refused: Those of them that the server refused for their rate.
     """
 
     n_running: int
@@ -48,6 +49,7 @@ class Limits:
     requests_per_s: float | None
     waits_for: Reason
     wait_s: float
+    n_sent: int
     n_refused: int
 
 
@@ -62,6 +64,7 @@ class Limited(Wrapper):
     Allowed are `n` at once and, where they are given, so many requests and tokens per minute. A
     server that refuses calls is asked for less: it is left alone by all calls for as long as it
     says, and after that they keep to the rate and the number at once that it was found to bear.
+    Refusals that turn out to come at random, whatever the rate, hold up nothing but their own call.
 
     One limiter is for one server and one run: all calls share it. When no call can succeed any
     more (`halting.verdict`), the calls that wait fail at once, and none is sent.
@@ -104,7 +107,6 @@ class Limited(Wrapper):
         self._tokens = per_minute(tokens_per_minute, "tokens", monotonic())
         self._count_tokens = count_tokens or guess_tokens
         self._learned = LearnedRate()
-        self._n_refused = 0
         self._paused_until = 0.0
         self._queue: Queue | None = None
 
@@ -125,7 +127,8 @@ class Limited(Wrapper):
             requests_per_s=min(rates, default=None),
             waits_for=waits_for,
             wait_s=wait_s or 0.0,
-            n_refused=self._n_refused,
+            n_sent=self._learned.n_sent,
+            n_refused=self._learned.n_refused,
         )
 
     async def complete(self, request: Request) -> Completion:
@@ -189,11 +192,17 @@ class Limited(Wrapper):
             self.halt.throw(ends_run)
             raise ends_run from None
         if error.kind == "rate_limited":
-            self._n_refused += 1
             pause_s = error.retry_after_s or PAUSE_S
+            match self._learned.refuse(sent, now, pause_s):
+                case "fault":
+                    return  # to wait is the matter of this call alone
+                case "cleared":
+                    self._places.restore()
+                    self._paused_until = now
+                    return
+                case "limit" if not sent.is_probe:
+                    # A probe of the rate is refused for the rate, whatever runs at once.
+                    self._places.on_refused()
             self._paused_until = max(self._paused_until, now + pause_s)
-            if self._learned.refuse(sent, now, pause_s) and not sent.is_probe:
-                # A probe of the rate is refused for the rate, whatever runs at once.
-                self._places.on_refused()
         if error.is_retryable:
             self._places.on_trouble(now)
