@@ -16,6 +16,7 @@ from pearl.middleware.learning import LearnedRate, Sent
 from pearl.middleware.queueing import Queue
 from pearl.middleware.rates import per_minute
 from pearl.middleware.wrapper import Wrapper
+from pearl.tokens import estimate
 
 __all__ = ["Limited", "Limits", "Reason"]
 
@@ -24,8 +25,6 @@ Reason = Literal["", "a place", "the rate limit", "the token limit", "the server
 
 PAUSE_S = 0.5
 """Seconds that a server is left alone after it refused a call and named no time."""
-
-BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +52,6 @@ class Limits:
     n_refused: int
 
 
-def guess_tokens(request: Request) -> int:
-    """Tokens that a request costs, roughly, before they are told: the prompt, without the reply."""
-    return sum(len(message.content) for message in request.messages) // BYTES_PER_TOKEN
-
-
 class Limited(Wrapper):
     """Sends as many calls as are allowed, in the order in which they came.
 
@@ -76,7 +70,7 @@ class Limited(Wrapper):
         requests_per_minute: None for as many as the server bears.
         tokens_per_minute: Of prompts and replies together; None for as many as the server bears.
         count_tokens: Tokens of a prompt before it is sent; what the server says it took is what
-            counts afterwards. None for a quarter of its characters.
+            counts afterwards. None for an estimate.
         longest_wait_s: Seconds that a server may ask to wait.
         halt: What ends the run; share it with `Retrying`.
 
@@ -105,7 +99,7 @@ class Limited(Wrapper):
         self._places = Places(n, start or n)
         self._requests = per_minute(requests_per_minute, "requests", monotonic())
         self._tokens = per_minute(tokens_per_minute, "tokens", monotonic())
-        self._count_tokens = count_tokens or guess_tokens
+        self._count_tokens = count_tokens or (lambda request: estimate(request.prompt))
         self._learned = LearnedRate()
         self._paused_until = 0.0
         self._queue: Queue | None = None
