@@ -70,6 +70,9 @@ class Pearl:
         tokens_per_minute: Of prompts and replies together; None likewise.
         replies: Where replies are kept, so that no call is made twice: a `pearl.store.Store`.
 
+    Attributes:
+        limiter: Sends the calls; its `limits` say what the server bore of them.
+
     Raises:
         UsageError: An argument names nothing that exists.
         ModelError: The model cannot be set up: no key.
@@ -135,8 +138,9 @@ class Pearl:
         self.max_repairs = max_repairs
         self.max_steps = max_steps
         self.fallback = fallback
+        counter = Counter.for_model(self.model.name)
         self.limits = Limits(
-            Counter.for_model(self.model.name),
+            counter,
             context,
             window or self.model.window,
             max_output_tokens,
@@ -150,18 +154,19 @@ class Pearl:
         asked: Model = self.model
         if replies is not None and self.model.reads_prompts:
             asked = Kept(self.model, replies, self.origin)
-        limited = Limited(
+        self.limiter = Limited(
             asked,
             concurrency,
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
+            count_tokens=lambda request: counter.count(request.prompt),
             halt=self.halt,
         )
-        self._calls: Model = limited
-        self._unshared: Model = limited
+        self._calls: Model = self.limiter
+        self._unshared: Model = self.limiter
         if self.model.reads_prompts:
             # Waiting for a cache to fill holds no place, and what is known needs no cache.
-            self._unshared = Primed(limited, prefix, n_places=concurrency)
+            self._unshared = Primed(self.limiter, prefix, n_places=concurrency)
             self._calls = Remembered(self._unshared, replies, self.origin)
 
     @cached_property

@@ -10,7 +10,7 @@ import pytest
 
 from pearl import tasks as pearl_tasks
 from pearl.cli import run
-from tests.server import Server
+from tests.server import Canned, Server, error
 
 STORY = "Nils left the harbour at dawn. He sold the boat because the hull was rotten. " * 200
 PLAN = """\
@@ -213,3 +213,20 @@ def test_a_price_is_no_obstacle_to_batches_and_a_limit_is(pearl: Terminal) -> No
     assert "predicted" not in pearl.talk
     pearl(*args, "--max-calls", "3", code=2)
     assert "limits of a run are kept by the executor local" in pearl.talk
+
+
+def test_what_a_server_refused_for_its_rate_is_told_once(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.on("", "rotten hull")
+    openai_server.next(Canned(error("slow down"), 429, {"retry-after-ms": "10"}))
+    args = ["execute", "why.plan", "story.txt", *on(openai_server)]
+    pearl(*args, "--concurrency", "4")
+    told = [line for line in pearl.talk.splitlines() if "429" in line]
+    assert len(told) == 1
+    n_calls = len(openai_server.requests)
+    assert f"the server refused 1 of {n_calls} calls for their rate (429)" in told[0]
+    assert "at most 9.7 calls a second, 3 at once" in told[0]
+
+    pearl(*args)
+    assert "429" not in pearl.talk

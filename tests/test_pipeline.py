@@ -12,9 +12,11 @@ from pearl import Document, Pearl, Trace, load, read_trace, resources
 from pearl.errors import DataError, PlanningError, UsageError
 from pearl.executors import Outcome, Task
 from pearl.executors.local import run
-from pearl.llm import ActionTask, PlanTask, Request
+from pearl.llm import ActionTask, Message, PlanTask, Request
 from pearl.llm.scripted import Scripted
+from pearl.tokens import Counter
 from pearl.trace import PlanFailed, RunFinished, RunStarted
+from tests.models import answer_task
 
 TEXT = "The ferry left at noon.\n\nMara stayed because she had lost the ticket. The rain went on."
 DOCUMENT = Document(TEXT, "ferry.txt")
@@ -192,3 +194,20 @@ def test_a_bug_in_one_task_is_recorded_and_the_others_go_on() -> None:
 def test_a_string_is_no_document() -> None:
     with pytest.raises(UsageError, match="Document, not a str"):
         asyncio.run(Pearl().ask("Why?", "some text"))  # type: ignore[arg-type]
+
+
+def test_tokens_per_minute_are_counted_as_the_model_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[str] = []
+    count = Counter.count
+
+    def counting(self: Counter, text: str) -> int:
+        counted.append(text)
+        return count(self, text)
+
+    monkeypatch.setattr(Counter, "count", counting)
+    pearl = Pearl(Scripted(reply), tokens_per_minute=1e9)
+    request = Request((Message("user", "who?"),), answer_task("who?", ""))
+    asyncio.run(pearl.limiter.complete(request))
+    assert counted == [request.prompt]

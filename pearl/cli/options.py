@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,6 +12,7 @@ from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from pearl.evals.log import Price
+    from pearl.middleware.limiting import Limits
     from pearl.middleware.remembering import Replies
     from pearl.pipeline import Pearl
     from pearl.samples import Sample
@@ -255,12 +257,34 @@ def _column(said: str) -> tuple[str, str]:
     return field.strip(), column.strip()
 
 
-def open_pearl(settings: dict[str, Any], replies: Replies | None = None) -> Pearl:
-    """A `Pearl` with these settings; its model's notice goes to stderr."""
+@asynccontextmanager
+async def open_pearl(
+    settings: dict[str, Any], replies: Replies | None = None
+) -> AsyncIterator[Pearl]:
+    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
     from pearl.pipeline import Pearl
 
     chosen = {key: value for key, value in settings.items() if key in SETTINGS}
-    pearl = Pearl(**chosen, replies=replies)
-    if pearl.model.notice:
-        click.echo(pearl.model.notice, err=True)
-    return pearl
+    async with Pearl(**chosen, replies=replies) as pearl:
+        if pearl.model.notice:
+            click.echo(pearl.model.notice, err=True)
+        try:
+            yield pearl
+        finally:
+            _tell_refused(pearl.limiter.limits, pearl.concurrency)
+
+
+def _tell_refused(limits: Limits, concurrency: int) -> None:
+    """Say how many calls were refused for their rate, and what the others were held to in the end."""
+    if not limits.n_refused:
+        return
+    held = []
+    if limits.requests_per_s is not None:
+        held.append(f"{limits.requests_per_s:.3g} calls a second")
+    if limits.n_places < concurrency:
+        held.append(f"{limits.n_places:,} at once")
+    click.echo(
+        f"pearl: the server refused {limits.n_refused:,} of {limits.n_sent:,} calls for their rate (429)"
+        + (f"; in the end it was sent at most {', '.join(held)}" if held else ""),
+        err=True,
+    )

@@ -25,6 +25,7 @@ class Places:
     def __init__(self, most: int, start: int) -> None:
         self._most = float(most)
         self._now = float(min(most, start))
+        self._reached = self._now
         self._was_refused = False
         self._frozen_until = 0.0
 
@@ -38,6 +39,7 @@ class Places:
         if now >= self._frozen_until:
             grown = max(1.0, self._now * GROWTH) / self._now if self._was_refused else 1.0
             self._now = min(self._most, self._now + grown)
+            self._reached = max(self._reached, self._now)
 
     def on_trouble(self, now: float) -> None:
         """A call failed for reasons of the server's own: not the time to ask it for more."""
@@ -47,3 +49,9 @@ class Places:
         """The server had too many calls at once; to be said once per episode."""
         self._was_refused = True
         self._now = max(1.0, self._now * SHRINK)
+
+    def restore(self) -> None:
+        """What was taken for too many calls at once was none of that: back to what there was."""
+        self._now = self._reached
+        self._was_refused = False
+        self._frozen_until = 0.0

@@ -5,6 +5,9 @@ one refusal to the next is therefore what came in meanwhile, whatever the bucket
 to one call. That rate is kept to with a small margin for `HOLD_S`; then it is left upwards, ever
 faster, until the next refusal says what the limit is by now. A refusal on the way up says that the
 limit is still there, one that comes before says that it was thought too high.
+
+A server may also refuse calls at random, whatever the rate. No rate is low enough for it then, so the
+refusals go on coming too soon; from that they are told (`Faults`), and hold nothing back any more.
 """
 
 from __future__ import annotations
@@ -12,10 +15,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from pearl.middleware.rates import Bucket
 
-__all__ = ["Admitted", "LearnedRate", "Sent"]
+__all__ = ["Admitted", "Faults", "LearnedRate", "Refusal", "Sent"]
+
+Refusal = Literal["limit", "same", "fault", "cleared"]
+"""What a refusal says: that a limit was met; that it is the same one, met by a call which was under way
+by then; nothing but a fault; that those before it were faults too, and there is no limit."""
 
 MARGIN = 0.97
 HOLD_S = 10.0
@@ -49,6 +57,27 @@ FIRST_RATE = 10.0
 
 LEAST_RATE = 1 / 120
 FORGET = 1000.0
+
+EARLY = 7
+"""So many refusals in a row at rates thought to be admitted are faults: a limit is mostly found by
+fewer, and then refuses nothing for `HOLD_S`."""
+
+SUSPECTED = 2
+"""So many are suspicious: from there on the rate falls by steps, lest it be lost before it is known."""
+
+MOST_FAULTS = 0.3
+"""Share of the calls; where more are refused, the rate is still much too high."""
+
+MOST_MISSED = 10.0
+"""Faults that were to be expected; where none of so many came, there are none any more."""
+
+LONG_RUN = 1000
+SHORT_RUN = 50
+"""Calls over which the usual share of faults and the present share of refusals are averaged."""
+
+EXCESS = 0.1
+"""A limit is met where this share of the calls and twice the usual one are refused, which is seven
+standard deviations of that average above the usual one, or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +134,75 @@ class Admitted:
         return n / max(1.0, now - since)
 
 
+class Faults:
+    """Refusals at random: their share of the calls does not depend on the rate.
+
+    Attributes:
+        share: Of the calls, refused whatever the rate; None while each refusal is of a limit.
+    """
+
+    def __init__(self) -> None:
+        self.share: float | None = None
+        self._recent = 0.0
+        self._n_missed = 0.0
+        self._early: deque[tuple[int, int]] = deque(maxlen=EARLY)  # (calls, refusals) until then
+
+    def send(self, is_probe: bool) -> None:
+        """Count a call that is sent; only one that is no probe says what is refused at any rate."""
+        if self.share is None:
+            return
+        self._recent *= 1 - 1 / SHORT_RUN
+        if not is_probe:
+            self.share *= 1 - 1 / LONG_RUN
+            self._n_missed += self.share
+            if self._n_missed > MOST_MISSED:
+                self.share = None
+
+    def explain(self, is_probe: bool) -> bool:
+        """Whether a refusal is one of those that were to be expected."""
+        if self.share is None:
+            return False
+        self._recent += 1 / SHORT_RUN
+        if self._recent > EXCESS + 2 * self.share:
+            self._recent = self.share
+            return False
+        if not is_probe:
+            self.share += 1 / LONG_RUN
+            self._n_missed = 0.0
+        return True
+
+    @property
+    def are_suspected(self) -> bool:
+        """Whether the last refusals came too soon, each after the one before."""
+        return len(self._early) >= SUSPECTED
+
+    def suspect(self, n_sent: int, n_refused: int, is_early: bool) -> bool:
+        """Think about a refusal that nothing explains; whether it shows that they are faults.
+
+        Args:
+            n_sent: Calls so far.
+            n_refused: Refusals so far.
+            is_early: Whether it came at a rate that was thought to be admitted.
+        """
+        if self.share is not None:
+            return False
+        if not is_early:
+            if self._early:
+                self._early.popleft()
+            return False
+        self._early.append((n_sent, n_refused))
+        n_before, n_refused_before = self._early[0]
+        share = (n_refused - n_refused_before) / max(1, n_sent - n_before)
+        if len(self._early) < EARLY or share > MOST_FAULTS:
+            return False
+        self._early.clear()
+        self.share = self._recent = share
+        self._n_missed = 0.0
+        return True
+
+
 @dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Emptied:
     """When the server's bucket was empty, and how much had come out of it."""
 
     at: float
@@ -119,16 +215,20 @@ class LearnedRate:
 
     Attributes:
         known: Calls per second that the server was last found to admit; None if not known.
+        faults: What it refuses at random.
+        n_sent: Calls so far.
+        n_refused: Those of them that were refused.
     """
 
     def __init__(self) -> None:
         self.known: float | None = None
+        self.faults = Faults()
         self._bucket: Bucket | None = None
         self._calm_s = 0.0
-        self._n_sent = 0
-        self._n_refused = 0
+        self.n_sent = 0
+        self.n_refused = 0
         self._episode = 0
-        self._last: _Refusal | None = None
+        self._last: _Emptied | None = None
         self._resume_at = 0.0
         self._admitted = Admitted()
 
@@ -145,49 +245,62 @@ class LearnedRate:
         self._calm_s += self._bucket.fill(now)
         above = math.exp(min(10.0, RAMP * max(0.0, self._calm_s - HOLD_S) ** 3))
         if above > FORGET:
-            self.known = self._bucket = self._last = None
+            self._forget()
             return 0.0
         self._bucket.rate = self.known * MARGIN * above
         return self._bucket.delay_s(1.0, now)
 
     def send(self, now: float) -> Sent:
         """Count a call that is sent now."""
-        self._n_sent += 1
+        self.n_sent += 1
         self._admitted.add(now)
-        if self._bucket is None:
-            return Sent(self._n_sent, now, None, False)
-        self._bucket.spend(1.0)
-        return Sent(self._n_sent, now, self._bucket.rate, self._calm_s > HOLD_S)
+        rate = self.now
+        is_probe = rate is not None and self._calm_s > HOLD_S
+        self.faults.send(is_probe)
+        if self._bucket:
+            self._bucket.spend(1.0)
+        return Sent(self.n_sent, now, rate, is_probe)
 
-    def refuse(self, sent: Sent, now: float, pause_s: float) -> bool:
-        """Learn from a call that was refused; whether it is the first of its episode.
+    def refuse(self, sent: Sent, now: float, pause_s: float) -> Refusal:
+        """Learn from a call that was refused.
 
         Args:
             sent: The call.
             now: Seconds of the monotonic clock.
-            pause_s: Seconds during which nothing will be sent.
+            pause_s: Seconds during which nothing will be sent, where it is of a limit.
         """
-        self._n_refused += 1
+        self.n_refused += 1
         self._admitted.add(sent.at, -1)
         is_new = sent.number > self._episode
         if is_new:
+            if self.faults.explain(sent.is_probe):
+                return "fault"
+            is_early = sent.rate is not None and not sent.is_probe
+            if self.faults.suspect(sent.number, self.n_refused, is_early):
+                self._forget()
+                return "cleared"
             is_first = self.known is None
             self.known = rate = max(LEAST_RATE, self._learn(sent, now))
             self._bucket = self._bucket or Bucket(rate * MARGIN, now)
             self._bucket.rate = rate * MARGIN
             self._calm_s = HOLD_S if is_first else 0.0  # what is a guess is not held
-            self._episode = self._n_sent
+            self._episode = self.n_sent
         self._resume_at = max(self._resume_at, now + pause_s)
         if self._bucket:
             self._bucket.drain(self._resume_at)
         idle_s = self._bucket.idle_s if self._bucket else 0.0
         if is_new or self._last is None or sent.at > self._last.at:
-            self._last = _Refusal(sent.at, sent.number - self._n_refused, idle_s)
+            self._last = _Emptied(sent.at, sent.number - self.n_refused, idle_s)
         else:  # refusals do not come back in the order in which the calls were sent
             self._last = replace(self._last, n_admitted=self._last.n_admitted - 1)
-        return is_new
+        return "limit" if is_new else "same"
+
+    def _forget(self) -> None:
+        self.known = self._bucket = self._last = None
 
     def _learn(self, sent: Sent, now: float) -> float:
+        if self.faults.share is not None:  # single refusals say nothing of when a bucket was empty
+            return self._admitted.rate(now, 10)
         if self.known is None or sent.rate is None:
             return max(FIRST_RATE, 2 * self._admitted.most)
         between = self._between(sent)
@@ -196,7 +309,7 @@ class LearnedRate:
                 return max(self.known, self._admitted.rate(now, 3))
             return max(between or 0.0, self.known + APPROACH * (sent.rate - self.known))
         if between is not None:
-            return between
+            return max(between, self.known * BACK) if self.faults.are_suspected else between
         if self._last and sent.at - self._last.at < SHORTEST_S:
             return self.known * BACK
         return min(self.known, self._admitted.rate(now, 10))
@@ -209,7 +322,7 @@ class LearnedRate:
         idle_s = self._bucket.idle_s - self._last.idle_s
         if span_s < SHORTEST_S or idle_s > MOST_IDLE * span_s:
             return None
-        n_admitted = sent.number - self._n_refused - self._last.n_admitted
+        n_admitted = sent.number - self.n_refused - self._last.n_admitted
         silent_s = min(span_s, self._resume_at - self._last.at)
         # This refusal is counted already. One call more: a rate found too high is refused soon,
         # and found again over a longer time; one found too low takes long to be left.

@@ -16,6 +16,7 @@ from pearl.middleware.learning import LearnedRate, Sent
 from pearl.middleware.queueing import Queue
 from pearl.middleware.rates import per_minute
 from pearl.middleware.wrapper import Wrapper
+from pearl.tokens import estimate
 
 __all__ = ["Limited", "Limits", "Reason"]
 
@@ -24,8 +25,6 @@ Reason = Literal["", "a place", "the rate limit", "the token limit", "the server
 
 PAUSE_S = 0.5
 """Seconds that a server is left alone after it refused a call and named no time."""
-
-BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,8 @@ class Limits:
         requests_per_s: Calls that are sent each second at most; None for as many as come.
         waits_for: What the first of the queue waits for.
         wait_s: Seconds until it is sent, at the earliest; 0 where nobody knows.
-        n_refused: Calls that the server refused for their rate, so far.
+        n_sent: Calls so far.
+        n_refused: Those of them that the server refused for their rate.
     """
 
     n_running: int
@@ -48,12 +48,8 @@ class Limits:
     requests_per_s: float | None
     waits_for: Reason
     wait_s: float
+    n_sent: int
     n_refused: int
-
-
-def guess_tokens(request: Request) -> int:
-    """Tokens that a request costs, roughly, before they are told: the prompt, without the reply."""
-    return sum(len(message.content) for message in request.messages) // BYTES_PER_TOKEN
 
 
 class Limited(Wrapper):
@@ -62,6 +58,7 @@ class Limited(Wrapper):
     Allowed are `n` at once and, where they are given, so many requests and tokens per minute. A
     server that refuses calls is asked for less: it is left alone by all calls for as long as it
     says, and after that they keep to the rate and the number at once that it was found to bear.
+    Refusals that turn out to come at random, whatever the rate, hold up nothing but their own call.
 
     One limiter is for one server and one run: all calls share it. When no call can succeed any
     more (`halting.verdict`), the calls that wait fail at once, and none is sent.
@@ -73,7 +70,7 @@ class Limited(Wrapper):
         requests_per_minute: None for as many as the server bears.
         tokens_per_minute: Of prompts and replies together; None for as many as the server bears.
         count_tokens: Tokens of a prompt before it is sent; what the server says it took is what
-            counts afterwards. None for a quarter of its characters.
+            counts afterwards. None for an estimate.
         longest_wait_s: Seconds that a server may ask to wait.
         halt: What ends the run; share it with `Retrying`.
 
@@ -102,9 +99,8 @@ class Limited(Wrapper):
         self._places = Places(n, start or n)
         self._requests = per_minute(requests_per_minute, "requests", monotonic())
         self._tokens = per_minute(tokens_per_minute, "tokens", monotonic())
-        self._count_tokens = count_tokens or guess_tokens
+        self._count_tokens = count_tokens or (lambda request: estimate(request.prompt))
         self._learned = LearnedRate()
-        self._n_refused = 0
         self._paused_until = 0.0
         self._queue: Queue | None = None
 
@@ -125,7 +121,8 @@ class Limited(Wrapper):
             requests_per_s=min(rates, default=None),
             waits_for=waits_for,
             wait_s=wait_s or 0.0,
-            n_refused=self._n_refused,
+            n_sent=self._learned.n_sent,
+            n_refused=self._learned.n_refused,
         )
 
     async def complete(self, request: Request) -> Completion:
@@ -189,11 +186,17 @@ class Limited(Wrapper):
             self.halt.throw(ends_run)
             raise ends_run from None
         if error.kind == "rate_limited":
-            self._n_refused += 1
             pause_s = error.retry_after_s or PAUSE_S
+            match self._learned.refuse(sent, now, pause_s):
+                case "fault":
+                    return  # to wait is the matter of this call alone
+                case "cleared":
+                    self._places.restore()
+                    self._paused_until = now
+                    return
+                case "limit" if not sent.is_probe:
+                    # A probe of the rate is refused for the rate, whatever runs at once.
+                    self._places.on_refused()
             self._paused_until = max(self._paused_until, now + pause_s)
-            if self._learned.refuse(sent, now, pause_s) and not sent.is_probe:
-                # A probe of the rate is refused for the rate, whatever runs at once.
-                self._places.on_refused()
         if error.is_retryable:
             self._places.on_trouble(now)

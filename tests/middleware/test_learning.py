@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -54,6 +55,19 @@ class Windowed:
 
 
 @dataclass
+class Faulty:
+    """A server that refuses a share of the calls at random, besides what its limit refuses."""
+
+    share: Callable[[float], float]
+    limit: Bucketed | None = None
+    random: random.Random = field(default_factory=lambda: random.Random(3))
+
+    def admits(self, t: float) -> bool:
+        is_within = self.limit is None or self.limit.admits(t)
+        return is_within and self.random.random() >= self.share(t)
+
+
+@dataclass
 class Outcome:
     """When calls were admitted and when they were refused."""
 
@@ -69,7 +83,7 @@ class Outcome:
 
 
 def simulate(
-    server: Bucketed | Windowed,
+    server: Bucketed | Windowed | Faulty,
     until: float,
     *,
     answer_s: float = 0.02,
@@ -99,8 +113,11 @@ def simulate(
 
             def hear(sent=sent, at=at, pause_s=pause_s) -> None:  # type: ignore[no-untyped-def]
                 nonlocal paused_until
-                learned.refuse(sent, at, pause_s)
-                paused_until = max(paused_until, at + pause_s)
+                refusal = learned.refuse(sent, at, pause_s)
+                if refusal == "cleared":
+                    paused_until = at
+                elif refusal != "fault":
+                    paused_until = max(paused_until, at + pause_s)
 
             heapq.heappush(heard, (at, next(order), hear))
         now += 1 / most_per_s
@@ -161,6 +178,35 @@ def test_without_refusals_nothing_is_held_back() -> None:
 def test_a_limit_that_is_gone_is_forgotten() -> None:
     outcome = simulate(Bucketed(lambda t: 5 if t < 60 else 10_000), 120)
     assert outcome.goodput(110, 120) >= 990
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("most_per_s", [320.0, pytest.param(1_280.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("retry_after_s", [PAUSE_S, 1.0])
+def test_refusals_at_random_hold_nothing_back(
+    share: float, most_per_s: float, retry_after_s: float
+) -> None:
+    outcome = simulate(
+        Faulty(lambda t: share),
+        100,
+        answer_s=0.05,
+        most_per_s=most_per_s,
+        retry_after_s=retry_after_s,
+    )
+    assert outcome.goodput(60, 100) >= 0.9 * (1 - share) * most_per_s
+
+
+def test_a_limit_is_found_among_refusals_at_random() -> None:
+    outcome = simulate(Faulty(lambda t: 0.05, Bucketed(lambda t: 50)), 300)
+    assert outcome.goodput(100, 300) >= 0.9 * 50
+    assert outcome.refused_share(100, 300) <= 0.1
+
+
+def test_when_faults_are_over_each_refusal_is_of_a_limit_again() -> None:
+    limit = Bucketed(lambda t: 50)
+    outcome = simulate(Faulty(lambda t: 0.05 if t < 100 else 0.0, limit), 400)
+    assert outcome.goodput(200, 400) >= 0.9 * 50
+    assert outcome.refused_share(200, 400) <= 0.02
 
 
 def test_what_was_admitted_is_counted_by_the_second() -> None:

@@ -309,6 +309,41 @@ def test_faults_of_the_server_take_no_place_away() -> None:
     asyncio.run(main())
 
 
+def test_a_refusal_at_random_holds_up_its_own_call_alone() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 4)
+        limited._learned.faults.share = 0.05
+        tasks = start(limited, "a", "b")
+        await settle()
+        model.fail("a", ModelError("slow down", kind="rate_limited", retry_after_s=34.0))
+        await settle()
+        tasks += start(limited, "c", "d", "e")
+        await settle()
+        assert model.begun == [*"abcde"]
+        assert (limited.limits.n_places, limited.limits.requests_per_s) == (4, None)
+        assert (limited.limits.n_sent, limited.limits.n_refused) == (5, 1)
+        for prompt in "bcde":
+            model.answer(prompt)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_places_are_given_back_when_refusals_were_none_of_their_doing() -> None:
+    places = Places(most=100, start=10)
+    for _ in range(10):
+        places.on_reply(0.0)
+    for _ in range(5):
+        places.on_refused()
+        places.on_trouble(0.0)
+    assert places.n == 6
+    places.restore()
+    assert places.n == 20
+    places.on_reply(1.0)
+    assert places.n == 21
+
+
 def test_a_bucket_never_has_its_caller_come_back_for_nothing() -> None:
     bucket, now = Bucket(7.3, 0.0), 0.0
     for _ in range(1_000):
