@@ -4,9 +4,9 @@
 
 CPU time of the process for each call, at the same concurrency, over the same prompts: the official
 client alone (`AsyncOpenAI`, a semaphore and `chat.completions.create`), then whole plans run with
-everything around them: reading the plan, counting tokens, wrappers, trace, evidence. The prompts of
-the bare loop are those that the plans sent. Both run in turns, several times, and the median of the
-ratios counts. Prints a table and one JSON line.
+everything around them: reading the plan, counting tokens, wrappers, trace, evidence; then the same with
+every reply and every row kept in a store. The prompts of the bare loop are those that the plans sent.
+All run in turns, several times, and the median of the ratios counts. Prints a table and one JSON line.
 """
 
 from __future__ import annotations
@@ -14,19 +14,24 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from statistics import median
 
 from openai import AsyncOpenAI
 from serving import QUICK, documents, opened, plans, serving, table
 
 from pearl import Document
+from pearl.dsl.checker import CheckedPlan
 from pearl.executors import Task
 from pearl.executors.local import run
 from pearl.llm import Completion, Message, Request
 from pearl.middleware.wrapper import Wrapper
+from pearl.recording import fingerprint, run_recorded
+from pearl.store import RunSpec, Store
 
 N_PLANS, N_DOCUMENTS, N_PLACES = (8, 3, 16) if QUICK else (20, 10, 16)
 N_ROUNDS = 3 if QUICK else 5
@@ -49,20 +54,43 @@ def same(document: Document) -> Document:
     return document
 
 
-async def ours(url: str, *, prompts: list[tuple[Message, ...]] | None = None) -> float:
-    """CPU seconds of all tasks; their prompts are added to `prompts`."""
-    library, found = plans(N_PLANS)
-    tasks = [
-        Task(f"{i}/{document.name}", partial(same, document), plan=str(checked))
+def tasks(found: Sequence[CheckedPlan]) -> list[Task]:
+    return [
+        Task(
+            f"{i}/{document.name}",
+            partial(same, document),
+            plan=str(checked),
+            source=document.digest,
+        )
         for i, checked in enumerate(found)
         for document in documents(N_DOCUMENTS)
     ]
+
+
+async def kept(url: str) -> float:
+    """CPU seconds of all tasks, with replies and rows in a store."""
+    library, found = plans(N_PLANS)
+    work = tasks(found)
+    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
+        began = time.process_time()
+        async with opened(url, N_PLACES, library, replies=store) as pearl:
+            keeping = store.begin(RunSpec((), fingerprint(pearl), {}))
+            async for outcome in run_recorded(pearl, enumerate(work), keeping):
+                assert outcome.error is None, outcome.error
+            keeping.finish("done")
+        return time.process_time() - began
+
+
+async def ours(url: str, *, prompts: list[tuple[Message, ...]] | None = None) -> float:
+    """CPU seconds of all tasks; their prompts are added to `prompts`."""
+    library, found = plans(N_PLANS)
+    work = tasks(found)
     began = time.process_time()
     async with opened(url, N_PLACES, library) as pearl:
         recording = Recording(pearl._calls)  # type: ignore[arg-type]
         if prompts is not None:
             pearl._calls = recording
-        async for outcome in run(pearl, tasks):
+        async for outcome in run(pearl, work):
             assert outcome.error is None, outcome.error
         took_s = time.process_time() - began
     if prompts is not None:
@@ -104,17 +132,26 @@ def main() -> None:
             pstats.Stats(profile).sort_stats("tottime").print_stats(45)
             return
         rounds = [
-            (asyncio.run(bare(url, prompts)), asyncio.run(ours(url))) for _ in range(N_ROUNDS)
+            (asyncio.run(bare(url, prompts)), asyncio.run(ours(url)), asyncio.run(kept(url)))
+            for _ in range(N_ROUNDS)
         ]
     n = len(prompts)
-    bare_ms, ours_ms = (1_000 * median(times) / n for times in zip(*rounds, strict=True))
-    ratio = median(own / base for base, own in rounds)
-    table([["calls", "bare ms", "ours ms", "ours/bare"], [n, bare_ms, ours_ms, ratio]])
+    bare_ms, ours_ms, kept_ms = (1_000 * median(times) / n for times in zip(*rounds, strict=True))
+    ratio = median(own / base for base, own, _ in rounds)
+    kept_ratio = median(own / base for base, _, own in rounds)
+    table(
+        [
+            ["calls", "bare ms", "ours ms", "ours/bare", "kept ms", "kept/bare"],
+            [n, bare_ms, ours_ms, ratio, kept_ms, kept_ratio],
+        ]
+    )
     found = {
         "calls": n,
         "bare_cpu_ms": round(bare_ms, 3),
         "ours_cpu_ms": round(ours_ms, 3),
         "ours/bare": round(ratio, 3),
+        "kept_cpu_ms": round(kept_ms, 3),
+        "kept/bare": round(kept_ratio, 3),
     }
     print(json.dumps({"bench": "overhead", "quick": QUICK, **found}))
 

@@ -22,10 +22,9 @@ from pearl.actions.library import load_library, read_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError
-from pearl.llm import Model, ModelSettings, create_model
-from pearl.middleware.limiting import Limited
-from pearl.middleware.priming import Primed, PrimingMode
-from pearl.middleware.remembering import Remembered
+from pearl.llm import ModelSettings, create_model
+from pearl.middleware.priming import PrimingMode
+from pearl.middleware.remembering import Replies
 
 QUICK = "--quick" in sys.argv
 
@@ -104,17 +103,11 @@ def opened(
     library: ActionLibrary | str = "seed",
     *,
     prefix: PrimingMode = "off",
+    replies: Replies | None = None,
 ) -> Pearl:
-    """A `Pearl` whose calls are remembered, primed and limited, in that order."""
+    """A `Pearl` on the simulated model."""
     model = create_model("openai:sim", ModelSettings(url, 600.0, 128_000))
-    pearl = Pearl(model, library=library, concurrency=n_places)
-    pearl._calls = stacked(model, n_places, prefix)
-    return pearl
-
-
-def stacked(model: Model, n_places: int, prefix: PrimingMode) -> Model:
-    """The wrappers around the model, the outermost first: identical calls, documents, places."""
-    return Remembered(Primed(Limited(model, n_places), prefix, n_places))
+    return Pearl(model, library=library, concurrency=n_places, prefix=prefix, replies=replies)
 
 
 def table(rows: Sequence[Sequence[object]]) -> None:
