@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from hypothesis import settings
 from tests.server import Server, serving
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "")
+
+# What is compiled is kept, whatever the user's setting: a few hundred child processes load PEARL.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("steady", deadline=None, derandomize=True)
