@@ -411,6 +411,7 @@ def test_logs_of_different_data_are_compared_where_both_have_it(pearl: Terminal)
     pearl("compare", "one", "absent", code=3)
 
 
+@pytest.mark.usefixtures("_no_waits")
 def test_a_run_without_a_single_reply_is_an_error(pearl: Terminal) -> None:
     dead = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", *dead, code=5)
