@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import sys
@@ -34,6 +35,11 @@ settings.register_profile("thorough", settings.get_profile("fast"), max_examples
 settings.load_profile("fast")
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the garbage collector need not look at them."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -341,7 +341,7 @@ def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:
         outcomes(server, tasks_of(1, 1), folder=tmp_path)
 
 
-@pytest.mark.parametrize("moment", ["created", "unanswered"])
+@pytest.mark.parametrize("moment", ["unanswered", pytest.param("created", marks=pytest.mark.slow)])
 def test_killed_while_it_waits_it_submits_nothing_twice(
     server: BatchServer, tmp_path: Path, moment: str
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_missing_extra_is_one_line(
     assert not Path("a-pictures").exists()
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_is_not_talked_about(folder: Path) -> None:
     write(log(2), folder / "a.jsonl")
     nowhere = os.devnull + "/home"
