@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+from tests.examples import FAST, THOROUGH
 from tests.server import Server, serving
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "")
 
+# What is compiled is kept, whatever the user's setting: a few hundred child processes load PEARL.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # How long an example takes says more about the machine than about the code.
-settings.register_profile("steady", deadline=None, derandomize=True)
-settings.load_profile("steady")
+settings.register_profile(
+    "fast",
+    max_examples=FAST,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("thorough", settings.get_profile("fast"), max_examples=THOROUGH)
+settings.load_profile("fast")
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the garbage collector need not look at them."""
+    gc.freeze()
 
 
 @pytest.fixture
@@ -54,11 +74,19 @@ def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def fonts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where matplotlib notes which fonts there are."""
+    return tmp_path_factory.mktemp("fonts")
+
+
 @pytest.fixture(autouse=True)
-def _little_work(monkeypatch: pytest.MonkeyPatch, one_certificate: Path) -> None:
+def _little_work(monkeypatch: pytest.MonkeyPatch, one_certificate: Path, fonts: Path) -> None:
     """What costs a test much time and tells it nothing is left out, in child processes, too."""
     # A client reads every certificate there is, once for each proxy: 0.1 s that no server here sees.
     monkeypatch.setenv("SSL_CERT_FILE", str(one_certificate))
+    # It looks through all fonts where it finds no notes, as in a new home: 1.5 s.
+    monkeypatch.setenv("MPLCONFIGDIR", str(fonts))
     # Threads of llama.cpp spin while they wait for each other; where other tests want the cores,
     # that takes a hundred times as long as the work.
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
@@ -85,6 +113,14 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket.socket, "connect", only_here)
     monkeypatch.setattr(socket, "getaddrinfo", look_up_here)
+
+
+@pytest.fixture
+def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that failed is made again at once."""
+    from pearl.middleware.halting import Halt
+
+    monkeypatch.setattr(Halt, "sleep", lambda halt, wait_s: asyncio.sleep(0))
 
 
 @pytest.fixture

@@ -1,6 +1,13 @@
-"""Hypothesis strategies: names, texts, actions, libraries, plans, and texts of plans."""
+"""Hypothesis strategies: names, texts, actions, libraries, plans, and texts of plans.
+
+Hypothesis looks over every strategy once, which takes longer than to draw from it: what can be made
+in advance is not made anew for each example.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -28,6 +35,7 @@ names = st.builds(
 outputs = names.filter(lambda name: name != CTX)
 
 
+@cache
 def texts(min_size: int = 1) -> st.SearchStrategy[str]:
     """Free text of one line, without the outer blanks that are no part of it."""
     characters = st.one_of(st.sampled_from(AWKWARD.replace("\t", "")), TYPEABLE)
@@ -49,20 +57,21 @@ string_values = st.text(
 def numbers(draw: st.DrawFn) -> int | float:
     """Numbers as the reader gives them: an integer wherever the value is one."""
     if draw(st.booleans()):
-        return draw(st.integers(-(10**15) + 1, 10**15 - 1))
-    whole = draw(st.integers(0, 10**14 - 1))
-    decimals = draw(st.text(st.sampled_from("0123456789"), min_size=1, max_size=15))
-    value = float(f"{draw(st.sampled_from(['', '-']))}{whole}.{decimals}")
+        return draw(_INTEGERS)
+    value = float(f"{draw(_SIGNS)}{draw(_WHOLES)}.{draw(_DECIMALS)}")
     return int(value) if value == int(value) else value
 
 
-def items(references: st.SearchStrategy[str]) -> st.SearchStrategy[Reference | String | Number]:
-    return st.one_of(references.map(Reference), string_values.map(String), numbers().map(Number))
+_INTEGERS = st.integers(-(10**15) + 1, 10**15 - 1)
+_WHOLES = st.integers(0, 10**14 - 1)
+_DECIMALS = st.text(st.sampled_from("0123456789"), min_size=1, max_size=15)
+_SIGNS = st.sampled_from(["", "-"])
 
-
-def arguments(references: st.SearchStrategy[str]) -> st.SearchStrategy[Argument]:
-    lists = st.lists(items(references), max_size=3).map(tuple).map(ListLiteral)
-    return st.one_of(items(references), lists)
+_CONSTANTS = st.one_of(string_values.map(String), numbers().map(Number))
+_WILD_ITEMS = st.one_of(names.map(Reference), _CONSTANTS)
+_WILD_ARGUMENTS = st.one_of(
+    _WILD_ITEMS, st.lists(_WILD_ITEMS, max_size=3).map(tuple).map(ListLiteral)
+)
 
 
 def _parameters(names_: list[str]) -> tuple[Parameter, ...]:
@@ -72,56 +81,73 @@ def _parameters(names_: list[str]) -> tuple[Parameter, ...]:
 
 
 @st.composite
-def actions(draw: st.DrawFn, name: st.SearchStrategy[str] = names) -> Action:
+def actions(draw: st.DrawFn) -> Action:
     """Actions as an action file declares them."""
-    taken = draw(st.lists(outputs, max_size=3, unique=True))
+    taken = draw(_PARAMETERS)
     parameters = _parameters([CTX, *taken] if draw(st.booleans()) else taken)
-    return Action(draw(name), parameters, draw(texts()), bool(parameters) and draw(st.booleans()))
+    return Action(draw(names), parameters, draw(texts()), bool(parameters) and draw(st.booleans()))
+
+
+_PARAMETERS = st.lists(outputs, max_size=3, unique=True)
 
 
 @st.composite
 def libraries(draw: st.DrawFn) -> ActionLibrary:
-    found = draw(st.lists(actions(), min_size=1, max_size=5, unique_by=lambda a: a.name))
-    return ActionLibrary("drawn", found)
+    return ActionLibrary("drawn", draw(_LIBRARIES))
+
+
+_LIBRARIES = st.lists(actions(), min_size=1, max_size=5, unique_by=lambda action: action.name)
 
 
 @st.composite
 def wild_plans(draw: st.DrawFn) -> Plan:
     """Plans that can be written down; what they call and refer to need not exist."""
-    steps = st.builds(
-        Step, names, names, st.lists(arguments(names), max_size=4).map(tuple), texts()
-    )
-    return Plan(
-        tuple(draw(st.lists(steps, min_size=1, max_size=4))),
-        tuple(draw(st.lists(actions(), max_size=2))),
-        draw(st.none() | texts()),
-    )
+    return Plan(tuple(draw(_WILD_STEPS)), tuple(draw(_WILD_ACTIONS)), draw(_QUESTIONS))
+
+
+_QUESTIONS = st.none() | texts()
+_WILD_ACTIONS = st.lists(actions(), max_size=2)
+_WILD_STEPS = st.lists(
+    st.builds(Step, names, names, st.lists(_WILD_ARGUMENTS, max_size=4).map(tuple), texts()),
+    min_size=1,
+    max_size=4,
+)
 
 
 @st.composite
 def valid_plans(draw: st.DrawFn, library: ActionLibrary) -> Plan:
     """Plans that are valid under a library of texts; they may declare actions of their own."""
-    own = draw(
-        st.lists(
-            actions(names.filter(lambda name: name not in library)),
-            max_size=2,
-            unique_by=lambda action: action.name,
-        )
-    )
+    own = draw(_OWN_ACTIONS.filter(lambda own: not any(action.name in library for action in own)))
     known = list(library.extended(own).values())
     steps: list[Step] = []
-    for output in draw(st.lists(outputs, min_size=1, max_size=5, unique=True)):
+    for output in draw(_OUTPUTS):
         action = draw(st.sampled_from(known))
         n = action.min_arity + (draw(st.integers(0, 2)) if action.is_variadic else 0)
-        earlier = st.sampled_from([CTX, *(step.output for step in steps)])
+        earlier = [CTX, *(step.output for step in steps)]
         given: list[Argument] = [
-            Reference(draw(earlier))
+            Reference(draw(st.sampled_from(earlier)))
             if action.parameter(i).type is ValueType.CONTEXT
-            else draw(arguments(earlier))
+            else _argument(draw, earlier)
             for i in range(n)
         ]
         steps.append(Step(output, action.name, tuple(given), draw(texts())))
-    return Plan(tuple(steps), tuple(own), draw(st.none() | texts()))
+    return Plan(tuple(steps), tuple(own), draw(_QUESTIONS))
+
+
+_OWN_ACTIONS = st.lists(actions(), max_size=2, unique_by=lambda action: action.name)
+_OUTPUTS = st.lists(outputs, min_size=1, max_size=5, unique=True)
+
+
+def _argument(draw: st.DrawFn, earlier: Sequence[str]) -> Argument:
+    if draw(st.booleans()):
+        return _item(draw, earlier)
+    return ListLiteral(tuple(_item(draw, earlier) for _ in range(draw(st.integers(0, 3)))))
+
+
+def _item(draw: st.DrawFn, earlier: Sequence[str]) -> Reference | String | Number:
+    if draw(st.booleans()):
+        return Reference(draw(st.sampled_from(earlier)))
+    return draw(_CONSTANTS)
 
 
 plan_texts = wild_plans().map(print_plan)
@@ -136,19 +162,21 @@ def broken_texts(draw: st.DrawFn) -> str:
         if draw(st.booleans()):
             rows = text.split("\n")
             at = draw(st.integers(0, len(rows) - 1))
-            row = rows.pop(at) if draw(st.booleans()) else draw(st.sampled_from(LINES))
+            row = rows.pop(at) if draw(st.booleans()) else draw(_LINES)
             rows.insert(draw(st.integers(0, len(rows))), row)
             text = "\n".join(rows)
         else:
             at = draw(st.integers(0, len(text)))
             until = min(len(text), at + draw(st.integers(0, 3)))
-            text = text[:at] + draw(st.text(st.sampled_from(AWKWARD), max_size=2)) + text[until:]
+            text = text[:at] + draw(_PIECES) + text[until:]
     return text
 
 
-LINES = (
+_LINES = st.sampled_from((
     "", "  ", "```", "```text", "New actions:", "**New actions:** None", "- None", "none",
     "Question: Who?", "- COUNT_X(CTX, X) : Count", "- COUNT_X(CTX)", "Sure, here is the plan:",
     "1. First, I read the question.", "ans = FIND(CTX, 'x')", "- ans = FIND(CTX, “x”) # find",
     "2) b = FIND(CTX, x) (find)", "FIND(CTX)", "> quoted",
-)  # fmt: skip
+))  # fmt: skip
+
+_PIECES = st.text(st.sampled_from(AWKWARD), max_size=2)

@@ -368,6 +368,7 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("_no_waits")
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import re

@@ -274,7 +274,9 @@ def waiting(*, until: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_run_that_is_stopped_goes_on_and_runs_nothing_twice(
     pearl: Terminal, served: Server, number: signal.Signals
 ) -> None:
@@ -411,6 +413,7 @@ def test_logs_of_different_data_are_compared_where_both_have_it(pearl: Terminal)
     pearl("compare", "one", "absent", code=3)
 
 
+@pytest.mark.usefixtures("_no_waits")
 def test_a_run_without_a_single_reply_is_an_error(pearl: Terminal) -> None:
     dead = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", *dead, code=5)

@@ -106,6 +106,7 @@ def test_only_what_changed_is_done_again(folder: Path, openai_server: Server) ->
     assert ids(folder) == DOCUMENTS
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was(folder: Path, openai_server: Server) -> None:
     openai_server.delay_s = 0.05
     for n_kills in range(1, 4):

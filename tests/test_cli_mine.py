@@ -326,7 +326,9 @@ def finish(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(asked(server)) == N
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_stopped_once_it_finishes_what_is_under_way(
     slow: Server, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
@@ -366,7 +368,7 @@ def test_stopped_twice_it_ends_at_once(slow: Server, capsys: pytest.CaptureFixtu
     assert sum(asked(slow).values()) == N + AT_ONCE  # what was under way was asked again
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_killed_at_any_moment_it_goes_on(
     slow: Server, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:

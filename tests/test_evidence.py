@@ -6,11 +6,12 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import Span
 from pearl.evidence import Quote, Verifier, find_quotes, normalise
+from tests.examples import examples
 
 
 def check(document: str, quote: str) -> tuple[str, list[str]]:
@@ -284,7 +285,7 @@ def test_a_sentence_with_another_letter_is_missing(
 ODD = st.text(st.sampled_from("ab\u0301é-–\xad'“ \n.,1٣ﬁ…かｶﾞ\u200b猫%ᄀ가ᅡᆨ\u0958กิ\U0001f600"))
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(ODD, st.data())
 def test_a_verified_span_has_the_normal_form_of_the_quote(
     document: str, data: st.DataObject

@@ -14,9 +14,6 @@ from pearl.domains import load_domain
 from pearl.dsl.parser import parse
 from pearl.errors import DataError
 from pearl.fewshot import Example, asked_again, load_examples, read_bank, select, spread
-from tests import strategies
-
-assert strategies  # its profile: the same examples on every run
 
 
 @pytest.mark.parametrize("name", plugins.names("pearl.domains"))

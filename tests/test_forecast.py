@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.library import read_library
@@ -25,6 +25,7 @@ from pearl.pipeline import Pearl
 from pearl.prices import Price
 from pearl.sources import Document
 from pearl.tokens import Counter
+from tests.examples import examples
 from tests.strategies import valid_plans
 
 LIBRARY = read_library(
@@ -156,7 +157,7 @@ def test_prompts_are_known_to_the_token_where_nothing_is_taken(context: str, n: 
             assert found[name].input_tokens.least >= n_tokens
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     plan=valid_plans(TEXTS),
     n=st.sampled_from([0, 1, 5, 30, 60]),

@@ -14,9 +14,6 @@ from pydantic import BaseModel
 
 from pearl.errors import DataError
 from pearl.journal import Journal, read_journal
-from tests import strategies
-
-assert strategies  # its profile: the same examples on every run
 
 
 class Header(BaseModel):

@@ -52,14 +52,14 @@ def test_tasks_with_one_id_are_told_apart_when_the_run_is_stopped(tmp_path: Path
 
 
 def test_kept_replies_are_of_one_server(tmp_path: Path, openai_server: Server) -> None:
-    def ask(store: Store, url: str) -> None:
+    async def ask(store: Store, url: str) -> None:
         model = create_model("openai:default", ModelSettings(url))
-        pearl = Pearl(model, base_url=url, replies=store)
-        asyncio.run(pearl.answer("Why?", Document("It rained.")))
+        async with Pearl(model, base_url=url, replies=store) as pearl:
+            await pearl.answer("Why?", Document("It rained."))
 
     with serving() as other, Store.open(tmp_path) as store:
         for url in (openai_server.url, other.url, openai_server.url):
-            ask(store, url)
+            asyncio.run(ask(store, url))
         assert [len(each.requests) for each in (openai_server, other)] == [1, 1]
 
 

@@ -10,9 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.scheduling import as_completed, in_order
-from tests import strategies
-
-assert strategies  # its profile: the same examples on every run
 
 
 class Work:

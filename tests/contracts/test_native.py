@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import plugins
@@ -71,7 +71,6 @@ def test_the_file_begins_with_its_signature_and_runs_an_example(name: str) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, derandomize=True)
 @given(data=st.data())
 def test_any_value_gives_the_declared_type_or_a_reason(name: str, data: st.DataObject) -> None:
     action = action_of(name)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import plugins
@@ -23,6 +23,7 @@ from pearl.sources import Document
 from pearl.tokens import Counter
 from pearl.trace import Trace
 from tests import strategies
+from tests.examples import examples
 
 PASSES: dict[str, Callable[[PlanGraph], Rewritten]] = {
     name: plugins.load("pearl.passes", name).rewrite for name in plugins.names("pearl.passes")
@@ -59,7 +60,7 @@ def values(graph: PlanGraph) -> dict[str, StepResult]:
 
 
 @each_pass
-@settings(max_examples=15)
+@examples(15)
 @given(graph=graphs())
 def test_a_pass_is_idempotent_and_keeps_what_it_does_not_change(
     rewrite: Any, graph: PlanGraph
@@ -73,7 +74,7 @@ def test_a_pass_is_idempotent_and_keeps_what_it_does_not_change(
 
 
 @each_pass
-@settings(max_examples=15)
+@examples(15)
 @given(graph=graphs())
 def test_every_step_keeps_its_value_and_the_plan_its_answers(
     rewrite: Any, graph: PlanGraph

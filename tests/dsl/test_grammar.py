@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pearl.actions.library import load_library, read_library
@@ -36,6 +36,7 @@ from tests.dsl.sampling import (
     sentence,
     typed_libraries,
 )
+from tests.examples import examples
 from tests.gbnf import Gbnf
 from tests.shared import shared
 from tests.strategies import libraries, valid_plans
@@ -164,14 +165,14 @@ def _evened(text: str) -> list[str]:
 
 
 @given(libraries(), SEEDS, st.sampled_from(["none", "allowed", "required"]))
-@settings(max_examples=15)
+@examples(15)
 def test_static_sentences_are_read(library: ActionLibrary, seed: int, new: str) -> None:
     grammar = static_grammar(library, new_actions=new, max_steps=4, max_text=9)  # type: ignore[arg-type]
     assert is_as_printed(sentence(grammar, seed))
 
 
 @given(libraries() | typed_libraries(), SEEDS)
-@settings(max_examples=30)
+@examples(30)
 def test_indexed_sentences_are_valid(library: ActionLibrary, seed: int) -> None:
     try:
         grammar = indexed_grammar(library, max_steps=4, max_text=9)
@@ -183,7 +184,7 @@ def test_indexed_sentences_are_valid(library: ActionLibrary, seed: int) -> None:
 
 
 @given(libraries(), SEEDS)
-@settings(max_examples=30)
+@examples(30)
 def test_headers_are_read_and_leave_nothing_to_check(library: ActionLibrary, seed: int) -> None:
     header = sentence(header_grammar(library, max_actions=3, max_text=9), seed)
     actions = read(header).actions
@@ -206,7 +207,7 @@ def by_lines(library: ActionLibrary, seed: int, max_steps: int = 3) -> str:
 
 
 @given(libraries() | typed_libraries(), SEEDS)
-@settings(max_examples=15)
+@examples(15)
 def test_plans_written_line_by_line_are_valid(library: ActionLibrary, seed: int) -> None:
     text = by_lines(library, seed)
     assert is_as_printed(text)
@@ -228,7 +229,7 @@ def known_plans(draw: st.DrawFn) -> tuple[ActionLibrary, Plan]:
 
 
 @given(known_plans())
-@settings(max_examples=12)
+@examples(12)
 def test_valid_plans_are_admitted(known: tuple[ActionLibrary, Plan]) -> None:
     library, plan = known
     check(plan, library)
@@ -239,7 +240,7 @@ def test_valid_plans_are_admitted(known: tuple[ActionLibrary, Plan]) -> None:
 
 
 @given(known_plans())
-@settings(max_examples=10)
+@examples(10)
 def test_valid_plans_are_admitted_line_by_line(known: tuple[ActionLibrary, Plan]) -> None:
     library, plan = known
     own = library.extended(plan.new_actions)

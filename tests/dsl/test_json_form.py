@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from llguidance import LLMatcher
 
@@ -25,6 +25,7 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError
 from tests.dsl.sampling import admits, sentence, typed_libraries
 from tests.dsl.test_grammar import SMALL
+from tests.examples import examples
 from tests.strategies import libraries
 
 CTX = {"output": "CTX"}
@@ -161,7 +162,7 @@ def test_any_value_is_a_plan_or_a_value_error(value: Any, form: JsonForm) -> Non
 
 
 @given(st.data(), st.sampled_from(FORMS), st.integers(0, 20))
-@settings(max_examples=25)
+@examples(25)
 def test_a_plan_with_one_part_changed_is_a_plan_or_a_value_error(
     data: st.DataObject, form: JsonForm, seed: int
 ) -> None:
@@ -207,7 +208,7 @@ def _has_lone_float(value: Any) -> bool:
 
 
 @given(libraries() | typed_libraries(), st.integers(0, 2**32))
-@settings(max_examples=15)
+@examples(15)
 def test_steps_that_conform_are_valid(library: ActionLibrary, seed: int) -> None:
     try:
         constraint = steps_constraint(library, max_steps=4, max_text=9)
@@ -219,7 +220,7 @@ def test_steps_that_conform_are_valid(library: ActionLibrary, seed: int) -> None
 
 
 @given(libraries(), st.integers(0, 2**32))
-@settings(max_examples=8)
+@examples(8)
 def test_whole_plans_that_conform_are_read(library: ActionLibrary, seed: int) -> None:
     constraint = sketch_constraint(library, max_steps=3, max_text=9)
     text = form_of(constraint).text_of(sampled(form_of(constraint), seed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pearl import Document, Pearl
@@ -12,6 +12,7 @@ from pearl.evals.methods import Effort, load_method, method_names
 from pearl.llm import ChooseTask, PlanTask, Request
 from pearl.tokens import Counter
 from tests.evals.asking import acting, run, sample
+from tests.examples import examples
 from tests.models import Acting
 
 NAMES = method_names()
@@ -67,7 +68,7 @@ LONG = "\n\n".join(f"{PARAGRAPHS[i % 2]} {i}." for i in range(900))
 )
 @example(LONG, 20_000, 1_000, "It was rotten. " * 5, 8_000, None)
 @example(LONG, 20_000, 4_096, "> " + PARAGRAPHS[1] * 12, None, 16)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(25)
 def test_all_calls_together_stay_within_the_budget(
     name: str, text: str, budget: int, part_tokens: int, reply: str, window: int | None,
     max_output_tokens: int | None,

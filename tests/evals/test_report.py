@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import UsageError
@@ -14,6 +14,7 @@ from pearl.evals.log import EvalLog, Record
 from pearl.llm import Usage
 from tests import evallogs
 from tests.evallogs import header, record
+from tests.examples import examples
 
 
 def right(id: str, method: str = "a", **fields: object) -> Record:
@@ -139,7 +140,7 @@ def test_guessing_goes_by_the_number_of_options() -> None:
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(["sample", "document"]))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_the_order_in_which_records_came_does_not_matter(
     mixed: random.Random, cluster: report.Cluster
 ) -> None:

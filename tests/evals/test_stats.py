@@ -11,7 +11,7 @@ from itertools import chain
 from statistics import mean, quantiles
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import UsageError
@@ -193,7 +193,6 @@ def test_what_cannot_be_counted_is_said(call: Callable[[], object], message: str
 # ---- properties
 
 
-@settings(deadline=None)
 @given(CLUSTERED, st.booleans())
 def test_the_estimate_lies_in_its_interval(
     rows: list[tuple[bool, bool, str]], clustered: bool
@@ -207,7 +206,6 @@ def test_the_estimate_lies_in_its_interval(
     assert -1 <= gap.low <= gap.estimate <= gap.high <= 1
 
 
-@settings(deadline=None)
 @given(CLUSTERED)
 def test_swapping_the_methods_swaps_the_signs(rows: list[tuple[bool, bool, str]]) -> None:
     first, second, clusters = ([row[i] for row in rows] for i in range(3))

@@ -79,14 +79,14 @@ def cause(outcome: Outcome) -> ModelError:
 def test_as_many_batches_as_levels_and_the_answers_of_local(
     server: BatchServer, depth: int
 ) -> None:
-    tasks = tasks_of(50, depth, width=2)
+    tasks = tasks_of(20, depth, width=2)
     told: list[Progress] = []
     found = outcomes(server, tasks, on_progress=told.append)
     assert len(server.jobs) == depth
     assert not server.requests
     assert texts(found) == texts(locally(server, tasks))
-    assert {len(job.rows) for job in server.jobs} == {100}
-    assert str(told[-1]) == f"round {depth}: 100 requests in 1 batch, 100 done"
+    assert {len(job.rows) for job in server.jobs} == {40}
+    assert str(told[-1]) == f"round {depth}: 40 requests in 1 batch, 40 done"
 
 
 def test_a_small_window_takes_more_rounds_and_comes_to_the_same(server: BatchServer) -> None:
@@ -341,7 +341,7 @@ def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:
         outcomes(server, tasks_of(1, 1), folder=tmp_path)
 
 
-@pytest.mark.parametrize("moment", ["created", "unanswered"])
+@pytest.mark.parametrize("moment", ["unanswered", pytest.param("created", marks=pytest.mark.slow)])
 def test_killed_while_it_waits_it_submits_nothing_twice(
     server: BatchServer, tmp_path: Path, moment: str
 ) -> None:

@@ -129,20 +129,19 @@ DOCUMENT = Document('Ada "left the boat" to é \U0001f600. It was late.', "a")
 
 
 @pytest.mark.parametrize(
-    "outcome",
+    ("task", "reply"),
     [
-        outcome_of(
-            Task("a", lambda: DOCUMENT, "Who?", PLAN), Scripted(lambda _: '"left the boat"')
-        ),
-        outcome_of(Task("b", lambda: DOCUMENT, "Who?", PLAN), Scripted(refused)),
-        outcome_of(Task("c", lambda: DOCUMENT, plan="1. nonsense"), Scripted(str)),
-        outcome_of(Task("d", lambda: DOCUMENT, "Who?"), Scripted(lambda _: "no plan")),
-        outcome_of(Task("e", unreadable, plan=PLAN), Scripted(str)),
-        outcome_of(Task("f", broken, plan=PLAN), Scripted(str)),
+        (Task("a", lambda: DOCUMENT, "Who?", PLAN), lambda _: '"left the boat"'),
+        (Task("b", lambda: DOCUMENT, "Who?", PLAN), refused),
+        (Task("c", lambda: DOCUMENT, plan="1. nonsense"), str),
+        (Task("d", lambda: DOCUMENT, "Who?"), lambda _: "no plan"),
+        (Task("e", unreadable, plan=PLAN), str),
+        (Task("f", broken, plan=PLAN), str),
     ],
-    ids=lambda outcome: outcome.task.id,
+    ids=list("abcdef"),
 )
-def test_an_outcome_travels_as_plain_data(outcome: Outcome) -> None:
+def test_an_outcome_travels_as_plain_data(task: Task, reply: Callable[[Request], str]) -> None:
+    outcome = outcome_of(task, Scripted(reply))
     data = json.loads(json.dumps(packed_outcome(outcome)))
     found = unpacked_outcome(outcome.task, data)
     assert found.to_json() == outcome.to_json()

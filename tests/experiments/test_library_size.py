@@ -43,6 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_log_a_size_a_table_and_a_picture_and_again(folder: Path) -> None:
     done = library_size(folder, "--sizes", "2,4,40", "--methods", "pearl,direct")
     assert done.returncode == 0, done.stderr

@@ -241,6 +241,7 @@ def test_wrong_usage(args: tuple[str, ...]) -> None:
     assert isinstance(done.exception, SystemExit)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the published traces are not here")
 def test_the_published_figures_to_the_digit() -> None:
     table = counted(*TRACES.glob("*.jsonl"))

@@ -49,6 +49,7 @@ def test_counts_and_disagreements(tmp_path: Path) -> None:
     assert [row["qid"] for row in report["disagreements"]] == ["2", "3"]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the published traces are not here")
 def test_the_published_plans() -> None:
     files = [TRACES / f"dev.ctx_eval_{split}.jsonl" for split in ("long", "short")]

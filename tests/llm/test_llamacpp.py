@@ -396,8 +396,9 @@ def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
 def test_others_on_the_machine_are_not_served(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         await model.complete(asked("who?", None))
-        with pytest.raises(urllib.error.HTTPError, match="401"):
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             posted(model, "none")
+        refused.value.close()
 
     used(weights, use)
 

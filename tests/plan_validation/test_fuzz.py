@@ -8,8 +8,8 @@ from experiments.fuzz_plans import run
 
 
 def test_some_broken_plans() -> None:
-    counts = run(600, seed=0)
-    assert sum(counts.values()) == 2 * 600
+    counts = run(200, seed=0)
+    assert sum(counts.values()) == 2 * 200
     assert counts["tolerant: valid"] > counts["strict: valid"] > 0
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.library import format_library, library_names, load_library, read_library
@@ -23,6 +23,7 @@ from pearl.refiner.reading import Drafts, read_drafts
 from pearl.refiner.refinement import Refinement
 from pearl.refiner.refining import RefineSettings, refine_actions
 from pearl.tokens import Counter
+from tests.examples import examples
 from tests.refiner.drafts import PLAIN, PUBLISHED, mined, pairs, row, task_of
 
 THINGS = [
@@ -333,7 +334,7 @@ def replies(seed: int) -> Callable[[Request], str]:
     wanted=st.integers(1, 12),
     size=st.integers(2, 9),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_every_draft_is_accounted_for(
     rows: Sequence[Sequence[str]], seed: int, wanted: int, size: int
 ) -> None:

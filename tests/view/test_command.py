@@ -91,12 +91,14 @@ def test_a_missing_extra_is_one_line(
     assert not Path("a-pictures").exists()
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_is_not_talked_about(folder: Path) -> None:
     write(log(2), folder / "a.jsonl")
     nowhere = os.devnull + "/home"
+    places = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MPLCONFIGDIR"), nowhere)
     done = subprocess.run(
         [sys.executable, "-m", "pearl", "view", "a.jsonl"], capture_output=True, timeout=100,
-        env={**os.environ, "HOME": nowhere, "XDG_CONFIG_HOME": nowhere, "XDG_CACHE_HOME": nowhere},
+        env={**os.environ, **places},
         check=False,
     )  # fmt: skip
     assert done.returncode == 0

@@ -72,6 +72,7 @@ def test_sizes_close_to_each_other_share_a_tick() -> None:
     assert [text.count(word) for word in ("11", "83", "84")] == [1, 1, 0]
 
 
+@pytest.mark.slow
 def test_the_same_log_gives_the_same_bytes() -> None:
     first, second = (drawn(log(8), log(8, n_actions=3))[0] for _ in range(2))
     assert first == second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.errors import ModelError
@@ -12,6 +12,7 @@ from pearl.llm import Completion
 from pearl.llm.openai import servers
 from pearl.llm.openai.endpoint import Endpoint
 from pearl.llm.openai.replies import read_completion
+from tests.examples import examples
 from tests.server import called, completion, response, said, tool_call
 
 RESPONSES = servers.load("responses")
@@ -31,7 +32,7 @@ def read_or_fail(body: bytes, reader: str = "completion") -> Completion | ModelE
         return error
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(300)
 @given(st.data(), st.sampled_from(sorted(READERS)))
 def test_every_body_is_a_completion_or_a_model_error(data: st.DataObject, reader: str) -> None:
     body = json.dumps(READERS[reader][1]).encode()
