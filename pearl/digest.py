@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from hashlib import sha256
+from hashlib import blake2b
 
 __all__ = ["digest"]
 
 
 def digest(parts: Iterable[str]) -> bytes:
-    """SHA-256 over the parts, each with its length before it; lone surrogates are parts, too.
+    """BLAKE2b over the parts, each with its length before it; lone surrogates are parts, too.
+
+    Where processors have no instructions for SHA-256, BLAKE2b takes a third of the time.
 
     Returns:
         32 bytes.
@@ -18,7 +20,7 @@ def digest(parts: Iterable[str]) -> bytes:
         >>> digest(["ab", "c"]) == digest(["a", "bc"])
         False
     """
-    found = sha256()
+    found = blake2b(digest_size=32)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
         found.update(len(data).to_bytes(8, "big"))

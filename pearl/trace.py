@@ -201,6 +201,9 @@ Event = Annotated[
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False).encode  # made once
+
+
 class Trace:
     """An append-only list of events.
 
@@ -248,8 +251,7 @@ class Trace:
         """One JSON object a line, each with the schema version and the id of the run."""
         head = {"v": SCHEMA_VERSION, "id": self.id}
         return "".join(
-            json.dumps({**head, **event.model_dump(mode="json")}, ensure_ascii=False) + "\n"
-            for event in self._events
+            f"{_encoded({**head, **event.model_dump(mode='json')})}\n" for event in self._events
         )
 
     @classmethod

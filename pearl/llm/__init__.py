@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 from pearl import plugins
 from pearl.constraint import Constraint
+from pearl.digest import digest
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import UsageError, did_you_mean
 
@@ -180,6 +181,15 @@ class Request:
     seed: int | None = None
     constraint: Constraint | None = None
     constrain_by: ConstrainBy = "grammar"
+    _digest: str = field(default="", init=False, repr=False, compare=False)
+
+    @property
+    def digest(self) -> str:
+        """Of the messages, in hexadecimal; taken once, for they hold a document."""
+        if not self._digest:
+            parts = [part for each in self.messages for part in (each.role, each.content)]
+            object.__setattr__(self, "_digest", digest(parts).hex())
+        return self._digest
 
     @property
     def prompt(self) -> str:

@@ -61,9 +61,7 @@ def _parts(request: Request, model_name: str) -> Iterator[str]:
         yield request.constraint.lark
         is_json = request.constrain_by == "json" and request.constraint.json_form is not None
         yield request.constraint.rendered("json-schema") if is_json else ""
-    for message in request.messages:
-        yield message.role
-        yield message.content
+    yield request.digest
 
 
 @dataclass(slots=True, eq=False)

@@ -16,6 +16,8 @@ __all__ = [
     "unpacked_reply",
 ]
 
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made once
+
 
 def packed(data: Any) -> bytes:
     r"""JSON in UTF-8. A lone surrogate, which UTF-8 has no bytes for, becomes its escape.
@@ -24,8 +26,7 @@ def packed(data: Any) -> bytes:
         >>> packed({"a": "é\ud800"})
         b'{"a":"\xc3\xa9\\ud800"}'
     """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")
+    return _encoded(data).encode("utf-8", "backslashreplace")
 
 
 def unpacked(data: object) -> dict[str, Any] | None:
