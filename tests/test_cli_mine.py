@@ -349,6 +349,7 @@ def test_stopped_once_it_finishes_what_is_under_way(
     assert set(asked(slow).values()) == {1}, "a question was asked twice"
 
 
+@pytest.mark.slow
 def test_stopped_twice_it_ends_at_once(slow: Server, capsys: pytest.CaptureFixture[str]) -> None:
     process = start(against(slow, "--concurrency", str(AT_ONCE)))
     wait_for(lambda: len(slow.requests) > 2 * AT_ONCE)
@@ -394,6 +395,7 @@ def test_two_at_once_are_refused(slow: Server, capsys: pytest.CaptureFixture[str
     assert set(asked(slow).values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_keeps_what_was_written(
     slow: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ def test_the_library_goes_to_stdout_and_the_figures_to_stderr(pearl: Pearl) -> N
     assert figures[8] == "actions                 5  (of 80 at most)"
 
 
+@pytest.mark.slow
 def test_drafts_may_come_from_a_pipe() -> None:
     made = [
         subprocess.run(

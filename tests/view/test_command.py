@@ -33,6 +33,7 @@ def test_pictures_lie_beside_the_log(folder: Path, capsys: pytest.CaptureFixture
     ]
 
 
+@pytest.mark.slow
 def test_several_logs_into_a_folder_that_is_made(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

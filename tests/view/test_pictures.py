@@ -66,6 +66,7 @@ def test_libraries_of_different_size_give_a_line_a_method() -> None:
     assert "direct, 43 actions" in words(pictures["accuracy-cost"])
 
 
+@pytest.mark.slow
 def test_sizes_close_to_each_other_share_a_tick() -> None:
     pictures, _ = drawn(*(log(2, n_actions=n) for n in (11, 83, 84)))
     text = words(pictures["library-size"]).split()
@@ -79,6 +80,7 @@ def test_the_same_log_gives_the_same_bytes() -> None:
     assert "date" not in first["subsets"].svg
 
 
+@pytest.mark.slow
 def test_the_users_own_style_plays_no_part() -> None:
     import matplotlib
 
@@ -88,6 +90,7 @@ def test_the_users_own_style_plays_no_part() -> None:
         assert matplotlib.rcParams["font.size"] == 30
 
 
+@pytest.mark.slow
 def test_nothing_global_is_left_behind() -> None:
     drawn(log(4))
     assert "matplotlib.pyplot" not in sys.modules
@@ -98,6 +101,7 @@ def test_without_prices_cost_is_tokens() -> None:
     assert "mean tokens of a sample (input and output)" in words(pictures["accuracy-cost"])
 
 
+@pytest.mark.slow
 def test_costs_far_apart_stand_on_a_logarithmic_axis() -> None:
     pictures, _ = drawn(log(6, methods=("retrieve", "pearl")))
     assert "US dollars), logarithmic" in words(pictures["accuracy-cost"])
