@@ -146,6 +146,22 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
 
 
 @pytest.mark.slow
+def test_a_second_interrupt_ends_at_once_and_says_how_to_go_on(
+    folder: Path, openai_server: Server
+) -> None:
+    openai_server.delay_s = 20.0
+    process = start(folder, openai_server)
+    wait_for(openai_server, 1)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "to go on: pearl runs resume " in said
+    assert said.rstrip().endswith("pearl: interrupted")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "code"), [("quota", 5), ("401", 5)])
 def test_what_no_call_can_get_past_stops_the_run_at_once(
     folder: Path, openai_server: Server, fault: str, code: int

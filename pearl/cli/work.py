@@ -153,24 +153,28 @@ async def _run_kept(
                     or keeping.is_too_much(len(failures))
                 )
 
-            with Stopper() as stopper, Reporter(n_tasks) as reporter:
-                outcomes = run_recorded(
-                    pearl,
-                    work,
-                    kept,
-                    execute=_watched(keeping.execute(store), watch),
-                    listener=reporter,
-                    is_stopping=is_stopping,
-                    on_known=known,
-                )
-                async with aclosing(outcomes):
-                    async for outcome in outcomes:
-                        last = outcome
-                        if isinstance(outcome.error, BudgetError | PausedError):
-                            fatal = fatal or outcome.error
-                        if outcome.error is not None:
-                            failures.append(_reason(outcome))
-                        reporter.advance()
+            try:
+                with Stopper() as stopper, Reporter(n_tasks) as reporter:
+                    outcomes = run_recorded(
+                        pearl,
+                        work,
+                        kept,
+                        execute=_watched(keeping.execute(store), watch),
+                        listener=reporter,
+                        is_stopping=is_stopping,
+                        on_known=known,
+                    )
+                    async with aclosing(outcomes):
+                        async for outcome in outcomes:
+                            last = outcome
+                            if isinstance(outcome.error, BudgetError | PausedError):
+                                fatal = fatal or outcome.error
+                            if outcome.error is not None:
+                                failures.append(_reason(outcome))
+                            reporter.advance()
+            except KeyboardInterrupt:  # the second Ctrl-C, which the file is not written for
+                click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
+                raise
             halted = pearl.halt.error or fatal
             n_rows = write_rows(kept, out)
             if trace:
