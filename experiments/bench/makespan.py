@@ -31,7 +31,7 @@ from pearl.executors.local import run
 from pearl.llm import ActionTask, Request
 from pearl.prompts.reading import action_messages
 
-N_SINGLE, SINGLE_S, AT_ONCE = (24, 0.2, 8) if QUICK else (400, 0.5, 16)
+N_SINGLE, SINGLE_S, AT_ONCE = (24, 0.2, 8) if QUICK else (400, 1.0, 16)
 N_MANY, N_PLACES, CALL_S = (100, 16, 0.5) if QUICK else (500, 64, 2.0)
 
 TEXT = documents(1)[0].text[:3_000]
