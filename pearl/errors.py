@@ -354,13 +354,12 @@ class ModelError(PearlError):
         return self.kind in RETRYABLE_KINDS
 
     def again(self) -> ModelError:
-        """The same error to raise once more: one object would gather the traces of all who get it."""
+        """The same error for another who waits: one object would gather the traces of all.
+
+        What the reply took is told once, and not here.
+        """
         return ModelError(
-            self.message,
-            kind=self.kind,
-            help=self.help,
-            retry_after_s=self.retry_after_s,
-            usage=self.usage,
+            self.message, kind=self.kind, help=self.help, retry_after_s=self.retry_after_s
         )
 
 

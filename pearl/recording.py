@@ -10,6 +10,8 @@ import json
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from hashlib import sha256
+from pathlib import Path
 
 from pearl.digest import digest
 from pearl.executors import Execute, Listener, Outcome, Task
@@ -21,14 +23,39 @@ from pearl.store import Run
 
 __all__ = ["fingerprint", "run_recorded", "unrecorded"]
 
+KEYS = 2
+"""Version of the keys under which outcomes are recorded; a run with others is not gone on with."""
+
+SAMPLED_BYTES = 2**20
+"""Read of each end of a model's file."""
+
 
 def fingerprint(pearl: Pearl) -> dict[str, object]:
     """What of a `Pearl` decides its outcomes, as JSON data.
 
-    The address of a server is left out: shards of one run may each have a server of their own.
+    The address of a server is left out, and so is where the file of a model lies: shards of one run
+    may each have their own.
     """
-    weights = "" if pearl.model.name.startswith("openai:") else pearl.origin
-    return {**setup_of(pearl), "prompts_sha256": prompts_sha256(), "weights": weights}
+    backend, _, name = pearl.model.name.partition(":")
+    return {
+        **setup_of(pearl),
+        "keys": KEYS,
+        "prompts_sha256": prompts_sha256(),
+        "weights": _weights(Path(name)) if name and backend != "openai" else "",
+    }
+
+
+def _weights(path: Path) -> str:
+    """What tells the file of a model from others: its length and its ends, for it may be long."""
+    try:
+        n_bytes = path.stat().st_size
+        with path.open("rb") as file:
+            found = sha256(file.read(SAMPLED_BYTES))
+            file.seek(max(0, n_bytes - SAMPLED_BYTES))
+            found.update(file.read())
+    except OSError:
+        return ""
+    return f"{n_bytes} {found.hexdigest()}"
 
 
 async def run_recorded(

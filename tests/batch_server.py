@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.server import FAULTS, Canned, Seen, Server, _send, completion, error
+from tests.server import FAULTS, Canned, Seen, Server, completion, error, send
 
 Row = dict[str, Any]
 
@@ -91,7 +91,7 @@ class BatchServer(Server):
         kind, id, content = found.groups()
         call = f"{seen.method} /{kind}{'/' if id else ''}"
         if queue := self.faults.get(call):
-            await _send(queue.popleft(), writer)
+            await send(queue.popleft(), writer)
             return
         match call:
             case "POST /files":
@@ -110,7 +110,7 @@ class BatchServer(Server):
                 answer = self._look(id[1:])
             case _:
                 answer = FAULTS["404"]
-        await _send(answer, writer)
+        await send(answer, writer)
 
     def _upload(self, seen: Seen) -> Canned:
         boundary = seen.headers["content-type"].partition("boundary=")[2].encode()

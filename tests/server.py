@@ -278,7 +278,7 @@ class Server:
             names = self.models
             owned = {} if self.owned_by is None else {"owned_by": self.owned_by}
             listing = {"object": "list", "data": [{"id": name, **owned} for name in names or ()]}
-            await _send(FAULTS["404"] if names is None else Canned(listing), writer)
+            await send(FAULTS["404"] if names is None else Canned(listing), writer)
             return
         self.requests.append(seen)
         self._n_open += 1
@@ -295,7 +295,7 @@ class Server:
                 answer = Canned(completion(self._reply(seen)))
         finally:
             self._n_open -= 1
-        await _send(answer, writer)
+        await send(answer, writer)
 
     def _reply(self, seen: Seen) -> str:
         for pattern, reply in self._rules:
@@ -319,7 +319,7 @@ async def _read(reader: asyncio.StreamReader) -> Seen | None:
     return Seen(method, path, headers, json.loads(body) if is_json else {}, body)
 
 
-async def _send(answer: Canned, writer: asyncio.StreamWriter) -> None:
+async def send(answer: Canned, writer: asyncio.StreamWriter) -> None:
     if answer.manner == "reset":
         raise ConnectionResetError
     if answer.manner == "hang":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import csv
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +73,7 @@ def test_list(pearl: Terminal) -> None:
 def test_show(pearl: Terminal) -> None:
     id = fill(ANSWERED, FAILED)
     out = pearl("runs", "show", id[9:])
+    assert "execute 'why plan' story.txt" in out
     assert "1 answered, 1 failed" in out
     assert f"pearl runs resume {id}" in pearl.talk
     shown = json.loads(pearl("runs", "show", id, "--json"))
@@ -250,6 +254,29 @@ def test_a_merged_run_goes_on_with_what_no_shard_has_done(pearl: Terminal) -> No
     pearl("runs", "merge", "store", "--into", "all")  # what is done stays done
     (again,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
     assert (again["id"], again["state"]) == (whole["id"], "done")
+
+
+def test_what_can_be_read_but_once_is_never_the_same_run(pearl: Terminal) -> None:
+    os.mkfifo("pipe")
+    for tasks in (TASKS[:2], TASKS[2:4]):
+        told = "\n".join(map(json.dumps, tasks))
+        writer = threading.Thread(target=Path("pipe").write_text, args=(told,))
+        writer.start()
+        pearl("execute", "--tasks", "pipe", "--out", "rows.jsonl")
+        writer.join()
+        assert ids("rows.jsonl") == [task["id"] for task in tasks]
+
+
+def test_shards_with_a_model_in_a_file_of_their_own_merge(pearl: Terminal) -> None:
+    for i in (1, 2):
+        Path(f"machine{i}").mkdir()
+        Path(f"machine{i}/rules.json").write_text('[{"match": "", "reply": "It was rotten."}]')
+        Path(f"machine{i}/t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
+        with contextlib.chdir(f"machine{i}"):
+            pearl(*SHARDED, "--shard", f"{i}/2", "--model", "scripted:rules.json", "--store", "s")
+    pearl("runs", "merge", "machine1/s", "machine2/s", "--into", "all")
+    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert (whole["state"], whole["results"]) == ("done", len(TASKS))
 
 
 def test_resume_writes_where_it_is_told_to(pearl: Terminal) -> None:

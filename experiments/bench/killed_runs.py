@@ -93,6 +93,7 @@ def round_(
     at_most_s: float, n_kills: int, found: Found,
 ) -> None:  # fmt: skip
     """One run, killed until it ends or there were enough kills, which it then survives."""
+    found.rounds += 1
     (folder / "why.plan").write_text(PLAN)
     with (folder / "d.jsonl").open("w") as file:
         for i in range(N_DOCUMENTS):
@@ -119,7 +120,9 @@ def round_(
                 os.kill(pid, signal.SIGKILL)
         code = int(forks.stdout.readline())
         if code >= 0:
-            found.bad_ends += code != 0
+            if code:
+                found.bad_ends += 1
+                return
             break
         found.kills += 1
         found.damaged += integrity(folder / "store") != "ok"
@@ -129,7 +132,6 @@ def round_(
     ids = [json.loads(line)["id"] for line in (folder / "rows.jsonl").read_text().splitlines()]
     found.lost += len({str(i) for i in range(N_DOCUMENTS)} - set(ids))
     found.twice += len(ids) - len(set(ids))
-    found.rounds += 1
 
 
 def main() -> int:
@@ -146,7 +148,7 @@ def main() -> int:
             [sys.executable, "-c", FORKING], env=env, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         ) as forks:  # fmt: skip
-            while found.kills < said.kills:
+            while found.kills < said.kills and not found.bad_ends:
                 with tempfile.TemporaryDirectory() as folder:
                     round_(Path(folder), server, forks, chance, said.at_most_s, said.kills, found)
             assert forks.stdin is not None

@@ -59,6 +59,7 @@ def measured(folder: Path, option: str) -> tuple[float, float, float, int]:
             os.chdir(here)
         _, status, usage = os.wait4(pid, 0)
     seconds = time.perf_counter() - began
+    # Where no call was made there is none to be timed.
     found = re.search(r"first call after ([\d.]+) s", (folder / "stderr").read_text())
     first_s = float(found[1]) if found else 0.0
     return first_s, seconds, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
@@ -79,6 +80,7 @@ def over(n: int, option: str) -> dict[str, float]:
         call_s, again_s, again_mb, again_code = measured(folder, option)
         with (folder / "rows.jsonl").open() as file:
             ids = [json.loads(line)["id"] for line in file]
+        assert call_s, (folder / "stderr").read_text()
         assert (first_code, again_code) == (1, 1), (folder / "stderr").read_text()
         assert ids == [str(i) for i in range(n)], "a row is lost, twice or out of order"
     return {

@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.server import Canned, Seen, Server, _send, completion
+from tests.server import Canned, Seen, Server, completion, send
 
 BLOCK, MIN_PREFIX = 128, 1_024
 
@@ -41,7 +41,7 @@ class StandIn(Server):
 
     async def _answer(self, seen: Seen, writer: asyncio.StreamWriter) -> None:
         if seen.path.endswith("/__stats"):
-            await _send(Canned(self._counts), writer)
+            await send(Canned(self._counts), writer)
         elif seen.path.endswith("/chat/completions"):
             async with self._slots:
                 n_tokens, n_cached = await self._read(seen)
@@ -51,7 +51,7 @@ class StandIn(Server):
                 "prompt_tokens": n_tokens,
                 "prompt_tokens_details": {"cached_tokens": n_cached},
             }
-            await _send(Canned(reply), writer)
+            await send(Canned(reply), writer)
         else:
             await super()._answer(seen, writer)
 

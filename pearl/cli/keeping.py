@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import file_digest
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,13 +25,16 @@ if TYPE_CHECKING:
     from pearl.pipeline import Pearl
     from pearl.store import RunSpec, Store
 
-__all__ = ["Keeping", "digest"]
+__all__ = ["Keeping", "content"]
 
 
-def digest(path: str) -> str:
-    """SHA-256 of a file in hexadecimal; the path itself where it cannot be read, or but once."""
-    if not Path(path).is_file():
-        return path
+def content(path: str) -> str:
+    """What tells a file from others: its SHA-256; of a folder, or what is none of these, the path.
+
+    What can be read but once is never the same again.
+    """
+    if Path(path).is_fifo():
+        return f"{path} {time_ns()}"
     try:
         with Path(path).open("rb") as file:
             return file_digest(file, "sha256").hexdigest()
@@ -143,6 +147,9 @@ class Keeping:
         from pearl.recording import fingerprint, unrecorded
         from pearl.store import Store
 
+        if self.is_fresh:
+            yield from (task for _, task in self.places(tasks))
+            return
         key = self.spec(fingerprint(pearl)).key
         try:
             store = Store.open(self._folder, read_only=True)
@@ -154,7 +161,7 @@ class Keeping:
             id = self.run or next(iter(ids), None)
 
             def has(key: bytes) -> bool:
-                return id is not None and not self.is_fresh and store.is_done(id, key)
+                return id is not None and store.is_done(id, key)
 
             for _, task, _ in unrecorded(pearl, self.places(tasks), has, on_known):
                 yield task

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS",
-    "fresh_option",
     "opened_folder",
     "run_options",
     "store_option",
@@ -47,11 +46,7 @@ store_option = click.option(
     envvar="PEARL_STORE",
     type=click.Path(file_okay=False),
     metavar="FOLDER",
-    help="Where runs are kept [default: pearl in $XDG_DATA_HOME or ~/.local/share].",
-)
-
-fresh_option = click.option(
-    "--fresh", is_flag=True, help="Start over: a new run, and replies asked for anew."
+    help="Where runs and replies are kept [default: pearl in $XDG_DATA_HOME or ~/.local/share].",
 )
 
 
@@ -59,7 +54,9 @@ def run_options(command: Command) -> Command:
     """`--store`, `--fresh` and, for `pearl runs resume`, the hidden `--run`."""
     for option in (
         click.option("--run", envvar="PEARL_RUN", hidden=True),
-        fresh_option,
+        click.option(
+            "--fresh", is_flag=True, help="Start over: a new run, and replies asked for anew."
+        ),
         store_option,
     ):
         command = option(command)

@@ -7,7 +7,8 @@ faster, until the next refusal says what the limit is by now. A refusal on the w
 limit is still there, one that comes before says that it was thought too high.
 
 A server may also refuse calls at random, whatever the rate. No rate is low enough for it then, so the
-refusals go on coming too soon; from that they are told (`Faults`), and hold nothing back any more.
+refusals go on coming too soon; from that they are told (`Faults`), and hold nothing back any more,
+unless those who are refused are refused again: then it is a limit after all, of tokens.
 """
 
 from __future__ import annotations
@@ -74,6 +75,13 @@ MOST_MISSED = 10.0
 LONG_RUN = 1000
 SHORT_RUN = 50
 """Calls over which the usual share of faults and the present share of refusals are averaged."""
+
+RETRIES = 20
+"""Calls made again over which the share of them that is refused is averaged."""
+
+MOST_RETRIES = 0.35
+"""More than by a fault a call that is made again is refused by no more than this share: a limit of
+tokens goes on refusing the same long calls, which then are no faults."""
 
 EXCESS = 0.1
 """A limit is met where this share of the calls and twice the usual one are refused, which is seven
@@ -144,6 +152,7 @@ class Faults:
     def __init__(self) -> None:
         self.share: float | None = None
         self._recent = 0.0
+        self._retries = 0.0
         self._n_missed = 0.0
         self._early: deque[tuple[int, int]] = deque(maxlen=EARLY)  # (calls, refusals) until then
 
@@ -171,6 +180,16 @@ class Faults:
             self._n_missed = 0.0
         return True
 
+    def retry(self, is_refused: bool) -> None:
+        """Learn from a call that had been refused and was made again."""
+        if self.share is None:
+            return
+        self._retries += (is_refused - self._retries) / RETRIES
+        if self._retries > self.share + MOST_RETRIES:
+            self.share = None
+            # Not so easily again: each time it takes twice as many.
+            self._early = deque(maxlen=2 * (self._early.maxlen or EARLY))
+
     @property
     def are_suspected(self) -> bool:
         """Whether the last refusals came too soon, each after the one before."""
@@ -193,10 +212,10 @@ class Faults:
         self._early.append((n_sent, n_refused))
         n_before, n_refused_before = self._early[0]
         share = (n_refused - n_refused_before) / max(1, n_sent - n_before)
-        if len(self._early) < EARLY or share > MOST_FAULTS:
+        if len(self._early) < (self._early.maxlen or EARLY) or share > MOST_FAULTS:
             return False
         self._early.clear()
-        self.share = self._recent = share
+        self.share = self._recent = self._retries = share
         self._n_missed = 0.0
         return True
 
@@ -278,6 +297,7 @@ class LearnedRate:
             is_early = sent.rate is not None and not sent.is_probe
             if self.faults.suspect(sent.number, self.n_refused, is_early):
                 self._forget()
+                self._episode = 0  # nor was there a limit that calls under way have met
                 return "cleared"
             is_first = self.known is None
             self.known = rate = max(LEAST_RATE, self._learn(sent, now))

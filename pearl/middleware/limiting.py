@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
@@ -22,6 +23,9 @@ __all__ = ["Limited", "Limits", "Reason"]
 
 Reason = Literal["", "a place", "the rate limit", "the token limit", "the server"]
 """What the next call waits for; "" where none waits."""
+
+MOST_REFUSED = 1_000
+"""Refused requests that are known again when they are made anew; who gives up does not say so."""
 
 PAUSE_S = 0.5
 """Seconds that a server is left alone after it refused a call and named no time."""
@@ -102,6 +106,8 @@ class Limited(Wrapper):
         self._count_tokens = count_tokens or (lambda request: estimate(request.prompt))
         self._learned = LearnedRate()
         self._paused_until = 0.0
+        # By identity, and held, lest another request gets the place of one that is gone.
+        self._refused: OrderedDict[int, Request] = OrderedDict()
         self._queue: Queue | None = None
 
     @property
@@ -136,9 +142,12 @@ class Limited(Wrapper):
         if queue is None or queue.loop is not asyncio.get_running_loop():
             queue = self._queue = Queue(self._delay_s, self._enter, self.halt)
         cost = float(self._count_tokens(request)) if self._tokens else 0.0
+        is_retry = self._refused.pop(id(request), None) is not None
         sent = await queue.turn(cost)
         try:
             completion = await self._model.complete(request)
+            if is_retry:
+                self._learned.faults.retry(is_refused=False)
             if len(queue) and queue.n_running >= self._places.n:
                 self._places.on_reply(monotonic())
             if self._tokens:
@@ -146,6 +155,12 @@ class Limited(Wrapper):
                 self._tokens.spend(usage.n_input_tokens + usage.n_output_tokens - cost)
             return completion
         except ModelError as error:
+            if error.kind == "rate_limited":
+                self._refused[id(request)] = request
+                if len(self._refused) > MOST_REFUSED:
+                    self._refused.popitem(last=False)
+                if is_retry:
+                    self._learned.faults.retry(is_refused=True)
             self._on_error(error, sent)
             raise
         finally:

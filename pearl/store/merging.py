@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,7 +17,7 @@ from pearl.store.locks import Lease
 from pearl.store.reading import Reader, row_sum
 from pearl.store.rows import packed, unpacked, unpacked_reply
 from pearl.store.run import taken
-from pearl.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id
+from pearl.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, is_shard
 from pearl.store.writer import Writer
 
 __all__ = ["Merged", "merge"]
@@ -141,13 +142,16 @@ def _join(
     connection: sqlite3.Connection, id: str, info: RunInfo, target: RunInfo | None, shard: str
 ) -> None:
     """Make the run, or say of the one that is there how both ended."""
-    # Nobody goes on with the other's process here; a part that is not done leaves the whole so.
-    status: Status = "stopped" if info.status == "running" else info.status
+    status: Status = "stopped" if info.status == "running" else info.status  # nobody goes on here
     counts = dict(target.counts) if target else {}
-    if shard:
-        status, counts["shards"] = _parts(target, shard, is_done=status == "done")
-    elif target is not None and target.status != status:
+    was_done = target is not None and target.status == "done"  # as it has all rows, it stays so
+    if shard and ("shards" in counts or not was_done):
+        parts = _parts(counts) - {shard} | ({shard} if status == "done" else set())
+        status, counts["shards"] = "done" if _are_all(parts) else "stopped", sorted(parts)
+    elif target is not None and target.status != status != "done":
         status = "stopped"
+    if was_done:
+        status = "done"
     if target is not None:
         connection.execute(
             "UPDATE runs SET status = ?, counts = CAST(? AS TEXT) WHERE id = ?",
@@ -166,14 +170,18 @@ def _join(
     )  # fmt: skip
 
 
-def _parts(target: RunInfo | None, shard: str, *, is_done: bool) -> tuple[Status, list[str]]:
-    """How a run stands that a shard goes into, and which of its shards are done."""
-    known = target.counts.get("shards", []) if target else []
-    done = set(map(str, known)) - {shard} | ({shard} if is_done else set())
-    _, _, n = shard.partition("/")
-    is_complete = sum(part.endswith(f"/{n}") for part in done) == int(n)
-    was_done = target is not None and target.status == "done" and not known
-    return "done" if is_complete or was_done else "stopped", sorted(done)
+def _parts(counts: Mapping[str, Any]) -> set[str]:
+    """The shards of a run that are done."""
+    known = counts.get("shards")
+    return (
+        {part for part in map(str, known) if is_shard(part)} if isinstance(known, list) else set()
+    )
+
+
+def _are_all(parts: set[str]) -> bool:
+    """Whether they are all shards of some number of them."""
+    found = Counter(int(part.partition("/")[2]) for part in parts)
+    return any(n_found == n for n, n_found in found.items())
 
 
 def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -> Merged:

@@ -119,9 +119,13 @@ class Run:
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "UPDATE runs SET status = ?, updated = ?, counts = coalesce(CAST(? AS TEXT), counts),"
+                "UPDATE runs SET status = ?1, updated = ?2,"
+                # Patched: what merging has written of shards is not known here.
+                " counts = CASE WHEN ?3 IS NULL THEN counts"
+                " WHEN json_valid(counts) THEN json_patch(counts, CAST(?3 AS TEXT))"
+                " ELSE CAST(?3 AS TEXT) END,"
                 " lease_pid = NULL, lease_host = NULL, lease_started = NULL, lease_at = NULL"
-                " WHERE id = ?",
+                " WHERE id = ?4",
                 (status, time.time(), said, self.id),
             )
 

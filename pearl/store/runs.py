@@ -17,7 +17,7 @@ from pearl.store.database import decoded
 from pearl.store.locks import Holder
 from pearl.store.rows import unpacked
 
-__all__ = ["COLUMNS", "RunInfo", "RunSpec", "Status", "info_of", "is_id", "new_id"]
+__all__ = ["COLUMNS", "RunInfo", "RunSpec", "Status", "info_of", "is_id", "is_shard", "new_id"]
 
 Status = Literal["running", "done", "stopped", "paused", "failed"]
 """`stopped` by the user or a limit, `paused` until a server can take more."""
@@ -35,6 +35,11 @@ _ID = re.compile(r"\d{8}-[0-9a-f]{4,}")
 def is_id(text: str) -> bool:
     """Whether it has the form of a run's id: no part of a path, for example."""
     return _ID.fullmatch(text) is not None
+
+
+def is_shard(text: str) -> bool:
+    """Whether it names a part of the work, as `1/8`."""
+    return re.fullmatch(r"\d{1,9}/\d{1,9}", text, re.ASCII) is not None
 
 
 def new_id(n_digits: int = 4) -> str:
@@ -70,7 +75,8 @@ class RunSpec:
     @property
     def shard(self) -> str:
         """The part of the work that it is; "" where it is all of it."""
-        return str(self.settings.get("shard") or "")
+        said = str(self.settings.get("shard"))
+        return said if is_shard(said) else ""
 
     @property
     def whole(self) -> RunSpec:

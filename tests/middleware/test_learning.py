@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from pearl.middleware.learning import Admitted, LearnedRate
+from pearl.middleware.learning import EARLY, Admitted, Faults, LearnedRate
 from pearl.middleware.limiting import PAUSE_S
 
 
@@ -219,3 +219,21 @@ def test_what_was_admitted_is_counted_by_the_second() -> None:
     assert admitted.rate(110.0, 3) == pytest.approx(4 / 2, rel=0.5)
     assert admitted.rate(1_000.0, 10) == 0
     assert admitted.most == 2
+
+
+def declared(faults: Faults, n_sent: int) -> int:
+    """Refusals that come too soon until they are taken for faults."""
+    return next(i for i in range(1, 99) if faults.suspect(n_sent + 20 * i, i, is_early=True))
+
+
+def test_who_is_refused_again_and_again_is_refused_by_a_limit() -> None:
+    """As by a limit of tokens, which has no room for the long calls and some for short ones."""
+    draw, faults = random.Random(1), Faults()
+    assert declared(faults, 0) == EARLY
+    for _ in range(1_000):
+        faults.retry(is_refused=draw.random() < 0.05)
+    assert faults.share is not None
+    for _ in range(50):
+        faults.retry(is_refused=draw.random() < 0.6)
+    assert faults.share is None
+    assert declared(faults, 9_000) == 2 * EARLY

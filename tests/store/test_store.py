@@ -11,7 +11,7 @@ import pytest
 
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
-from pearl.store import FILE, Run, RunSpec, Store, default_folder
+from pearl.store import FILE, Run, RunSpec, Status, Store, default_folder
 
 SPEC = RunSpec(("execute", "t.jsonl"), {"model": "m"}, {"t.jsonl": "1"})
 REPLY = Completion("Because it was rotten. \U0001f511", "m", Usage(10, 3, 2))
@@ -338,3 +338,63 @@ def test_who_gives_up_waiting_leaves_no_harm(tmp_path: Path) -> None:
             assert [await store.reply(key(i)) for i in range(20)] == [REPLY] * 20
 
     asyncio.run(main())
+
+
+def shard_of(folder: Path, part: str | None, status: Status) -> None:
+    """A store with one run, of a part of the work or of all of it."""
+    settings = {"m": 1} if part is None else {"m": 1, "shard": part}
+    with Store.open(folder) as store:
+        run = store.begin(RunSpec(("execute",), settings, {}, folder="/"))
+        asyncio.run(run.record(f"key {part}".encode(), 0, str(part), {"id": part}, None))
+        run.finish(status, {"rows": 1})
+
+
+def test_a_run_of_shards_is_done_when_they_are_and_stays_so(tmp_path: Path) -> None:
+    parts: dict[str, Status] = {"1/3": "done", "2/3": "done", "3/3": "stopped"}
+    for part, status in parts.items():
+        shard_of(tmp_path / part[0], part, status)
+    folders = [tmp_path / part[0] for part in parts]
+    with Store.open(tmp_path / "all") as store:
+
+        def state() -> tuple[str, object]:
+            (info,) = store.runs()
+            return info.status, info.counts.get("shards")
+
+        store.merge(folders)
+        assert state() == ("stopped", ["1/3", "2/3"])
+        with Store.open(tmp_path / "3") as third:
+            third.begin(RunSpec(("execute",), {"m": 1, "shard": "3/3"}, {})).finish("done")
+        store.merge(folders)
+        assert state() == ("done", ["1/3", "2/3", "3/3"])
+        shard_of(tmp_path / "other", "1/4", "stopped")
+        store.merge([tmp_path / "other"])
+        store.merge(folders)
+        assert state()[0] == "done"
+
+
+def test_a_whole_run_that_is_done_is_not_undone_by_shards(tmp_path: Path) -> None:
+    shard_of(tmp_path / "whole", None, "done")
+    shard_of(tmp_path / "part", "1/4", "stopped")
+    for order in (["whole", "part", "part"], ["part", "whole", "part"]):
+        with Store.open(tmp_path / "-".join(order)) as store:
+            for name in order:
+                store.merge([tmp_path / name])
+            (info,) = store.runs()
+            assert (info.status, info.n_results) == ("done", 2)
+
+
+def test_what_merging_knows_of_shards_outlives_the_end_of_a_run(tmp_path: Path) -> None:
+    shard_of(tmp_path / "1", "1/2", "done")
+    shard_of(tmp_path / "2", "2/2", "done")
+    with Store.open(tmp_path / "all") as store:
+        store.merge([tmp_path / "1"])
+        store.begin(RunSpec(("execute",), {"m": 1}, {}, folder="/")).finish("stopped", {"rows": 1})
+        store.merge([tmp_path / "2"])
+        (info,) = store.runs()
+        assert (info.status, info.counts) == ("done", {"rows": 1, "shards": ["1/2", "2/2"]})
+
+
+def test_a_shard_that_is_none_is_merged_as_a_whole_run(tmp_path: Path) -> None:
+    shard_of(tmp_path / "odd", "all", "done")
+    with Store.open(tmp_path / "all") as store:
+        assert store.merge([tmp_path / "odd"]).n_runs == 1

@@ -68,7 +68,7 @@ def command(
     Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
     resume`, goes on where it stopped, however it was stopped.
     """
-    from pearl.cli.keeping import Keeping, digest
+    from pearl.cli.keeping import Keeping, content
     from pearl.executors.shard import parse_shard
     from pearl.tasks import read_tasks
 
@@ -78,8 +78,8 @@ def command(
         "execute",
         {
             "arguments": "\n".join(plan_and_documents),
-            **({"tasks": digest(tasks)} if tasks else {}),
-            **({"data": digest(options["data"]), "asked": repr(asked)} if options["data"] else {}),
+            **({"tasks": content(tasks)} if tasks else {}),
+            **({"data": content(options["data"]), "asked": repr(asked)} if options["data"] else {}),
         },
         options.pop("store"),
         options.pop("fresh"),

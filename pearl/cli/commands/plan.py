@@ -22,7 +22,7 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.output import Reporter, keep_inputs, new_file
-from pearl.cli.storing import fresh_option, store_option
+from pearl.cli.storing import store_option
 from pearl.cli.work import tell_failures
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @data_options
 @model_options
-@fresh_option
+@click.option("--fresh", is_flag=True, help="Ask for every reply of --data anew.")
 @store_option
 @trace_option
 @as_json
@@ -113,9 +113,8 @@ async def _many(
     with ExitStack() as stack:
         store = stack.enter_context(keeping.opened())
         async with open_pearl(options, keeping.replies(store)) as pearl:
-            await asyncio.to_thread(
-                lambda: pearl.examples
-            )  # a bank that is not there is told first
+            # A bank that is not there is told first.
+            await asyncio.to_thread(lambda: pearl.examples)
             file = stack.enter_context(new_file(out))
             events_file = stack.enter_context(new_file(trace)) if trace else None
             reporter = stack.enter_context(Reporter(len(rows)))

@@ -90,7 +90,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         "begun": _time(info.created),
         "changed": _time(info.updated),
         "results": ", ".join(f"{n:,} {status}" for status, n in sorted(tally.items())) or "none",
-        **info.settings,
+        **{name: value for name, value in info.settings.items() if name != "command"},
         **info.inputs,
         **info.counts,
     }
@@ -146,7 +146,7 @@ def _is_of_shards(info: RunInfo) -> bool:
 def _command(info: RunInfo) -> list[str]:
     """The arguments that do all the work of a run."""
     words = list(info.command)
-    return _without(words, ("--shard", "--out")) if _is_of_shards(info) else words
+    return _without(words, ("--shard", "--out", "--trace")) if _is_of_shards(info) else words
 
 
 @contextmanager
