@@ -421,6 +421,18 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert done.stderr.count(b"\n") <= 1
 
 
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_reader_that_leaves_amid_many_documents_is_no_error(
+    pearl: Terminal, tmp_path: Path, form: str
+) -> None:
+    row = {"plan": PLAN, "document": STORY * 20}
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"id": i, **row}) for i in range(80)))
+    command = f"{sys.executable} -m pearl execute --tasks t.jsonl {form} | head -n 2; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert done.stderr.count(b"\n") == 1, done.stderr.decode()
+
+
 def test_the_version_is_fast_to_say() -> None:
     done = child("--version")
     assert done.stdout.startswith(b"pearl ")

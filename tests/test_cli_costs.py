@@ -97,6 +97,11 @@ def test_a_dry_run_is_of_what_is_left(pearl: Terminal, openai_server: Server) ->
     assert "Left out, for they have a row already: 1" in out
 
 
+def test_a_dry_run_of_what_cannot_be_run_ends_with_1(pearl: Terminal) -> None:
+    out = pearl("execute", "why.plan", "absent.txt", "story.txt", "--dry-run", code=1)
+    assert "1 cannot be run" in out
+
+
 def test_a_question_has_no_plan_yet(pearl: Terminal) -> None:
     out = pearl("ask", "Why?", "story.txt", "--dry-run", "--max-output-tokens", "50")
     assert "(plans)" in out

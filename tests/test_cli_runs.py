@@ -279,6 +279,16 @@ def test_shards_with_a_model_in_a_file_of_their_own_merge(pearl: Terminal) -> No
     assert (whole["state"], whole["results"]) == ("done", len(TASKS))
 
 
+def test_resume_takes_other_limits(pearl: Terminal) -> None:
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
+    pearl(*SHARDED, "--max-calls", "0", code=7)
+    (info,) = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", info["id"], code=7)
+    pearl("runs", "resume", info["id"], "--max-calls", "99")
+    assert ids("part.jsonl") == [task["id"] for task in TASKS]
+    assert "12 answered" in pearl("runs", "show", info["id"])
+
+
 def test_resume_writes_where_it_is_told_to(pearl: Terminal) -> None:
     Path("t.jsonl").write_text(json.dumps(TASKS[0]), "utf-8")
     pearl(*SHARDED)
@@ -296,7 +306,7 @@ def test_prune_shows_before_it_removes(pearl: Terminal) -> None:
     pearl("runs", "prune", "--older-than", "1h", "--yes")
     assert "removed 0 runs" in pearl.talk
     pearl("runs", "prune", "--keep", "1", "--replies", "--yes")
-    assert "removed 1 runs, 1 results, 0 replies" in pearl.talk
+    assert "removed 1 run, 1 result, 0 replies" in pearl.talk
     assert [run["id"] for run in json.loads(pearl("runs", "list", "--json"))] == [ids[1]]
 
 

@@ -59,6 +59,15 @@ class _Commands(click.Group):
             )
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (
+            BrokenPipeError
+        ):  # the reader of our output is gone (`| head`); click makes a 1 of it
+            _abandon_stdout()
+            return 0
+
 
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="pearl %(version)s")
@@ -123,7 +132,7 @@ def run(args: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _fail("interrupted", None, 130)
     except BrokenPipeError:
-        _abandon_stdout()  # the reader of our output is gone (`| head`)
+        _abandon_stdout()
         return 0
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):

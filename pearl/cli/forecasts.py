@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pearl.cli.output import new_console
+
 if TYPE_CHECKING:
     from pearl.bounds import Range
     from pearl.forecast import Forecast
@@ -36,11 +38,10 @@ def print_forecast(
         data = {**found.to_json(), "n_known": n_known}
         click.echo(json.dumps(data, ensure_ascii=False, indent=2))
         return
-    from rich.console import Console
     from rich.table import Table
 
     # Figures cut in two are hard to read; a narrow terminal may wrap the lines itself.
-    console = Console(highlight=False, soft_wrap=True, width=WIDTH)
+    console = new_console(width=WIDTH)
     table = Table("step", box=None, pad_edge=False, show_edge=False)
     for name in ("calls", "input", "cached", "output", *(("US dollars",) if found.price else ())):
         table.add_column(name, justify="right")
@@ -79,6 +80,9 @@ def tell_spent(found: Forecast, budget: Budget) -> None:
         actual.append(f"${_usd(budget.cost_usd)}")
     if spent.n_unsure_tokens:
         actual.append(f"{spent.n_unsure_tokens:,} of the tokens may not have been billed")
+    elif spent.n_unsure_calls:
+        unsure = _calls(_count(spent.n_unsure_calls))
+        actual.append(f"{unsure} broken off, which may have been billed besides")
     click.echo(f"predicted {', '.join(predicted)}", err=True)
     click.echo(f"actual    {', '.join(actual)}", err=True)
 

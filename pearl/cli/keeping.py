@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import file_digest
@@ -107,6 +107,25 @@ class Keeping:
             if store.n_bad_replies:
                 n = store.n_bad_replies
                 click.echo(f"pearl: {n} kept replies were damaged and asked for again", err=True)
+
+    @contextmanager
+    def opened_replies(self) -> Iterator[Replies | None]:
+        """Where replies are kept while nothing else is; None where there is no place for the default store.
+
+        Raises:
+            StoreError: The store that was named cannot be used.
+        """
+        with ExitStack() as stack:
+            try:
+                store = stack.enter_context(self.opened())
+            except StoreError as error:
+                if self.store is not None:
+                    raise
+                first = str(error).partition("\n")[0]
+                click.echo(f"pearl: no reply is kept, for there is no store: {first}", err=True)
+                yield None
+                return
+            yield self.replies(store)
 
     def spec(self, settings: Mapping[str, Any]) -> RunSpec:
         """What makes the run the one it is."""

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from pearl.answerer import Answer
     from pearl.trace import Event
 
-__all__ = ["Reporter", "keep_inputs", "keep_room", "new_file", "print_answer", "read_input"]
+__all__ = [
+    "Reporter", "counted", "keep_inputs", "keep_room", "new_console", "new_file", "print_answer", "read_input",
+]  # fmt: skip
 
 
 def read_input(path: str) -> str:
@@ -140,17 +143,22 @@ def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
                     raise UsageError(f"'{output}' is an input", help="write to another file")
 
 
-def _console(*, err: bool = False) -> Console:
+def new_console(*, err: bool = False, width: int | None = None, soft_wrap: bool = True) -> Console:
+    """A console whose reader may leave, which is no error; Rich would end the program with 1."""
     from rich.console import Console
 
-    return Console(stderr=err, highlight=False, soft_wrap=True)
+    class Left(Console):
+        def on_broken_pipe(self) -> None:
+            raise
+
+    return Left(stderr=err, highlight=False, soft_wrap=soft_wrap, width=width)
 
 
 def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
     """The answer, its evidence and, if wanted, the plan and every step."""
     from rich.text import Text
 
-    console = _console()
+    console = new_console()
 
     def head(text: str) -> None:
         console.print(Text(text, style="bold"))
@@ -193,12 +201,28 @@ def _context(context: str, coverage: float | None) -> str:
     return f"{context}, {shown} % of the document"
 
 
+def counted(n: int, thing: str) -> str:
+    """How many there are of a thing.
+
+    Example:
+        >>> counted(1, "row"), counted(1_200, "row")
+        ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+REPORT_S = 60.0
+"""Seconds between lines where nobody looks at a terminal."""
+
+
 class Reporter:
-    """Progress on a terminal's stderr: how far, and what is being waited for. Else silent."""
+    """Progress on stderr: on a terminal how far, and what is being waited for; else a line a minute."""
 
     def __init__(self, total: int | None, *, enabled: bool = True) -> None:
         self._total = total
         self._enabled = enabled and sys.stderr.isatty()
+        self._n_done = self._n_failed = 0
+        self._began = self._told_at = monotonic()
         self._progress: Progress | None = None
         self._bar: TaskID | None = None
 
@@ -215,7 +239,7 @@ class Reporter:
             columns = [BarColumn(), MofNCompleteColumn()] if self._total != 1 else []
             self._progress = Progress(
                 *columns, TimeElapsedColumn(), TextColumn("{task.description}"),
-                console=_console(err=True), transient=True,
+                console=new_console(err=True), transient=True,
             )  # fmt: skip
             self._bar = self._progress.add_task(
                 "starting" if self._total == 1 else "", total=self._total
@@ -232,10 +256,18 @@ class Reporter:
         if self._progress is not None:
             self._progress.stop()
 
-    def advance(self) -> None:
+    def advance(self, *, is_failure: bool = False) -> None:
         """One more task is done."""
+        self._n_done += 1
+        self._n_failed += is_failure
         if self._progress is not None and self._bar is not None:
             self._progress.advance(self._bar)
+        elif monotonic() - self._told_at >= REPORT_S:
+            self._told_at = monotonic()
+            of = "" if self._total is None else f" of {self._total:,}"
+            failed = f", {self._n_failed:,} failed" if self._n_failed else ""
+            minutes = (self._told_at - self._began) / 60
+            print(f"pearl: {self._n_done:,}{of} done{failed}, {minutes:.0f} min", file=sys.stderr)  # noqa: T201
 
     def __call__(self, id: str, event: Event) -> None:
         """Say what a task is waiting for."""

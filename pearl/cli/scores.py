@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pearl.cli.output import new_console
 from pearl.cli.work import tell_reasons
 from pearl.evals import report
 from pearl.evals.stats import Interval
@@ -126,10 +127,9 @@ def _ends(interval: Interval) -> str:
 
 
 def _show(table: Table) -> None:
-    from rich.console import Console
     from rich.measure import Measurement
 
-    console = Console(highlight=False)
+    console = new_console(soft_wrap=False)
     # A terminal that is too narrow breaks the lines; figures that are cut would be wrong.
     wide = console.options.update(max_width=1_000)
     console.width = max(console.width, Measurement.get(console, wide, table).maximum)

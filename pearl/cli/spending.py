@@ -134,7 +134,11 @@ class Spending:
         return code
 
     def _show(self, tasks: Iterable[Task], keeping: Keeping | None) -> int:
-        """Print what the tasks take that have no row yet; no model is asked."""
+        """Print what the tasks take that have no row yet; no model is asked.
+
+        Returns:
+            The exit code: 1 where some of them cannot be run.
+        """
         from pearl.cli.forecasts import print_forecast
         from pearl.forecast import forecast
 
@@ -149,7 +153,7 @@ class Spending:
             tasks = keeping.left(pearl, tasks, known)
         found = forecast(pearl, tasks, price=self.price, seconds_per_call=self._call_s)
         print_forecast(found, self._asked(), n_known=n_known, as_json=self._options["as_json"])
-        return 0
+        return 1 if found.n_problems else 0
 
     @contextmanager
     def _watching(self, *, is_here: bool) -> Iterator[tuple[Watch | None, dict[str, Any]]]:

@@ -14,6 +14,9 @@ __all__ = ["Stopper"]
 
 Item = TypeVar("Item")
 
+ONCE_S = 0.2
+"""Seconds in which signals are one: `timeout` sends it to the process and to its group."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -26,6 +29,7 @@ class Stopper:
 
     def __init__(self) -> None:
         self.is_stopping = False
+        self._since = 0.0
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -53,8 +57,10 @@ class Stopper:
             yield item
 
     def _stop(self) -> None:
+        now = self._loop.time()
         if self.is_stopping and self._task is not None:
-            self._task.cancel()
+            if now - self._since > ONCE_S:
+                self._task.cancel()
             return
-        self.is_stopping = True
+        self.is_stopping, self._since = True, now
         click.echo("finishing what is under way; once more to stop at once", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import open_pearl
-from pearl.cli.output import Reporter, keep_room, new_file, print_answer
+from pearl.cli.output import Reporter, counted, keep_room, new_file, print_answer
 from pearl.errors import BudgetError, ModelError, PausedError, PearlError
 from pearl.executors import Execute, Outcome, Task
 from pearl.executors.local import run
@@ -78,8 +78,7 @@ async def _run_told(
     n_done = 0
     failures: list[str] = []
     with ExitStack() as stack:
-        store = stack.enter_context(keeping.opened()) if keeping else None
-        replies = keeping.replies(store) if keeping and store else None
+        replies = stack.enter_context(keeping.opened_replies()) if keeping else None
         async with open_pearl(options, replies) as pearl:
             rows = stack.enter_context(new_file(out)) if out or as_json else None
             events = stack.enter_context(new_file(trace)) if trace else None
@@ -91,17 +90,18 @@ async def _run_told(
                 listener=reporter,
                 is_stopping=lambda: keeping is not None and keeping.is_too_much(len(failures)),
             )
-            async for outcome in outcomes:
-                n_done, last = n_done + 1, outcome
-                if events is not None:
-                    events.write(outcome.trace.to_jsonl())
-                if rows is not None and not is_shown_last:
-                    rows.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
-                elif rows is None and not is_shown_last:
-                    _print(outcome, verbose=verbose, first=n_done == 1)
-                if outcome.error is not None and n_tasks != 1:
-                    failures.append(_reason(outcome))
-                reporter.advance()
+            async with aclosing(outcomes):  # what is written to may be closed at any time
+                async for outcome in outcomes:
+                    n_done, last = n_done + 1, outcome
+                    if events is not None:
+                        events.write(outcome.trace.to_jsonl())
+                    if rows is not None and not is_shown_last:
+                        rows.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
+                    elif rows is None and not is_shown_last:
+                        _print(outcome, verbose=verbose, first=n_done == 1)
+                    if outcome.error is not None and n_tasks != 1:
+                        failures.append(_reason(outcome))
+                    reporter.advance(is_failure=outcome.error is not None)
     if n_tasks == 1 and last is not None and last.error is not None:
         raise last.error
     if is_shown_last and last is not None and last.answer is not None:
@@ -171,7 +171,7 @@ async def _run_kept(
                                 fatal = fatal or outcome.error
                             if outcome.error is not None:
                                 failures.append(_reason(outcome))
-                            reporter.advance()
+                            reporter.advance(is_failure=outcome.error is not None)
             except KeyboardInterrupt:  # the second Ctrl-C, which the file is not written for
                 click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
                 raise
@@ -187,9 +187,11 @@ async def _run_kept(
             elif halted is not None:
                 status = "paused"
             kept.finish(status, counts)
-    if n_known or status != "done":
-        before = f", {n_known:,} of them from before" if n_known else ""
-        click.echo(f"pearl: run {kept.id}: {n_rows:,} rows in {out}{before}", err=True)
+    before = f", {n_known:,} of them from before" if n_known else ""
+    click.echo(f"pearl: run {kept.id}: {counted(n_rows, 'row')} in {out}{before}", err=True)
+    if is_failing:
+        most = counted(keeping.max_errors or 0, "task")
+        click.echo(f"  stopped, for more than {most} failed (--max-errors)", err=True)
     if status != "done":
         click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
     if stopper.is_stopping:

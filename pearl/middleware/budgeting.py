@@ -37,12 +37,15 @@ class Spent:
     Attributes:
         usage: Tokens, as the server counts them.
         n_calls: Calls sent, failed ones included.
-        n_unsure_tokens: Tokens of `usage` that calls may have cost which failed or were cancelled
-            after they were sent, at worst; no server says what it bills for those.
+        n_unsure_calls: Those of them that failed or were cancelled after they were sent; no server
+            says what it bills for those.
+        n_unsure_tokens: Tokens of `usage` that they may have cost at worst; 0 where no limit of
+            tokens or money needs to know.
     """
 
     usage: Usage = field(default_factory=Usage)
     n_calls: int = 0
+    n_unsure_calls: int = 0
     n_unsure_tokens: int = 0
 
 
@@ -192,6 +195,7 @@ class Budget:
             self._spent = Spent(
                 self._spent.usage + took,
                 self._spent.n_calls + 1,
+                self._spent.n_unsure_calls + (not is_sure),
                 self._spent.n_unsure_tokens + n_unsure,
             )
             if is_sure and worst.n_input and took.n_input_tokens > worst.n_input:

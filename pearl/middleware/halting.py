@@ -10,12 +10,17 @@ from typing import Any, TypeVar
 
 from pearl.errors import ModelError, PausedError, PearlError
 
-__all__ = ["LONGEST_WAIT_S", "Halt", "verdict"]
+__all__ = ["LONGEST_WAIT_S", "Halt", "Silence", "verdict"]
 
 Result = TypeVar("Result")
 
 LONGEST_WAIT_S = 600.0
 """Seconds that a server may ask to wait; a run that has to wait longer is resumed later."""
+
+
+SILENT_CALLS = 10
+SILENT_S = 20.0
+"""So many calls in a row over so many seconds without an answer: the server is gone."""
 
 
 def verdict(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> PearlError | None:
@@ -42,6 +47,36 @@ def verdict(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> PearlE
             help="run the same command again then: what is done is kept",
         )
     return None
+
+
+class Silence:
+    """How long no call has got any answer of the server."""
+
+    def __init__(self) -> None:
+        self._n_calls = 0
+        self._since = 0.0
+
+    def end(self) -> None:
+        """The server has answered, if only to refuse a call."""
+        self._n_calls = 0
+
+    def go_on(self, error: ModelError, now: float) -> PausedError | None:
+        """One more call without an answer; the error that ends the run, where it takes too long.
+
+        Args:
+            error: What the call failed with.
+            now: Seconds of the monotonic clock.
+        """
+        self._n_calls += 1
+        if self._n_calls == 1:
+            self._since = now
+        silent_s = now - self._since
+        if self._n_calls < SILENT_CALLS or silent_s < SILENT_S:
+            return None
+        return PausedError(
+            f"{self._n_calls:,} calls in a row got no answer in {silent_s:.0f} s: {error.message}",
+            help="run the same command again when the server is there: what is done is kept",
+        )
 
 
 class Halt:

@@ -12,7 +12,7 @@ from typing import Literal
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
 from pearl.middleware.adapting import Places
-from pearl.middleware.halting import LONGEST_WAIT_S, Halt, verdict
+from pearl.middleware.halting import LONGEST_WAIT_S, Halt, Silence, verdict
 from pearl.middleware.learning import LearnedRate, Sent
 from pearl.middleware.queueing import Queue
 from pearl.middleware.rates import per_minute
@@ -105,6 +105,7 @@ class Limited(Wrapper):
         self._tokens = per_minute(tokens_per_minute, "tokens", monotonic())
         self._count_tokens = count_tokens or (lambda request: estimate(request.prompt))
         self._learned = LearnedRate()
+        self._silence = Silence()
         self._paused_until = 0.0
         # By identity, and held, lest another request gets the place of one that is gone.
         self._refused: OrderedDict[int, Request] = OrderedDict()
@@ -136,7 +137,7 @@ class Limited(Wrapper):
 
         Raises:
             ModelError: There is no usable reply.
-            PausedError: The server wants a longer wait than it may.
+            PausedError: The server wants a longer wait than it may, or is gone.
         """
         queue = self._queue
         if queue is None or queue.loop is not asyncio.get_running_loop():
@@ -146,6 +147,7 @@ class Limited(Wrapper):
         sent = await queue.turn(cost)
         try:
             completion = await self._model.complete(request)
+            self._silence.end()
             if is_retry:
                 self._learned.faults.retry(is_refused=False)
             if len(queue) and queue.n_running >= self._places.n:
@@ -197,7 +199,12 @@ class Limited(Wrapper):
             PearlError: It ends the run.
         """
         now = monotonic()
-        if ends_run := verdict(error, self._longest_wait_s):
+        ends_run = verdict(error, self._longest_wait_s)
+        if error.kind in ("transport", "deadline"):
+            ends_run = ends_run or self._silence.go_on(error, now)
+        else:
+            self._silence.end()
+        if ends_run:
             self.halt.throw(ends_run)
             raise ends_run from None
         if error.kind == "rate_limited":

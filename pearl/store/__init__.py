@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pearl.errors import StoreError
-from pearl.llm import Completion
+from pearl.llm import Completion, Usage
 from pearl.store.database import FAILURES, FILE, VERSION, connect, found, made, told
 from pearl.store.locks import Holder, WriteLock
 from pearl.store.merging import Merged, merge
@@ -203,6 +203,10 @@ class Store:
     def tally(self, run_id: str) -> dict[str, int]:
         """How many rows of a run have which status."""
         return self._reader.tally(run_id)
+
+    def usage(self, run_id: str) -> Usage:
+        """Tokens of all rows of a run, of replies that were of use."""
+        return self._reader.usage(run_id)
 
     def prune(
         self,

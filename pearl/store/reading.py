@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pearl.errors import StoreError, did_you_mean
-from pearl.llm import Completion
+from pearl.llm import Completion, Usage
 from pearl.store.database import FAILURES, decoded, told
 from pearl.store.rows import checksum, unpacked, unpacked_reply
 from pearl.store.runs import COLUMNS, RunInfo, info_of
@@ -111,6 +111,16 @@ class Reader:
             "SELECT status, count(*) FROM results WHERE run_id = ? GROUP BY status", (run_id,)
         )
         return dict(Counter({decoded(status): n for status, n in found}))
+
+    def usage(self, run_id: str) -> Usage:
+        """Tokens of all rows of a run, of replies that were of use."""
+        names = ("input_tokens", "output_tokens", "cached_tokens")
+        sums = ", ".join(
+            f"total(CASE WHEN json_valid(row) THEN json_extract(row, '$.usage.{name}') END)"
+            for name in names
+        )
+        (found,) = self.all(f"SELECT {sums} FROM results WHERE run_id = ?", (run_id,))
+        return Usage(*map(int, found))
 
     def runs(self) -> list[RunInfo]:
         """All runs, the latest first."""

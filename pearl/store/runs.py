@@ -25,7 +25,8 @@ Status = Literal["running", "done", "stopped", "paused", "failed"]
 COLUMNS = (
     "id, spec_key, command, folder, settings, inputs, status, created, updated, counts, "
     "lease_pid, lease_host, lease_started, lease_at, "
-    "(SELECT count(*) FROM results WHERE run_id = runs.id)"
+    "(SELECT count(*) FROM results WHERE run_id = runs.id), "
+    "(SELECT count(*) FROM results WHERE run_id = runs.id AND status = 'failed')"
 )
 """What `info_of` reads."""
 
@@ -95,6 +96,7 @@ class RunInfo:
         updated: When its status last changed, in seconds since 1970.
         counts: What it said at its end, or at the last one.
         n_results: Rows that are kept.
+        n_failed: Those of them that say why a task failed.
         holder: The process that writes it; None where none does, or the one that did is dead.
     """
 
@@ -109,6 +111,7 @@ class RunInfo:
     updated: float
     counts: Mapping[str, Any]
     n_results: int
+    n_failed: int
     holder: Holder | None
 
     @property
@@ -128,6 +131,7 @@ class RunInfo:
             "created": round(self.created, 3),
             "updated": round(self.updated, 3),
             "results": self.n_results,
+            "failed": self.n_failed,
             "counts": dict(self.counts),
             "pid": self.holder.pid if self.holder else None,
         }
@@ -149,6 +153,7 @@ def info_of(row: tuple[Any, ...]) -> RunInfo:
         updated=_seconds(row[8]),
         counts=unpacked(row[9]) or {},
         n_results=row[14],
+        n_failed=row[15],
         holder=holder if holder is not None and holder.is_alive else None,
     )
 

@@ -13,7 +13,7 @@ import pytest
 from pearl.errors import ModelError, ModelErrorKind, PausedError, PearlError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, Request, Usage, create_model
 from pearl.middleware.adapting import COOLDOWN_S, Places
-from pearl.middleware.halting import Halt
+from pearl.middleware.halting import SILENT_CALLS, Halt, Silence
 from pearl.middleware.limiting import Limited
 from pearl.middleware.rates import Bucket
 from pearl.middleware.retrying import Retrying
@@ -458,3 +458,33 @@ def test_a_refused_key_is_one_call(openai_server: Server, fault: str, message: s
 
     asyncio.run(main())
     assert len(openai_server.requests) == 1
+
+
+def test_a_server_that_is_gone_pauses_the_run() -> None:
+    """So many calls, over so long: neither a burst of failures nor a single slow call is it."""
+    gone, slow = ModelError("no server", kind="transport"), ModelError("late", kind="deadline")
+    silence = Silence()
+    assert not any(silence.go_on(gone, 0.1 * i) for i in range(3 * SILENT_CALLS))
+    silence.end()
+    assert not any(silence.go_on(slow, 30.0 * i) for i in range(SILENT_CALLS - 1))
+    silence.end()
+    found = [silence.go_on(gone, 100.0 + 3.0 * i) for i in range(SILENT_CALLS)]
+    assert not any(found[:-1])
+    assert isinstance(found[-1], PausedError)
+    assert "10 calls in a row got no answer in 27 s: no server" in str(found[-1])
+
+
+def test_a_run_on_a_server_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(request: Request) -> Completion:
+        raise ModelError("no server", kind="transport")
+
+    async def main() -> list[BaseException | Completion]:
+        model = Gated()
+        model.complete = fail  # type: ignore[method-assign]
+        limited = Limited(model, 4)
+        asked = Retrying(limited, first_wait_s=0.0, halt=limited.halt)
+        return await asyncio.gather(*start(asked, *map(str, range(40))), return_exceptions=True)
+
+    monkeypatch.setattr("pearl.middleware.halting.SILENT_S", 0.0)
+    kinds = [type(found) for found in asyncio.run(main())]
+    assert kinds.count(PausedError) > 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,11 @@ def command(
         {
             "arguments": "\n".join(plan_and_documents),
             **({"tasks": content(tasks)} if tasks else {}),
-            **({"data": content(options["data"]), "asked": repr(asked)} if options["data"] else {}),
+            **(
+                {"data": content(options["data"]), "asked": json.dumps(asked)}
+                if options["data"]
+                else {}
+            ),
         },
         options.pop("store"),
         options.pop("fresh"),

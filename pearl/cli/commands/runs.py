@@ -9,6 +9,7 @@ import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import as_json
-from pearl.cli.output import keep_inputs
+from pearl.cli.output import counted, keep_inputs, new_console
 from pearl.cli.storing import FORMATS, opened_folder, store_option
 from pearl.errors import StoreError, UsageError
 
@@ -77,9 +78,9 @@ def show(run: str, store: str | None, as_json: bool) -> None:
     """Show one run. RUN is its id, or how that begins with its day or without."""
     with _read(store) as opened:
         info = opened.run(run)
-        tally = opened.tally(info.id)
+        tally, usage = opened.tally(info.id), opened.usage(info.id)
     if as_json:
-        shown = {**info.to_json(), "rows": tally}
+        shown = {**info.to_json(), "rows": tally, "usage": asdict(usage)}
         click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
         return
     facts: dict[str, Any] = {
@@ -90,30 +91,34 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         "begun": _time(info.created),
         "changed": _time(info.updated),
         "results": ", ".join(f"{n:,} {status}" for status, n in sorted(tally.items())) or "none",
+        "tokens": f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,}"
+        + (f" ({usage.n_cached_tokens:,} cached)" if usage.n_cached_tokens else ""),
+        **info.counts,
         **{name: value for name, value in info.settings.items() if name != "command"},
         **info.inputs,
-        **info.counts,
     }
     for name, value in facts.items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        click.echo(f"{name.replace('_', ' '):<20} {_short(text)}")
+        if value not in (None, "", [], {}):
+            text = value if isinstance(value, str) else json.dumps(value)
+            click.echo(f"{name.replace('_', ' '):<20} {_short(text)}")
     if info.status != "done" and info.holder is None:
         where = f" --store {shlex.quote(store)}" if store else ""
         click.echo(f"go on with it: pearl runs resume {info.id}{where}", err=True)
 
 
-@command.command()
+@command.command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTION...]")
 @click.option(
-    "-o",
-    "--out",
-    type=click.Path(),
-    metavar="FILE",
+    "-o", "--out", type=click.Path(), metavar="FILE",
     help="Write the rows there [default: as before].",
-)
+)  # fmt: skip
 @store_option
-def resume(run: str, out: str | None, store: str | None) -> int:
-    """Go on with RUN: its command is given again, in its folder."""
+def resume(run: str, options: tuple[str, ...], out: str | None, store: str | None) -> int:
+    """Go on with RUN: its command is given again, in its folder.
+
+    Each OPTION takes the place of what the command said: pearl runs resume a3f9 --max-cost 5
+    """
     from pearl.cli import run as run_command
 
     folder = opened_folder(store)
@@ -130,6 +135,8 @@ def resume(run: str, out: str | None, store: str | None) -> int:
             f"run {info.id} is made of shards, which wrote a file each",
             help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
         )
+    n = words.index("--") if "--" in words else len(words)
+    words[n:n] = options  # of an option that is there twice the last counts
     click.echo(f"pearl {_short(shlex.join(words))}", err=True)
     with _in(info), _variables(PEARL_STORE=str(folder), PEARL_RUN=info.id):
         # Which run of which store it is is known better now.
@@ -145,8 +152,9 @@ def _is_of_shards(info: RunInfo) -> bool:
 
 def _command(info: RunInfo) -> list[str]:
     """The arguments that do all the work of a run."""
-    words = list(info.command)
-    return _without(words, ("--shard", "--out", "--trace")) if _is_of_shards(info) else words
+    if not _is_of_shards(info):
+        return list(info.command)
+    return _without(info.command, ("--shard", "--out", "--trace", "--store"))
 
 
 @contextmanager
@@ -222,7 +230,7 @@ def export(
             write_traces(opened.traces(info.id), trace)
         # A table is read twice, and a damaged row is met each time.
         n_bad = info.n_results - n_rows if opened.n_bad_rows else 0
-    click.echo(f"{n_rows:,} rows of run {info.id}, which is {info.state}", err=True)
+    click.echo(f"{counted(n_rows, 'row')} of run {info.id}, which is {info.state}", err=True)
     if n_bad > 0:
         click.echo(
             f"pearl: {n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' makes "
@@ -264,14 +272,14 @@ def prune(
     if not yes:
         if runs:
             _print_runs(runs)
-        what = f"{len(runs)} runs" + (" and replies" if replies else "")
+        what = counted(len(runs), "run") + (" and replies" if replies else "")
         click.echo(f"pearl: {what} would be removed; --yes removes them", err=True)
         return
     with Store.open(opened_folder(store)) as opened:
         gone = opened.prune(ids=[run.id for run in runs], older_than_s=older_than, replies=replies)
     click.echo(
-        f"removed {gone.n_runs:,} runs, {gone.n_results:,} results, {gone.n_replies:,} replies: "
-        f"{gone.n_bytes / 1e6:,.1f} MB",
+        f"removed {counted(gone.n_runs, 'run')}, {counted(gone.n_results, 'result')}, "
+        f"{gone.n_replies:,} replies: {gone.n_bytes / 1e6:,.1f} MB",
         err=True,
     )
 
@@ -294,7 +302,8 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
     with Store.open(opened_folder(into)) as opened:
         merged = opened.merge([Path(store) for store in stores])
     click.echo(
-        f"{merged.n_runs:,} runs read; new: {merged.n_results:,} results, {merged.n_replies:,} replies",
+        f"{counted(merged.n_runs, 'run')} read; new: {counted(merged.n_results, 'result')}, "
+        f"{merged.n_replies:,} replies",
         err=True,
     )
     if merged.n_conflicts:
@@ -308,7 +317,6 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
 
 def _print_runs(runs: Sequence[RunInfo]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -319,8 +327,10 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
         )
     for run in runs:
         command = Text(_short(_shown(_command(run))))
-        table.add_row(run.id, run.state, _ago(run.updated), f"{run.n_results:,}", command)
-    Console(highlight=False).print(table)
+        failed = f", {run.n_failed:,} failed" if run.n_failed else ""
+        results = f"{run.n_results:,}{failed}"
+        table.add_row(run.id, run.state, _ago(run.updated), results, command)
+    new_console(soft_wrap=False).print(table)
 
 
 def _shown(command: Sequence[str]) -> str:
