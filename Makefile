@@ -37,6 +37,7 @@ bench: setup
 	$(BIN)/python experiments/bench/makespan.py --quick
 	$(BIN)/python experiments/bench/prefix.py --quick
 	$(BIN)/python experiments/bench/overhead.py --quick
+	$(BIN)/python experiments/bench/killed_runs.py --kills 20
 
 docs: setup
 	$(BIN)/python docs/make_cli_page.py

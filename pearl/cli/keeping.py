@@ -146,6 +146,10 @@ class Keeping:
                 replies=self.replies(store),
                 folder=store.folder,
                 on_progress=lambda progress: click.echo(f"pearl: {progress}", err=True),
+                on_trouble=lambda error, wait_s: click.echo(
+                    f"pearl: {error.message}; asked again for {wait_s / 60:.0f} minutes at most",
+                    err=True,
+                ),
             )
         return run
 

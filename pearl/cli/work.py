@@ -12,7 +12,7 @@ import click
 
 from pearl.cli.options import open_pearl
 from pearl.cli.output import Reporter, counted, keep_room, new_file, print_answer
-from pearl.errors import BudgetError, ModelError, PausedError, PearlError
+from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError
 from pearl.executors import Execute, Outcome, Task
 from pearl.executors.local import run
 
@@ -176,7 +176,12 @@ async def _run_kept(
                 click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
                 raise
             halted = pearl.halt.error or fatal
-            n_rows = write_rows(kept, out)
+            try:
+                n_rows = write_rows(kept, out)
+            except DataError as error:
+                message = str(error).partition("\n")[0]
+                help = f"nothing is lost: pearl runs export {kept.id} -o FILE"
+                raise DataError(message, help=help) from None
             if trace:
                 write_traces(kept.traces(), trace)
             counts = {"rows": n_rows, "failed": len(failures), "from_before": n_known}

@@ -24,7 +24,7 @@ from pearl.middleware.halting import Halt
 from pearl.middleware.limiting import Limited
 from pearl.middleware.remembering import Remembered, Replies
 from pearl.middleware.retrying import Retrying
-from pearl.middleware.submitting import DEFAULT_PACE, Pace, Progress
+from pearl.middleware.submitting import DEFAULT_PACE, OnTrouble, Pace, Progress
 from pearl.pipeline import Pearl
 from pearl.sources import Document
 from pearl.trace import Event, ModelWaited, Trace
@@ -52,6 +52,7 @@ async def run(
     window: int = WINDOW,
     pace: Pace = DEFAULT_PACE,
     on_progress: Callable[[Progress], None] | None = None,
+    on_trouble: OnTrouble | None = None,
 ) -> AsyncGenerator[Outcome, None]:
     """Run the tasks; outcomes come in the order of the tasks.
 
@@ -68,6 +69,7 @@ async def run(
         window: Tasks under way at once; the documents of so many are in memory.
         pace: How long to wait for what.
         on_progress: Told when a round gets on.
+        on_trouble: Told when the server begins to fail, once until it answers again.
 
     Raises:
         UsageError: The model has no Batch API, or the window is less than 1.
@@ -91,6 +93,7 @@ async def run(
         halt=halt,
         is_busy=lambda: loading.n > 0,
         on_progress=on_progress,
+        on_trouble=on_trouble,
         origin=pearl.origin,
     )
     loading = _Loading(batched.stir)

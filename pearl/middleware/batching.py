@@ -17,7 +17,7 @@ from pearl.llm.openai.batches import Batches
 from pearl.middleware.halting import Halt
 from pearl.middleware.records import Records
 from pearl.middleware.remembering import Replies, request_key
-from pearl.middleware.submitting import DEFAULT_PACE, Pace, Progress, Submitter
+from pearl.middleware.submitting import DEFAULT_PACE, OnTrouble, Pace, Progress, Submitter
 from pearl.middleware.wrapper import Wrapper
 
 __all__ = ["Batched"]
@@ -42,6 +42,7 @@ class Batched(Wrapper):
         halt: What ends the run; share it with `Retrying`.
         is_busy: Whether somebody is about to ask, of whom nothing has been heard yet.
         on_progress: Told when a round gets on.
+        on_trouble: Told when the server begins to fail, once until it answers again.
         origin: As of `Remembered` around it, so that what is kept here is found there.
 
     Raises:
@@ -59,6 +60,7 @@ class Batched(Wrapper):
         halt: Halt | None = None,
         is_busy: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
+        on_trouble: OnTrouble | None = None,
         origin: str = "",
     ) -> None:
         super().__init__(model)
@@ -71,6 +73,7 @@ class Batched(Wrapper):
             replies=replies,
             pace=pace,
             on_progress=on_progress,
+            on_trouble=on_trouble,
         )
         self._quiet_s = pace.quiet_s
         self._is_busy = is_busy

@@ -18,7 +18,7 @@ from pearl.llm.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Batches
 from pearl.middleware.records import Record, Records
 from pearl.middleware.remembering import Replies
 
-__all__ = ["DEFAULT_PACE", "Deliver", "Pace", "Progress", "Submitter"]
+__all__ = ["DEFAULT_PACE", "Deliver", "OnTrouble", "Pace", "Progress", "Submitter"]
 
 KEPT_AT_ONCE = 1_000
 """Replies that are on their way to the disk together; the store groups them."""
@@ -94,6 +94,10 @@ Deliver = Callable[[bytes, Completion | Exception], None]
 """Told what came of a request, by its key."""
 
 
+OnTrouble = Callable[[ModelError, float], None]
+"""Told what a call failed with, and for how many seconds it is made again."""
+
+
 class Submitter:
     """Carries out rounds of requests by batches.
 
@@ -104,6 +108,7 @@ class Submitter:
         replies: Where every reply is kept before it is delivered; None to keep none.
         pace: How long to wait for what.
         on_progress: Told when a round gets on.
+        on_trouble: Told when the server begins to fail, once until it answers again.
     """
 
     def __init__(
@@ -115,6 +120,7 @@ class Submitter:
         replies: Replies | None = None,
         pace: Pace = DEFAULT_PACE,
         on_progress: Callable[[Progress], None] | None = None,
+        on_trouble: OnTrouble | None = None,
     ) -> None:
         self._batches = batches
         self._records = records
@@ -122,6 +128,8 @@ class Submitter:
         self._replies = replies
         self._pace = pace
         self._on_progress = on_progress
+        self._on_trouble = on_trouble
+        self._is_in_trouble = False
         self._turn = asyncio.Lock()
         self._n_rounds = 0
         self._n_under_way = 0
@@ -368,11 +376,17 @@ class Submitter:
         give_up, wait_s = monotonic() + self._pace.patience_s, self._pace.poll_s
         while True:
             try:
-                return await call()
+                result = await call()
             except ModelError as error:
                 named_s = error.retry_after_s or wait_s
                 if not error.is_retryable or monotonic() + named_s > give_up:
                     raise
+                if self._on_trouble is not None and not self._is_in_trouble:
+                    self._on_trouble(error, self._pace.patience_s)
+                self._is_in_trouble = True
+            else:
+                self._is_in_trouble = False
+                return result
             await asyncio.sleep(named_s)
             wait_s = min(self._pace.longest_poll_s, 2 * wait_s)
 

@@ -96,6 +96,16 @@ def test_a_small_window_takes_more_rounds_and_comes_to_the_same(server: BatchSer
     assert texts(found) == texts(locally(server, tasks))
 
 
+def test_a_server_that_fails_is_told_of_once_until_it_answers(server: BatchServer) -> None:
+    server.fail("POST /files", "reset", "500", "reset")
+    server.fail("POST /batches", "503")
+    told: list[str] = []
+    found = outcomes(server, tasks_of(2, 1), on_trouble=lambda error, _: told.append(error.message))
+    assert all(outcome.answer for outcome in found)
+    assert len(told) == 2
+    assert "broke off" in told[0]
+
+
 def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
     same = tasks_of(1, 1)[0]
     tasks = [Task(str(i), same.document, plan=same.plan) for i in range(5)]

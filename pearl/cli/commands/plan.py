@@ -135,6 +135,7 @@ async def _many(
                 reporter.advance()
     if failures:
         tell_failures(failures, len(rows))
+        click.echo("  help: replies are kept; --fresh asks for all of them anew", err=True)
     return 1 if failures else 0
 
 
