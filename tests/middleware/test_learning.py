@@ -10,7 +10,8 @@ from itertools import count
 
 import pytest
 
-from pearl.middleware.learning import EARLY, Admitted, Faults, LearnedRate
+from pearl.middleware.faults import EARLY, Faults
+from pearl.middleware.learning import Admitted, LearnedRate
 from pearl.middleware.limiting import PAUSE_S
 
 
