@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +19,8 @@ from pearl.executors.local import run
 
 if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
-    from pearl.store import Status
+    from pearl.pipeline import Pearl
+    from pearl.store import Run, Status
 
 __all__ = [
     "Watch",
@@ -123,91 +125,131 @@ async def _run_kept(
     watch: Watch | None,
 ) -> int:
     """Outcomes into a run of the store, and from there into the file, whatever ends the work."""
-    from pearl.cli.stopping import Stopper
-    from pearl.cli.storing import write_rows, write_traces
-    from pearl.recording import fingerprint, run_recorded
+    from pearl.cli.storing import write_traces
+    from pearl.recording import fingerprint
 
     trace = options.pop("trace")
-    failures: list[str] = []
-    last: Outcome | None = None
-    work = keeping.places(tasks)
-    fatal: BudgetError | PausedError | None = None
-    n_known = 0
     keep_room(out)
     with keeping.opened() as store:
         async with open_pearl(options, keeping.replies(store)) as pearl:
             kept = store.begin(
                 keeping.spec(fingerprint(pearl)), fresh=keeping.is_fresh, id=keeping.run
             )
-
-            def known() -> None:
-                nonlocal n_known
-                n_known += 1
-                reporter.advance()
-
-            def is_stopping() -> bool:
-                return (
-                    stopper.is_stopping
-                    or fatal is not None
-                    or pearl.halt.error is not None
-                    or keeping.is_too_much(len(failures))
-                )
-
+            execute = _watched(keeping.execute(store), watch)
             try:
-                with Stopper() as stopper, Reporter(n_tasks) as reporter:
-                    outcomes = run_recorded(
-                        pearl,
-                        work,
-                        kept,
-                        execute=_watched(keeping.execute(store), watch),
-                        listener=reporter,
-                        is_stopping=is_stopping,
-                        on_known=known,
-                    )
-                    async with aclosing(outcomes):
-                        async for outcome in outcomes:
-                            last = outcome
-                            if isinstance(outcome.error, BudgetError | PausedError):
-                                fatal = fatal or outcome.error
-                            if outcome.error is not None:
-                                failures.append(_reason(outcome))
-                            reporter.advance(is_failure=outcome.error is not None)
+                tally = await _work(pearl, tasks, n_tasks, kept, keeping, execute)
             except KeyboardInterrupt:  # the second Ctrl-C, which the file is not written for
                 click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
                 raise
-            halted = pearl.halt.error or fatal
-            try:
-                n_rows = write_rows(kept, out)
-            except DataError as error:
-                message = str(error).partition("\n")[0]
-                help = f"nothing is lost: pearl runs export {kept.id} -o FILE"
-                raise DataError(message, help=help) from None
+            n_rows = _write_kept(kept, out)
             if trace:
                 write_traces(kept.traces(), trace)
-            counts = {"rows": n_rows, "failed": len(failures), "from_before": n_known}
-            status: Status = "done"
-            is_failing = keeping.is_too_much(len(failures))
-            if stopper.is_stopping or is_failing or isinstance(halted, BudgetError):
-                status = "stopped"
-            elif halted is not None:
-                status = "paused"
-            kept.finish(status, counts)
-    before = f", {n_known:,} of them from before" if n_known else ""
+            counts = {"rows": n_rows, "failed": len(tally.failures), "from_before": tally.n_known}
+            kept.finish(tally.status, counts)
+    before = f", {tally.n_known:,} of them from before" if tally.n_known else ""
     click.echo(f"pearl: run {kept.id}: {counted(n_rows, 'row')} in {out}{before}", err=True)
-    if is_failing:
+    if keeping.is_too_much(len(tally.failures)):
         most = counted(keeping.max_errors or 0, "task")
         click.echo(f"  stopped, for more than {most} failed (--max-errors)", err=True)
-    if status != "done":
+    if tally.status != "done":
         click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
-    if stopper.is_stopping:
+    if tally.is_interrupted:
         return 130
-    if halted is not None and not isinstance(halted, BudgetError):
-        raise halted
-    if n_tasks == 1 and last is not None and last.error is not None:
-        raise last.error
-    if failures:
-        tell_failures(failures, n_rows)
-    return 1 if failures else 0
+    if tally.halted is not None and not isinstance(tally.halted, BudgetError):
+        raise tally.halted
+    if n_tasks == 1 and tally.last is not None and tally.last.error is not None:
+        raise tally.last.error
+    if tally.failures:
+        tell_failures(tally.failures, n_rows)
+    return 1 if tally.failures else 0
+
+
+@dataclass
+class _Tally:
+    """What came of the work.
+
+    Attributes:
+        failures: Why tasks failed, one line each.
+        n_known: Tasks whose rows are from before.
+        last: The latest outcome.
+        halted: What ended the run for all tasks.
+        is_interrupted: Whether the user ended it.
+        status: How the run ends.
+    """
+
+    failures: list[str] = field(default_factory=list)
+    n_known: int = 0
+    last: Outcome | None = None
+    halted: PearlError | None = None
+    is_interrupted: bool = False
+    status: Status = "done"
+
+    def add(self, outcome: Outcome) -> None:
+        """One more outcome."""
+        self.last = outcome
+        if isinstance(outcome.error, BudgetError | PausedError):
+            self.halted = self.halted or outcome.error
+        if outcome.error is not None:
+            self.failures.append(_reason(outcome))
+
+
+async def _work(
+    pearl: Pearl,
+    tasks: Iterable[Task],
+    n_tasks: int | None,
+    kept: Run,
+    keeping: Keeping,
+    execute: Execute,
+) -> _Tally:
+    """Do what has no row yet.
+
+    Raises:
+        KeyboardInterrupt: The user wants no more to be finished.
+    """
+    from pearl.cli.stopping import Stopper
+    from pearl.recording import run_recorded
+
+    tally = _Tally()
+
+    def known() -> None:
+        tally.n_known += 1
+        reporter.advance()
+
+    def is_stopping() -> bool:
+        is_over = tally.halted is not None or pearl.halt.error is not None
+        return stopper.is_stopping or is_over or keeping.is_too_much(len(tally.failures))
+
+    with Stopper() as stopper, Reporter(n_tasks) as reporter:
+        outcomes = run_recorded(
+            pearl,
+            keeping.places(tasks),
+            kept,
+            execute=execute,
+            listener=reporter,
+            is_stopping=is_stopping,
+            on_known=known,
+        )
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
+                tally.add(outcome)
+                reporter.advance(is_failure=outcome.error is not None)
+    tally.halted = pearl.halt.error or tally.halted
+    tally.is_interrupted = stopper.is_stopping
+    if is_stopping():
+        is_paused = tally.halted is not None and not isinstance(tally.halted, BudgetError)
+        tally.status = "paused" if is_paused and not tally.is_interrupted else "stopped"
+    return tally
+
+
+def _write_kept(kept: Run, out: str) -> int:
+    from pearl.cli.storing import write_rows
+
+    try:
+        return write_rows(kept, out)
+    except DataError as error:
+        message = str(error).partition("\n")[0]
+        help = f"nothing is lost: pearl runs export {kept.id} -o FILE"
+        raise DataError(message, help=help) from None
 
 
 def _watched(execute: Execute, watch: Watch | None) -> Execute:
