@@ -139,6 +139,8 @@ def test_a_limit_ends_the_run_and_keeps_what_is_done(
     assert [row["status"] for row in rows] == ["answered", "failed"]
     assert rows[1]["error"]["type"] == "BudgetError"
     assert len(openai_server.requests) == 2
+    assert "2 rows in out.jsonl, 1 of them not finished" in pearl.talk
+    assert "failed" not in pearl.talk
     assert "a limit of the run is reached" in pearl.talk
     assert "run the same command again" in pearl.talk
 

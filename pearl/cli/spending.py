@@ -128,7 +128,7 @@ class Spending:
             code = asyncio.run(
                 run_tasks(tasks, n_tasks, options, out=out, keeping=keeping, watch=watch)
             )
-        if code == 1 and self._budget is not None and self._budget.n_refused:
+        if code in (0, 1) and self._budget is not None and self._budget.n_refused:
             click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
             return BudgetError.exit_code
         return code

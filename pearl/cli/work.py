@@ -147,7 +147,10 @@ async def _run_kept(
             counts = {"rows": n_rows, "failed": len(tally.failures), "from_before": tally.n_known}
             kept.finish(tally.status, counts)
     before = f", {tally.n_known:,} of them from before" if tally.n_known else ""
-    click.echo(f"pearl: run {kept.id}: {counted(n_rows, 'row')} in {out}{before}", err=True)
+    cut_off = f", {tally.n_unfinished:,} of them not finished" if tally.n_unfinished else ""
+    click.echo(
+        f"pearl: run {kept.id}: {counted(n_rows, 'row')} in {out}{before}{cut_off}", err=True
+    )
     if keeping.is_too_much(len(tally.failures)):
         most = counted(keeping.max_errors or 0, "task")
         click.echo(f"  stopped, for more than {most} failed (--max-errors)", err=True)
@@ -170,6 +173,7 @@ class _Tally:
 
     Attributes:
         failures: Why tasks failed, one line each.
+        n_unfinished: Tasks that the end of the run has cut off.
         n_known: Tasks whose rows are from before.
         last: The latest outcome.
         halted: What ended the run for all tasks.
@@ -178,6 +182,7 @@ class _Tally:
     """
 
     failures: list[str] = field(default_factory=list)
+    n_unfinished: int = 0
     n_known: int = 0
     last: Outcome | None = None
     halted: PearlError | None = None
@@ -189,7 +194,8 @@ class _Tally:
         self.last = outcome
         if isinstance(outcome.error, BudgetError | PausedError):
             self.halted = self.halted or outcome.error
-        if outcome.error is not None:
+            self.n_unfinished += 1
+        elif outcome.error is not None:
             self.failures.append(_reason(outcome))
 
 
