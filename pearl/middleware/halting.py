@@ -60,6 +60,10 @@ class Silence:
         """The server has answered, if only to refuse a call."""
         self._n_calls = 0
 
+    def wait_s(self, now: float) -> float:
+        """Seconds to leave the server alone: half as long as it is silent, once it seems to be gone."""
+        return (now - self._since) / 2 if self._n_calls >= SILENT_CALLS else 0.0
+
     def go_on(self, error: ModelError, now: float) -> PausedError | None:
         """One more call without an answer; the error that ends the run, where it takes too long.
 

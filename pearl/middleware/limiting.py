@@ -202,6 +202,7 @@ class Limited(Wrapper):
         ends_run = verdict(error, self._longest_wait_s)
         if error.kind in ("transport", "deadline"):
             ends_run = ends_run or self._silence.go_on(error, now)
+            self._paused_until = max(self._paused_until, now + self._silence.wait_s(now))
         else:
             self._silence.end()
         if ends_run:
