@@ -121,7 +121,7 @@ def unrecorded(
     Yields:
         The place, the task, and the key to record its outcome under.
     """
-    settings = repr(sorted(fingerprint(pearl).items()))
+    settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
     for place, task in tasks:
         key = _key(task, settings, place)
         if task.source and has(key):

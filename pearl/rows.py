@@ -16,7 +16,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -156,15 +155,20 @@ class Names:
         self._names: dict[bytes, str] = {}  # by digest, since the texts together may be long
         self._taken: set[str] = set()
 
-    def claim(self, text: str, name: str, line: int) -> str:
+    def claim(self, digest: str, name: str, line: int) -> str:
         """The name of a text: what it was called first, with its line where another has that name.
+
+        Args:
+            digest: Of the text, in hexadecimal.
+            name: What it is to be called.
+            line: Of its row.
 
         Example:
             >>> names = Names()
-            >>> [names.claim(*row) for row in [("Once.", "a", 1), ("Once.", "b", 2), ("Now.", "a", 3)]]
+            >>> [names.claim(*row) for row in [("0a", "a", 1), ("0a", "b", 2), ("0b", "a", 3)]]
             ['a', 'a', 'a, line 3']
         """
-        key = sha256(text.encode()).digest()[:16]
+        key = bytes.fromhex(digest)[:16]  # half of the memory
         if key not in self._names:
             while name in self._taken:
                 name = f"{name}, line {line}"

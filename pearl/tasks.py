@@ -183,12 +183,10 @@ def _tasks(source: Row, documents: tuple[str, ...], names: Names) -> Iterator[Ta
         yield bad("the row has none of plan, plan_path, question", id)
         return
     if row.document is not None:
-        text = row.document
-        name = names.claim(text, row.document_name or id, source.line)
+        text, digest = row.document, text_source(row.document)
+        name = names.claim(digest, row.document_name or id, source.line)
         extra["document"] = name
-        yield Task(
-            id, partial(from_text, text, name), row.question, plan, None, text_source(text), extra
-        )
+        yield Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
     elif row.document_path is not None:
         path, name = Path(source.path).parent / row.document_path, row.document_path
         extra["document"] = name

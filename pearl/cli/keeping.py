@@ -29,7 +29,7 @@ __all__ = ["Keeping", "content"]
 
 
 def content(path: str) -> str:
-    """What tells a file from others: its SHA-256; of a folder, or what is none of these, the path.
+    """What tells a file from others: its BLAKE2b; of a folder, or what is none of these, the path.
 
     What can be read but once is never the same again.
     """
@@ -37,7 +37,7 @@ def content(path: str) -> str:
         return f"{path} {time_ns()}"
     try:
         with Path(path).open("rb") as file:
-            return file_digest(file, "sha256").hexdigest()
+            return file_digest(file, "blake2b").hexdigest()
     except OSError:
         return path
 

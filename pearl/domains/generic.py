@@ -92,7 +92,7 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
         DataError: There is no text in the field.
     """
     document = row.document(field, name)
-    return replace(document, name=names.claim(document.text, name, row.line))
+    return replace(document, name=names.claim(document.digest, name, row.line))
 
 
 def _options(row: Row) -> tuple[str, ...]:
