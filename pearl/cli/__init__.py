@@ -62,10 +62,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (
-            BrokenPipeError
-        ):  # the reader of our output is gone (`| head`); click makes a 1 of it
-            _abandon_stdout()
+        except BrokenPipeError:
+            _abandon_stdout()  # its reader is gone (`| head`), of which click makes a 1
             return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.output import new_console
+from pearl.cli.output import counted, new_console
 
 if TYPE_CHECKING:
     from pearl.bounds import Range
@@ -65,11 +65,11 @@ def tell_spent(found: Forecast, budget: Budget) -> None:
     spent = budget.spent
     usage = spent.usage
     predicted = [
-        _calls(_shown(found.total.calls, _count)),
+        _calls(found.total.calls),
         f"{_shown(found.total.input_tokens, _count)} + {_shown(found.total.output_tokens, _count)} tokens",
     ]
     actual = [
-        _calls(_count(spent.n_calls)),
+        counted(spent.n_calls, "call"),
         "tokens unknown: no reply was of use"
         if spent.n_calls and not usage.n_input_tokens
         else f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
@@ -81,14 +81,14 @@ def tell_spent(found: Forecast, budget: Budget) -> None:
     if spent.n_unsure_tokens:
         actual.append(f"{spent.n_unsure_tokens:,} of the tokens may not have been billed")
     elif spent.n_unsure_calls:
-        unsure = _calls(_count(spent.n_unsure_calls))
+        unsure = counted(spent.n_unsure_calls, "call")
         actual.append(f"{unsure} broken off, which may have been billed besides")
     click.echo(f"predicted {', '.join(predicted)}", err=True)
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
 
 def _notes(found: Forecast, limits: Mapping[str, float], n_known: int) -> list[str]:
-    tasks = "1 task" if found.n_tasks == 1 else f"{found.n_tasks:,} tasks"
+    tasks = counted(found.n_tasks, "task")
     lines = [
         f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
     ]
@@ -160,8 +160,8 @@ def _shown(between: Range, show: Callable[[float], str]) -> str:
     return least if least == most else f"{least} - {most}"
 
 
-def _calls(n: str) -> str:
-    return "1 call" if n == "1" else f"{n} calls"
+def _calls(n: Range) -> str:
+    return counted(1, "call") if n.least == n.most == 1 else f"{_shown(n, _count)} calls"
 
 
 def _count(n: float) -> str:

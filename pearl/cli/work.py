@@ -277,7 +277,7 @@ def tell_failures(failures: Sequence[str], n_done: int) -> None:
 def tell_left_out(problems: Sequence[PearlError]) -> None:
     """Say on stderr how many rows are left out, and why the first of them is."""
     if problems:
-        rows = "1 row" if len(problems) == 1 else f"{len(problems)} rows"
+        rows = counted(len(problems), "row")
         first = str(problems[0]).partition("\n")[0]
         click.echo(f"pearl: {rows} left out; the first: {first}", err=True)
 

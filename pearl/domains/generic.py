@@ -92,7 +92,8 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
         DataError: There is no text in the field.
     """
     document = row.document(field, name)
-    return replace(document, name=names.claim(document.digest, name, row.line))
+    claimed = names.claim(document.digest, name, row.line)
+    return document if claimed == name else replace(document, name=claimed)
 
 
 def _options(row: Row) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class Faults:
         self._recent = 0.0
         self._retries = 0.0
         self._n_missed = 0.0
+        self._n_needed = EARLY
         self._early: deque[tuple[int, int]] = deque(maxlen=EARLY)  # (calls, refusals) until then
 
     def send(self, is_probe: bool) -> None:
@@ -86,7 +87,8 @@ class Faults:
         if self._retries > self.share + MOST_RETRIES:
             self.share = None
             # Not so easily again: each time it takes twice as many.
-            self._early = deque(maxlen=2 * (self._early.maxlen or EARLY))
+            self._n_needed *= 2
+            self._early = deque(maxlen=self._n_needed)
 
     @property
     def are_suspected(self) -> bool:
@@ -110,7 +112,7 @@ class Faults:
         self._early.append((n_sent, n_refused))
         n_before, n_refused_before = self._early[0]
         share = (n_refused - n_refused_before) / max(1, n_sent - n_before)
-        if len(self._early) < (self._early.maxlen or EARLY) or share > MOST_FAULTS:
+        if len(self._early) < self._n_needed or share > MOST_FAULTS:
             return False
         self._early.clear()
         self.share = self._recent = self._retries = share

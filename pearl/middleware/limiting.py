@@ -158,15 +158,18 @@ class Limited(Wrapper):
             return completion
         except ModelError as error:
             if error.kind == "rate_limited":
-                self._refused[id(request)] = request
-                if len(self._refused) > MOST_REFUSED:
-                    self._refused.popitem(last=False)
-                if is_retry:
-                    self._learned.faults.retry(is_refused=True)
+                self._note_refused(request, is_retry=is_retry)
             self._on_error(error, sent)
             raise
         finally:
             queue.end()
+
+    def _note_refused(self, request: Request, *, is_retry: bool) -> None:
+        self._refused[id(request)] = request
+        if len(self._refused) > MOST_REFUSED:
+            self._refused.popitem(last=False)
+        if is_retry:
+            self._learned.faults.retry(is_refused=True)
 
     def _enter(self, cost: float) -> Sent:
         if self._requests:

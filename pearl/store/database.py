@@ -36,6 +36,7 @@ CREATE TABLE results (
     PRIMARY KEY (run_id, key)
 );
 CREATE INDEX results_by_seq ON results (run_id, seq);
+CREATE INDEX results_failed ON results (run_id) WHERE status = 'failed';
 """
 
 _BUSY_S = 60.0

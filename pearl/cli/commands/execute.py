@@ -145,8 +145,7 @@ def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
     """The plan over the documents of the data, and a failing task for every row that is none."""
     from pearl.tasks import DocumentTasks
 
-    path = Path(options["data"])
-    if path.is_fifo():  # which can be read once
-        samples = list(open_samples(options))
-        return DocumentTasks(lambda: samples, plan, options["longest"])
-    return DocumentTasks(lambda: open_samples(options), plan, options["longest"])
+    read = partial(open_samples, options)
+    if Path(options["data"]).is_fifo():  # which can be read once
+        read = partial(iter, list(read()))
+    return DocumentTasks(read, plan, options["longest"])

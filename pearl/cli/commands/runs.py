@@ -145,8 +145,7 @@ def resume(run: str, options: tuple[str, ...], out: str | None, store: str | Non
 
 def _is_of_shards(info: RunInfo) -> bool:
     """Whether shards were merged into it: its command is then that of one of them."""
-    options = info.command[: info.command.index("--")] if "--" in info.command else info.command
-    is_part = any(word == "--shard" or word.startswith("--shard=") for word in options)
+    is_part = len(_without(info.command, ("--shard",))) < len(info.command)
     return is_part and not info.settings.get("shard")
 
 
