@@ -46,15 +46,25 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
 
 
 def _weights(path: Path) -> str:
-    """What tells the file of a model from others: its length and its ends, for it may be long."""
+    """What tells the file of a model, or the files of its folder, from others.
+
+    Of each its length and its ends, for it may be long; "" where there is none that can be read.
+    """
     try:
-        n_bytes = path.stat().st_size
-        with path.open("rb") as file:
-            found = sha256(file.read(SAMPLED_BYTES))
-            file.seek(max(0, n_bytes - SAMPLED_BYTES))
-            found.update(file.read())
+        if path.is_dir():
+            files = sorted(each for each in path.rglob("*") if each.is_file())
+            return digest(f"{each.relative_to(path)} {_ends(each)}" for each in files).hex()
+        return _ends(path)
     except OSError:
         return ""
+
+
+def _ends(path: Path) -> str:
+    n_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        found = sha256(file.read(SAMPLED_BYTES))
+        file.seek(max(0, n_bytes - SAMPLED_BYTES))
+        found.update(file.read())
     return f"{n_bytes} {found.hexdigest()}"
 
 

@@ -12,7 +12,7 @@ from pearl.errors import DataError
 from pearl.executors import Outcome, Task
 from pearl.llm import ModelSettings, create_model
 from pearl.llm.scripted import Scripted
-from pearl.recording import run_recorded
+from pearl.recording import fingerprint, run_recorded
 from pearl.store import RunSpec, Store
 from pearl.trace import Trace
 from tests.server import Server, serving
@@ -76,3 +76,14 @@ def test_kept_replies_are_of_one_file_of_weights(tmp_path: Path) -> None:
     said: list[str] = []
     with Store.open(tmp_path / "store") as store:
         assert ask(store) != ask(store)
+
+
+def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> None:
+    def told() -> object:
+        return fingerprint(Pearl(Scripted(lambda request: "", name=f"transformers:{tmp_path}")))
+
+    (tmp_path / "model.safetensors").write_bytes(b"one")
+    before = told()
+    assert told() == before
+    (tmp_path / "model.safetensors").write_bytes(b"two")
+    assert told() != before
