@@ -6,15 +6,21 @@ cycle and step order is a topological order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.nodes import Step
+from pearl.dsl.nodes import Reference, Step
+from pearl.dsl.signatures import ValueType
 
 __all__ = ["PlanGraph", "build_graph"]
 
+_READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
+"""What the text of an output is read as; anything else goes on as it is."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class PlanGraph:
     """A plan as a directed acyclic graph.
 
@@ -40,6 +46,32 @@ class PlanGraph:
             tuple(i for i, at in enumerate(depth) if at == level)
             for level in range(max(depth, default=-1) + 1)
         )
+
+    @cached_property
+    def gives(self) -> Mapping[str, ValueType]:
+        """The type in which each output is read, by its name.
+
+        What the action says that it gives comes first. One that says nothing gives what a native
+        action takes: of `n = COUNT(animals)`, the step that makes `animals` gives a list. So does
+        one whose output reaches such an action through a native one that takes and gives text.
+        """
+        gives: dict[str, ValueType] = {}
+        for step in reversed(self.steps):
+            action = self.checked.action(step)
+            wanted = gives.setdefault(step.output, action.returns)
+            if action.returns is not ValueType.TEXT:
+                gives[step.output] = action.returns
+            if not action.is_native:
+                continue
+            for i, argument in enumerate(step.arguments):
+                taken = action.parameter(i).type
+                if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
+                    taken = wanted
+                if isinstance(argument, Reference) and taken in _READ:
+                    # Where several read it, a list is what can be read as the other, too.
+                    is_list = gives.get(argument.name) is ValueType.LIST
+                    gives[argument.name] = ValueType.LIST if is_list else taken
+        return gives
 
     def ancestors(self, index: int) -> frozenset[int]:
         """Every step that step `index` depends on, directly or not."""

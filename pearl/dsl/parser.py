@@ -80,12 +80,14 @@ class _Builder:
         )
 
     def action(self, children: _Children) -> Action:
-        head, *definition = children
+        head, *rest = children
+        gives = rest.pop(0) if rest and rest[0].type == "GIVES" else None
         return Action(
             str(head.name),
             head.parameters,
-            str(definition[0]).rstrip(_BLANKS) if definition else "",
+            str(rest[0]).rstrip(_BLANKS) if rest else "",
             head.is_variadic,
+            ValueType(gives.strip(" ->")) if gives else ValueType.TEXT,
             span=_span(head.name),
         )
 
@@ -170,7 +172,8 @@ def parse(text: str) -> Plan:
 
 
 def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
-    """Read one line of an action library: `NAME(CTX, X) : definition`, `#` for `:` allowed.
+    """Read one line of an action library: `NAME(CTX, X) -> List : definition`; what it gives may
+    be left out, and `#` stand for `:`.
 
     Args:
         text: The line, or a text with the line in it.

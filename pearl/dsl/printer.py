@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from pearl.dsl.literals import UNTYPED, quote
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Plan, Reference, Step
-from pearl.dsl.signatures import Action
+from pearl.dsl.signatures import Action, ValueType
 
 __all__ = [
     "one_line",
@@ -43,9 +43,11 @@ def print_step(step: Step, number: int) -> str:
 
 
 def print_action(action: Action) -> str:
-    """One line of an action library: `NAME(CTX, X) : definition`."""
+    """One line of an action library: `NAME(CTX, X) : definition`, with `-> List` where it says so."""
+    is_said = action.returns is not ValueType.TEXT and not action.is_native
+    head = f"{action.signature} -> {action.returns}" if is_said else action.signature
     definition = one_line(action.definition)
-    return f"{action.signature} : {definition}" if definition else action.signature
+    return f"{head} : {definition}" if definition else head
 
 
 def print_header(new_actions: Iterable[Action]) -> str:

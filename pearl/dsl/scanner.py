@@ -44,6 +44,8 @@ _COMMA = re.compile(r"\s*+,\s*+")
 _COLON = re.compile(r" ?: ")
 _BARE_COLON = re.compile(r"\s*+:")
 _HASH = re.compile(r" ?# ?")
+_AFTER_TYPE = re.compile(r"\s*+(?:[:#]|\Z)")
+_UNKNOWN_TYPE = re.compile(r"\s*+->\s*+(\w++)\s*+(?:[:#]|\Z)")
 _ELLIPSIS = re.compile(r"\.\.\.|…")
 _NUMBERISH = re.compile(r"[-+]?\.?[0-9][\w.]*+")
 _QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"')
@@ -63,6 +65,7 @@ _CLOSERS = {"“": '”“"', "”": '”"', "„": '“”"', "«": "»", "‘"
 
 STEP_HELP = 'a step reads: 1. name = ACTION(CTX, "text") : what it is for'
 _ACTION_HELP = "an action reads: NAME(CTX, X) : what it does with X"
+_TYPES_HELP = "what an action gives is Text, List, Number or Bool"
 _QUOTE_HELP = r"a quote inside a string reads \""
 _ESCAPES_HELP = r"escapes are \" \\ \n \t and \uXXXX"
 
@@ -163,6 +166,12 @@ class _Line(Cursor):
             )
             self.mend(what, self.start, self.at, wanted)
         action = self.call(self.parameter, "the name of an action", _ACTION_HELP)
+        if (gives := self.match(terminal("GIVES"))) and self.match(_AFTER_TYPE, gives.end()):
+            self.at = gives.end()
+        elif in_library and (wrong := self.match(_UNKNOWN_TYPE)):
+            raise self.broken(
+                f"there is no type '{_short(wrong[1])}'", *wrong.span(1), advice=_TYPES_HELP
+            )
         if in_library and (self.at >= self.end or self.match(_HASH)):
             mark = self.match(_HASH)
             self.at = mark.end() if mark else self.end

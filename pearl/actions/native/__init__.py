@@ -70,6 +70,7 @@ def bind(action: Action) -> Action:
         len(native.parameters) == len(action.parameters)
         and native.is_variadic == action.is_variadic
         and native.reads_context == action.reads_context
+        and action.returns in (ValueType.TEXT, native.returns)
     )
     if not same_shape:
         return action
