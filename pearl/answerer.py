@@ -1,7 +1,8 @@
 """Results of the steps → `Answer`: the text, the steps it came from, and verified quotes.
 
 The answer is every output that no step consumes, in step order, joined by a blank line (the rule of
-the published system). So every step contributes, and every step's quotes are evidence.
+the published system). So every step contributes, every step's quotes are evidence, and an answer is
+undecided where any step is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pearl.evidence import Quote, Verifier, find_quotes
 from pearl.interpreter import StepResult
 from pearl.llm import Usage
 from pearl.sources import Document
-from pearl.trace import Trace
+from pearl.trace import AnswerStatus, Trace
 
 __all__ = ["Answer", "Evidence", "compose"]
 
@@ -52,12 +53,14 @@ class Answer:
         evidence: Verified passages, in the order in which the answer's steps quote them.
         unverified: Quotes that are not in the document, with the step that made them.
         steps: Every step with its value, in plan order.
+        outputs: The steps that answer: those whose output no other step uses.
         method: `plan`, or `direct` where no valid plan could be had and a fallback was asked for.
     """
 
     question: str
     text: str
     plan: str
+    outputs: tuple[str, ...]
     method: Literal["plan", "direct"]
     document: str
     steps: tuple[StepResult, ...]
@@ -72,6 +75,15 @@ class Answer:
         return self.text
 
     @property
+    def status(self) -> AnswerStatus:
+        """`undecided` where a step of it is, `nothing_found` where every step that answers found nothing."""
+        if any(step.state == "undecided" for step in self.steps):
+            return "undecided"
+        results = {step.output: step for step in self.steps}
+        found_nothing = all(results[name].state == "nothing" for name in self.outputs)
+        return "nothing_found" if found_nothing else "answered"
+
+    @property
     def coverage(self) -> float | None:
         """The least share of the document that any reading step was shown; None if none reads."""
         return min((s.coverage for s in self.steps if s.coverage is not None), default=None)
@@ -79,7 +91,7 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """The answer as JSON data: one row of a results file."""
         return {
-            "status": "answered",
+            "status": self.status,
             "question": self.question,
             "document": self.document,
             "answer": self.text,
@@ -103,6 +115,9 @@ class Answer:
                     "output": s.output,
                     "action": s.action,
                     "value": s.value,
+                    "state": s.state,
+                    **({"why": s.why} if s.why else {}),
+                    "quotes": list(s.quotes),
                     "native": s.is_native,
                     "context": s.context,
                     "coverage": s.coverage,
@@ -158,12 +173,16 @@ def compose(
 ) -> Answer:
     """Put the answer together and verify every quote of every model step."""
     by_output = {result.output: result for result in results}
-    shown = [by_output[name].text for name in graph.checked.outputs]
+    shown = [by_output[name] for name in graph.checked.outputs]
+    unsure = [result for result in results if result.state == "undecided"]
+    if unsure and not any(result.state == "undecided" for result in shown):
+        shown.insert(0, unsure[0])  # a later step went on from it
     evidence, unverified = _evidence(results, document)
     return Answer(
         question=graph.checked.plan.question or "",
-        text="\n\n".join(text for text in shown if text.strip()),
+        text="\n\n".join(result.text for result in shown if result.text.strip()),
         plan=str(graph.checked),
+        outputs=graph.checked.outputs,
         method=method,
         document=document.name,
         steps=tuple(results),
@@ -186,7 +205,7 @@ def _evidence(
         if result.is_native:
             continue  # its quotes, if any, are those of the steps it was made from
         reads_document = result.coverage is not None
-        for quote in _quotes(result.text, verifier):
+        for quote in _quotes(result.reply, verifier):
             if quote.match == "missing":
                 if reads_document:  # other steps may well quote what earlier ones wrote
                     unverified.append((result.output, quote.text))

@@ -18,6 +18,7 @@ from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
 from pearl.llm import ActionTask, CombineTask
 from pearl.passages import chunks
+from pearl.prompts import block
 
 __all__ = ["Range", "StepCosts", "Walk"]
 
@@ -26,6 +27,15 @@ SEAM_TOKENS = 8
 
 NUMBER_TOKENS = 400
 """Tokens of a number at most: one of 300 digits, each a token and more."""
+
+UNDECIDED_TOKENS = 128
+"""Tokens of what is said in place of a value that is undecided, at most."""
+
+HELD_TOKENS = 64
+"""Tokens at most of what is added to a prompt whose reply is to be JSON."""
+
+AGAIN_TOKENS = 192
+"""Tokens at most of the words that ask once more for a reply of the right form."""
 
 SMALL_PART = 48
 """Parts of fewer tokens are not cut to be counted."""
@@ -94,6 +104,7 @@ class Walk:
         self._limits = calls.limits
         self._counter = calls.limits.counter
         self._values: dict[str, Value] = {}
+        self._texts: dict[str, str] = {}
         self._unknown: dict[str, float | None] = {}  # most tokens of what a mark stands for
         self._depths: dict[str, Range] = {}
         self._reply = Range(1, calls.limits.reply_tokens or None)
@@ -122,27 +133,57 @@ class Walk:
             self._compute(step, action)
             costs = StepCosts()
         else:
-            task, _ = self._calls.task(step, self._values)
+            task, _ = self._calls.task(step, self._texts)
             try:
-                costs = self._ask(task)
+                costs = self._formed(task, self._ask(task))
             except NoRoomError as error:
                 raise ExecutionError(
                     f"step '{step.output}' ({step.action}): {error.message}",
                     step=step.output, help=error.help,
                 ) from error  # fmt: skip
-            most = self._reply.most
-            self._stand_in(step.output, None if most is None else self._counter.most(int(most)))
+            self._reply_to(step.output, task)
         before = NONE
         for reference in step.references():
             before = _longer(before, self._depths.get(reference.name, NONE))
         self._depths[step.output] = before + costs.depth
         return costs
 
-    def _stand_in(self, output: str, most: float | None) -> None:
-        """Have a mark stand for an output of so many tokens at most, wherever it stands."""
+    def _reply_to(self, output: str, task: ActionTask) -> None:
+        """Have marks stand for what a model says: for all of it, and for the value that is read."""
+        most = None if self._reply.most is None else self._counter.most(int(self._reply.most))
+        self._texts[output] = self._mark(most)
+        if task.gives is ValueType.LIST and most is not None:
+            most *= 4  # an entry may have had no bullet of its own
+        self._values[output] = self._mark(None if most is None else most + UNDECIDED_TOKENS)
+
+    def _mark(self, most: float | None) -> str:
+        """What stands for a text of so many tokens at most, wherever it stands."""
         mark = f"{self._tag}{len(self._unknown)}\ue001"
         self._unknown[mark] = most
-        self._values[output] = mark
+        return mark
+
+    def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
+        """The same where the reply has a form: held to it, and asked for once more without it."""
+        if task.gives is ValueType.TEXT:
+            return costs
+        cap = self._limits.prompt_tokens
+        most = costs.input_tokens.most
+        if most is not None and costs.calls.most is not None:
+            most += costs.calls.most * HELD_TOKENS
+        # Either it is the only prompt that is said again, or there is a window that it fits.
+        again = most if cap is None else cap
+        if most is not None and again is not None:
+            reply = self._reply.most
+            held = None if reply is None else self._counter.most(int(reply)) + AGAIN_TOKENS
+            most = most + cap if cap else None if held is None else most + again + held
+        calls = costs.calls + Range(0, 1)
+        output = None
+        if calls.most is not None and self._reply.most is not None:
+            output = calls.most * self._reply.most
+        return StepCosts(
+            calls, Range(costs.input_tokens.least, most), Range(costs.output_tokens.least, output),
+            costs.depth + Range(0, 1), costs.prefixes,
+        )  # fmt: skip
 
     def _compute(self, step: Step, action: Action) -> None:
         values = self._calls.values(step, self._values)
@@ -150,9 +191,12 @@ class Walk:
         marks = [mark for text in shown for mark in self._marks.findall(text)]
         if not marks:
             try:
-                self._values[step.output] = native.compute(action, values)
+                value = native.compute(action, values)
+            except native.EmptyListError:
+                value = []
             except ValueError as error:
                 raise ExecutionError(str(error), step=step.output) from error
+            self._values[step.output], self._texts[step.output] = value, native.show(value)
             return
         n: float | None = 0.0
         for text in shown:
@@ -162,7 +206,8 @@ class Walk:
             n = NUMBER_TOKENS
         elif action.returns is ValueType.LIST and n is not None:
             n *= 4  # items, of a token each at least, are set on lines of their own: "- item"
-        self._stand_in(step.output, n)
+        mark = self._mark(None if n is None else n + UNDECIDED_TOKENS)
+        self._values[step.output] = self._texts[step.output] = mark
 
     def _wide(self, text: str) -> float | None:
         """Tokens that a text counts for at most, wherever it stands."""
@@ -208,7 +253,7 @@ class Walk:
     def _prefix(self, piece: ActionTask) -> str:
         """What a prompt begins with that shows a text: all before the instruction."""
         head, body = self._calls.request(piece).messages
-        end = len(f"<text>\n{piece.document}\n</text>")
+        end = len(block("text", piece.document or ""))
         return f"{head.content}\n\n{body.content[:end]}"
 
     def _costs(

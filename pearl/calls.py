@@ -15,7 +15,8 @@ from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.signatures import ValueType
 from pearl.llm import ActionTask, CombineTask, Message, Request
-from pearl.prompts.reading import action_messages, combine_messages
+from pearl.prompts.reading import action_messages, again_messages, combine_messages
+from pearl.reply import says_nothing
 from pearl.sources import Document
 from pearl.tokens import Counter
 
@@ -98,8 +99,14 @@ class StepCalls:
         """What the arguments of a step stand for."""
         return [_value(argument, earlier, self._text) for argument in step.arguments]
 
-    def task(self, step: Step, earlier: Mapping[str, Value]) -> tuple[ActionTask, str | None]:
-        """The step as data, and the earlier output that stands for the document, if one does."""
+    def task(self, step: Step, earlier: Mapping[str, str]) -> tuple[ActionTask, str | None]:
+        """The step as data, and the earlier output that stands for the document, if one does.
+
+        Args:
+            step: One that a model carries out.
+            earlier: The text of each earlier output: of a model's reply all that it says, for what
+                it quotes may decide the next step.
+        """
         action = self.graph.checked.action(step)
         document: str | None = None
         shown: str | None = None
@@ -118,7 +125,7 @@ class StepCalls:
                 inputs.add(parameter.name)
         task = ActionTask(
             step.output, action, tuple(arguments), document, step.explanation, self._question,
-            frozenset(inputs),
+            frozenset(inputs), self.graph.gives[step.output],
         )  # fmt: skip
         return task, shown
 
@@ -130,6 +137,11 @@ class StepCalls:
             else action_messages(task)
         )
         return Request(messages, task, max_output_tokens=self.limits.max_output_tokens)
+
+    def again(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
+        """What is sent after a reply that cannot be read; None where it does not fit."""
+        messages = again_messages(request.messages, reply, wanted)
+        return None if self._excess(messages) > 0 else replace(request, messages=messages)
 
     def whole(self, task: ActionTask) -> ActionTask:
         """A task that reads no document, if it fits one call.
@@ -274,6 +286,7 @@ def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Val
         case Reference():
             return context if argument.is_context else values[argument.name]
         case ListLiteral():
-            return [native.show(_value(item, values, context)) for item in argument.items]
+            shown = [native.show(_value(item, values, context)) for item in argument.items]
+            return [text for text in shown if not says_nothing(text)]  # that is no entry
         case String() | Number():
             return argument.value

@@ -21,7 +21,7 @@ from pearl.dsl.parser import read
 from pearl.errors import ModelError, UsageError, did_you_mean
 from pearl.llm import Completion, ConstrainBy, Constrains
 
-__all__ = ["MODES", "Ladder", "Mode", "Rung", "RungName"]
+__all__ = ["MODES", "Ladder", "Mode", "Rung", "RungName", "reply_ladder"]
 
 Mode = Literal["auto", "grammar", "json", "off"]
 """`auto`: the best there is, down to none; the others insist."""
@@ -53,6 +53,20 @@ _FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
     "json": frozenset({"json"}),
     "off": frozenset({None}),
 }
+
+
+def reply_ladder(constrains: Constrains, mode: Mode = "auto") -> Ladder:
+    """What a model is held to where the reply to a step has a form.
+
+    Raises:
+        UsageError: The model takes nothing of what the mode insists on.
+    """
+    return Ladder(constrains, mode, ("static", "json-static", "none"))
+
+
+def _plan_flaw(text: str) -> str | None:
+    """The first thing that the strict reader of plans finds."""
+    return next((broken.message for broken in read(text).errors), None)
 
 
 class Ladder:
@@ -117,15 +131,17 @@ class Ladder:
         self,
         ask: Callable[[Rung], Awaitable[Completion]],
         on_refused: Callable[[Rung, ModelError], None],
+        flaw: Callable[[str], str | None] = _plan_flaw,
     ) -> tuple[Completion, Rung]:
         """Ask on the best rung that the model takes.
 
         Some servers take a grammar and do without it in silence, so a reply on a rung is read by
-        the strict reader: one that it does not read is returned, and its rung not used again.
+        a strict reader: one that it does not read is returned, and its rung not used again.
 
         Args:
-            ask: Makes and sends the requests of a rung, and returns the text of a plan.
+            ask: Makes and sends the requests of a rung, and returns the text.
             on_refused: Told of every rung that was refused, or not kept to.
+            flaw: How a text departs from what it was held to; None where it does not.
 
         Returns:
             The reply, and the rung it was had on.
@@ -143,9 +159,9 @@ class Ladder:
                 on_refused(rung, error)
                 self.step_down(rung, error)
                 continue
-            if rung.by is not None and (broken := read(completion.text).errors):
+            if rung.by is not None and (broken := flaw(completion.text)):
                 ignored = ModelError(
-                    f"{completion.model} does not keep to the grammar: {broken[0].message}",
+                    f"{completion.model} does not keep to the grammar: {broken}",
                     kind="unconstrained",
                     help="--constrain off does without",
                 )

@@ -22,7 +22,7 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, did_you_mean
 from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits
-from pearl.ladder import Ladder, Mode
+from pearl.ladder import Ladder, Mode, reply_ladder
 from pearl.llm import Model, ModelSettings, create_model
 from pearl.middleware.halting import Halt
 from pearl.middleware.limiting import Limited
@@ -61,8 +61,9 @@ class Pearl:
         fallback: `direct` answers in one step where no valid plan can be had.
         concurrency: Calls to the model at once, and tasks under way at once.
         timeout_s: Seconds that one call may take in all.
-        constrain: Hold the model to the grammar of plans while it writes one: `auto` for the best
-            that it takes, `grammar` or `json` to insist, `off`.
+        constrain: Hold the model to the grammar of plans while it writes one, and to the form of a
+            step's reply where that has one, as a list: `auto` for the best that it takes,
+            `grammar` or `json` to insist, `off`.
         server: Kind of server that an `openai:` model runs on, where it does not say so itself.
         prefix: Let the first call over a document fill the server's cache before the others follow
             (`auto`, where it pays), or not (`off`).
@@ -148,6 +149,7 @@ class Pearl:
         self.concurrency = concurrency
         self.constrain = constrain
         self._ladder = Ladder(self.model.constrains, constrain)
+        self._reply_ladder = reply_ladder(self.model.constrains, constrain)
         self._plans = SharedPlans()
         self.origin = _origin(self.model.name, base_url)
         self.halt = Halt()
@@ -259,7 +261,13 @@ class Pearl:
         limits = self._within(token_budget, checked)
         with self.halt.running(), told_as_budget(token_budget):
             return await answer_plan(
-                checked, document, self.calls(trace), limits, method="plan", trace=trace
+                checked,
+                document,
+                self.calls(trace),
+                limits,
+                method="plan",
+                ladder=self._reply_ladder,
+                trace=trace,
             )
 
     async def ask(
@@ -328,7 +336,13 @@ class Pearl:
         limits = share_parts(limits, token_budget)
         with self.halt.running(), told_as_budget(token_budget):
             return await answer_plan(
-                checked, document, self.calls(trace), limits, method="direct", trace=trace
+                checked,
+                document,
+                self.calls(trace),
+                limits,
+                method="direct",
+                ladder=self._reply_ladder,
+                trace=trace,
             )
 
     async def choose(

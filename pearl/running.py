@@ -18,6 +18,7 @@ from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PearlError, UsageError
 from pearl.interpreter import Limits, StepResult, run
+from pearl.ladder import Ladder
 from pearl.llm import Model, Usage
 from pearl.passes import Rewritten, rewrite_plan
 from pearl.sources import Document
@@ -46,6 +47,7 @@ async def answer_plan(
     limits: Limits,
     *,
     method: Literal["plan", "direct"],
+    ladder: Ladder | None = None,
     trace: Trace | None = None,
 ) -> Answer:
     """Run a plan over a document.
@@ -56,6 +58,7 @@ async def answer_plan(
         model: Who carries out its steps.
         limits: How much each call may hold.
         method: Whether the plan was written, or is `direct_plan`.
+        ladder: What the model is held to where a reply has a form; None for what it can be.
         trace: Everything that happens is added to it.
 
     Raises:
@@ -88,7 +91,7 @@ async def answer_plan(
     for rewrite in rewritten.rewrites:
         trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
-        ran = await run(rewritten.graph, document, model, limits, trace)
+        ran = await run(rewritten.graph, document, model, limits, trace, ladder)
     except PearlError:
         spent = trace.usage
         trace.append(
@@ -110,7 +113,7 @@ async def answer_plan(
     )
     trace.append(
         RunFinished(
-            status="answered",
+            status=answer.status,
             answer=answer.text,
             usage=answer.usage,
             duration_s=answer.duration_s,
@@ -133,6 +136,7 @@ def _as_written(
                 step=output,
                 action=result.action,
                 value=result.text,
+                state=result.state,
                 is_native=result.is_native,
                 context=result.context,
                 coverage=result.coverage,

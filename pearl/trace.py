@@ -16,9 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pearl.errors import DataError
 from pearl.ladder import RungName
 from pearl.llm import PrefixUse, Usage
+from pearl.reply import State
 
 __all__ = [
     "SCHEMA_VERSION",
+    "AnswerStatus",
     "ConstraintRefused",
     "Event",
     "ModelCalled",
@@ -27,6 +29,7 @@ __all__ = [
     "PlanAttempted",
     "PlanFailed",
     "PlanRewritten",
+    "Purpose",
     "RunFinished",
     "RunStarted",
     "StepFailed",
@@ -37,6 +40,13 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+
+AnswerStatus = Literal["answered", "nothing_found", "undecided"]
+"""What an answer is: one, that there is none in the document, or something that is not sure."""
+
+Purpose = Literal["step", "part", "combine", "again"]
+"""Why a step calls the model: for its result, over a part of the document, to merge such results,
+or once more because the reply could not be read."""
 
 
 class _Event(BaseModel):
@@ -127,7 +137,7 @@ class ModelCalled(_Event):
 
     event: Literal["model_called"] = "model_called"
     step: str
-    purpose: Literal["step", "part", "combine"]
+    purpose: Purpose
     model: str
     duration_s: float
     usage: Usage
@@ -149,6 +159,7 @@ class StepFinished(_Event):
     step: str
     action: str
     value: str
+    state: State = "found"
     is_native: bool
     context: Literal["full", "map-reduce", "retrieve", "none"]
     coverage: float | None
@@ -186,7 +197,7 @@ class RunFinished(_Event):
     """A run is over."""
 
     event: Literal["run_finished"] = "run_finished"
-    status: Literal["answered", "failed"]
+    status: AnswerStatus | Literal["failed"]
     answer: str
     usage: Usage
     duration_s: float

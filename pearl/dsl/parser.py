@@ -172,8 +172,9 @@ def parse(text: str) -> Plan:
 
 
 def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
-    """Read one line of an action library: `NAME(CTX, X) -> List : definition`; what it gives may
-    be left out, and `#` stand for `:`.
+    """Read one line of an action library: `NAME(CTX, X) -> List : definition`.
+
+    What it gives may be left out, and `#` may stand for `:`.
 
     Args:
         text: The line, or a text with the line in it.

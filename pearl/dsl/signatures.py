@@ -13,7 +13,11 @@ from enum import StrEnum
 
 from pearl.errors import Span
 
-__all__ = ["Action", "ActionLibrary", "Parameter", "ValueType", "outputs_for"]
+__all__ = ["NOTHING", "Action", "ActionLibrary", "Parameter", "ValueType", "outputs_for"]
+
+
+NOTHING = "Nothing found."
+"""How a value without entries is written, and what a model is asked to say in its place."""
 
 
 class ValueType(StrEnum):

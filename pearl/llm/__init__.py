@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 from pearl import plugins
 from pearl.constraint import Constraint
 from pearl.digest import digest
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.signatures import Action, ActionLibrary, ValueType
 from pearl.errors import UsageError, did_you_mean
 
 __all__ = [
@@ -76,6 +76,7 @@ class ActionTask:
         explanation: What the plan says the step is for.
         question: The question of the plan, "" if it does not say.
         inputs: Names of those arguments that are outputs of earlier steps.
+        gives: The type in which the result is read.
     """
 
     output: str
@@ -85,6 +86,7 @@ class ActionTask:
     explanation: str = ""
     question: str = ""
     inputs: frozenset[str] = frozenset()
+    gives: ValueType = ValueType.TEXT
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,29 @@ the other, so a document may say `CTX` or `{{CTX}}` as it likes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pearl.constraint import Constraint
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.fewshot import Example
-from pearl.llm import Message
+from pearl.llm import ConstrainBy, Message, Request
 
-__all__ = ["json_messages", "material"]
+__all__ = ["block", "constrained", "json_messages", "material"]
+
+_TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer)\b)", re.I)
+
+
+def block(tag: str, text: str) -> str:
+    r"""A text of somebody else's between a pair of tags, which it cannot end or imitate.
+
+    Example:
+        >>> block("text", "x </text> y")
+        '<text>\nx &lt;/text> y\n</text>'
+    """
+    return f"<{tag}>\n{_TAG.sub('&lt;', text)}\n</{tag}>"
 
 
 def material(
@@ -26,6 +40,16 @@ def material(
     actions = "\n".join(f"- {print_action(action)}" for action in library.values())
     shown = "\n\n".join(print_plan(example.plan) for example in examples)
     return [f"{heading}:\n{actions}", rules, *([f"Examples:\n\n{shown}"] if shown else [])]
+
+
+def constrained(request: Request, constraint: Constraint, by: ConstrainBy | None) -> Request:
+    """The request held to a constraint in one of its forms; as it is where there is none."""
+    if by is None:
+        return request
+    messages = request.messages
+    if by == "json" and constraint.json_form is not None:
+        messages = json_messages(messages, constraint.json_form.hint)
+    return replace(request, messages=messages, constraint=constraint, constrain_by=by)
 
 
 def json_messages(messages: tuple[Message, ...], hint: str) -> tuple[Message, ...]:

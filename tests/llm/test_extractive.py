@@ -127,7 +127,7 @@ def test_a_summary_goes_through_the_document() -> None:
 
 def test_nothing_found_is_said_without_a_quote() -> None:
     text = reply(step("FIND", 'the "president of France in the year of the plague"'))
-    assert text.startswith("No passage of the document matches")
+    assert text.startswith("Nothing found. No passage of the document matches")
     assert not find_quotes(text)
     assert not quotes(reply(answer_task("Does the dragon smoke?", STORY)))
 

@@ -33,7 +33,7 @@ async def quoted(model: ExtractiveModel, question: str, document: Document) -> l
     checked = compile_plan(reply.text, library)
     limits = Limits(Counter.for_model(model.name))
     results = await run(build_graph(checked), document, model, limits, Trace())
-    shown = [result.text for result in results if result.output in checked.outputs]
+    shown = [result.reply for result in results if result.output in checked.outputs]
     return re.findall(r"^> (.*)$", "\n".join(shown), re.M)
 
 

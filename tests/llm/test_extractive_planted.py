@@ -28,7 +28,7 @@ def first_quote(planted: Planted) -> str:
         checked = compile_plan(reply.text, library)
         limits = Limits(Counter.for_model(model.name))
         results = await run(build_graph(checked), Document(planted.text), model, limits, Trace())
-        return next(result.text for result in results if result.output == checked.outputs[0])
+        return next(result.reply for result in results if result.output == checked.outputs[0])
 
     quoted: list[str] = re.findall(r"^> (.*)$", asyncio.run(answer()), re.M)
     return quoted[0] if quoted else ""

@@ -5,7 +5,8 @@ A module has `ACTION`, an `Action` with `is_native=True` and typed parameters, a
 
     Text → str    Number → int or float    Bool → bool    List → list[str]
 
-`run` raises `ValueError` (with the reason) for values it cannot work with. A library's action is
+`run` raises `ValueError` (with the reason) for values it cannot work with, `EmptyListError` where it
+finds nothing because there is nothing to take it from. A library's action is
 native when its name and its shape are those of a module here; its parameters may be named freely.
 
 Entries of lists are the same if they differ in case and blanks only.
@@ -21,9 +22,10 @@ from functools import cache
 from typing import Any
 
 from pearl import plugins
-from pearl.dsl.signatures import Action, ValueType
+from pearl.dsl.signatures import NOTHING, Action, ValueType
 
 __all__ = [
+    "EmptyListError",
     "Value",
     "bind",
     "coerce",
@@ -37,6 +39,11 @@ __all__ = [
 
 Value = str | int | float | bool | list[str]
 
+
+class EmptyListError(ValueError):
+    """What was to be taken from a list is not there, for the list has no entries."""
+
+
 _BULLET = re.compile(
     r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
 )
@@ -44,6 +51,10 @@ _NUMBER = re.compile(
     r"(?<!\w)[-+−]?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
     r"(?:[eE][-+]?\d{1,3}\b)?"
 )
+_SCALE = re.compile(
+    r"\s?+(?:[kKM]\b|[mb]n\b|(?:hundred|thousand|million|[bt]rillion|billion|lakh|crore)s?\b)"
+)
+"""What makes another number of the digits before it."""
 _MAX_DIGITS = 40
 """Longer ones are no quantities, and Python refuses to read really long ones."""
 
@@ -101,7 +112,8 @@ def coerce(value: Value, wanted: ValueType) -> Value:
     r"""A value in the form that a type asks for; texts of models are read.
 
     A text is read as a list by its lines, marks of bullets, numbering and quotation (`> `) taken
-    off; without line breaks, by semicolons. As a number, by the only number in it.
+    off; without line breaks, by semicolons; `Nothing found.` is no entry. As a number, by the only
+    number in it.
 
     Raises:
         ValueError: It cannot be read so.
@@ -128,7 +140,7 @@ def _items(value: Value) -> list[str]:
         return value
     text = show(value).strip()
     rows = text.split("\n") if "\n" in text else text.split(";")
-    return [item for row in rows if (item := _BULLET.sub("", row).strip())]
+    return [item for row in rows if (item := _BULLET.sub("", row).strip()) and item != NOTHING]
 
 
 def key_of(item: str) -> str:
@@ -170,10 +182,12 @@ def numbers(items: Iterable[str]) -> list[int | float]:
 def _number(value: Value) -> int | float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    found = _NUMBER.findall(show(value))
+    found = list(_NUMBER.finditer(show(value)))
     if len(found) != 1:
         raise ValueError(f"{'more than one' if found else 'no'} number in {_short(value)}")
-    text = found[0].replace(",", "").replace("−", "-")
+    if _SCALE.match(found[0].string, found[0].end()):
+        raise ValueError(f"a number that is not written out in {_short(value)}")
+    text = found[0][0].replace(",", "").replace("−", "-")
     if len(text) > _MAX_DIGITS:
         raise ValueError(f"the number is too long in {_short(value)}")
     number = float(text)
@@ -200,13 +214,13 @@ def show(value: Value) -> str:
     r"""A value as text: what models read and answers say.
 
     Example:
-        >>> show(["a", "b"]), show(0.1 + 0.2), show(12345678901.25)
-        ('- a\n- b', '0.3', '12345678901.25')
+        >>> show(["a", "b"]), show([]), show(0.1 + 0.2), show(12345678901.25)
+        ('- a\n- b', 'Nothing found.', '0.3', '12345678901.25')
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return format(Decimal(f"{value:.15g}"), "f")  # 0.3 for 0.1 + 0.2, and no exponent
     if isinstance(value, list):
-        return "\n".join(f"- {item}" for item in value)
+        return "\n".join(f"- {item}" for item in value) or NOTHING
     return str(value)

@@ -1,6 +1,6 @@
 """LAST(ITEMS): the entry that stands last."""
 
-from pearl.actions.native import Value
+from pearl.actions.native import EmptyListError, Value
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
@@ -16,12 +16,12 @@ def run(items: list[str]) -> Value:
     """Take the last entry.
 
     Raises:
-        ValueError: There is none.
+        EmptyListError: There is none.
 
     Example:
         >>> run(["a", "b"])
         'b'
     """
     if not items:
-        raise ValueError("the list is empty, it has no last entry")
+        raise EmptyListError("the list is empty, it has no last entry")
     return items[-1]

@@ -1,6 +1,6 @@
 """MAX(NUMBERS): the largest number."""
 
-from pearl.actions.native import Value, numbers
+from pearl.actions.native import EmptyListError, Value, numbers
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
@@ -16,12 +16,13 @@ def run(items: list[str]) -> Value:
     """Take the largest.
 
     Raises:
-        ValueError: There is no entry, or an entry holds no number, or more than one.
+        EmptyListError: There is no entry.
+        ValueError: An entry holds no number, or more than one.
 
     Example:
         >>> run(["12 mg", "1,000 mg", "-5"])
         1000
     """
     if not items:
-        raise ValueError("the list is empty, it has no largest number")
+        raise EmptyListError("the list is empty, it has no largest number")
     return max(numbers(items))

@@ -1,6 +1,6 @@
 """MIN(NUMBERS): the smallest number."""
 
-from pearl.actions.native import Value, numbers
+from pearl.actions.native import EmptyListError, Value, numbers
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
@@ -16,12 +16,13 @@ def run(items: list[str]) -> Value:
     """Take the smallest.
 
     Raises:
-        ValueError: There is no entry, or an entry holds no number, or more than one.
+        EmptyListError: There is no entry.
+        ValueError: An entry holds no number, or more than one.
 
     Example:
         >>> run(["12 mg", "1,000 mg", "-5"])
         -5
     """
     if not items:
-        raise ValueError("the list is empty, it has no smallest number")
+        raise EmptyListError("the list is empty, it has no smallest number")
     return min(numbers(items))
