@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from pearl.actions.library import (
     format_library,
@@ -14,14 +16,20 @@ from pearl.actions.library import (
     read_actions,
     read_library,
 )
-from pearl.dsl.printer import print_action
+from pearl.dsl.parser import parse, read
+from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import DataError, LibraryError
 from tests.strategies import libraries
 
+GIVEN = (ValueType.TEXT, ValueType.LIST, ValueType.NUMBER, ValueType.BOOL)
 
-@given(libraries())
-def test_what_is_printed_is_read_again(library: ActionLibrary) -> None:
+
+@given(libraries(), st.sampled_from(GIVEN))
+def test_what_is_printed_is_read_again(library: ActionLibrary, gives: ValueType) -> None:
+    library = ActionLibrary(
+        "typed", [replace(action, returns=gives) for action in library.values()]
+    )
     text = "".join(f"{print_action(action)}\n" for action in library.values())
     actions, found = read_actions(text)
     assert found == []
@@ -29,7 +37,51 @@ def test_what_is_printed_is_read_again(library: ActionLibrary) -> None:
     assert [a.signature for a in actions if not a.is_native] == [
         a.signature for a in library.values() if a.name != "CONCAT"
     ]
+    assert {a.returns for a in actions if not a.is_native} <= {gives}
     assert format_library(text) == text
+
+
+@pytest.mark.parametrize("gives", GIVEN)
+@pytest.mark.parametrize(
+    "line", ["F(CTX) -> {} : x", "F(CTX)->{}: x", "F(CTX) -> {} # x", "F(CTX) -> {}"]
+)
+def test_an_action_may_say_what_it_gives(line: str, gives: ValueType) -> None:
+    (action,), _ = read_actions(line.format(gives))
+    assert action.returns is gives
+
+
+def test_a_type_that_there_is_not_is_named() -> None:
+    text = "F(CTX) -> Lists : x"
+    actions, found = read_actions(text)
+    assert actions == []
+    assert [(d.message, d.span.position(text)) for d in found] == [
+        ("there is no type 'Lists'", (1, 11))
+    ]
+    assert "List" in (found[0].help or "")
+
+
+def test_an_arrow_before_words_is_no_type() -> None:
+    reading = read(
+        "New actions:\n- F(CTX) -> List what CTX says\n\n1. a = F(CTX) : x", tolerant=True
+    )
+    assert reading.plan is not None
+    assert reading.plan.new_actions[0].definition == "List what CTX says"
+    assert reading.plan.new_actions[0].returns is ValueType.TEXT
+
+
+def test_a_new_action_of_a_plan_may_say_what_it_gives() -> None:
+    text = "New actions:\n- F(CTX) -> Number : x\n\n1. a = F(CTX) : x"
+    plan = parse(text)
+    assert plan.new_actions[0].returns is ValueType.NUMBER
+    assert print_plan(plan) == text
+
+
+def test_a_native_action_gives_what_it_gives() -> None:
+    library = read_library(
+        "COUNT(ITEMS) -> List : Name what counts\nSORT(ITEMS) -> List : x\n", "mine"
+    )
+    assert not library["COUNT"].is_native
+    assert library["SORT"].is_native
 
 
 def test_an_action_file() -> None:

@@ -74,4 +74,4 @@ def test_native_actions() -> None:
 def test_action_files() -> None:
     (text,) = blocks("actions")
     actions, found = read_actions(text)
-    assert (len(actions), found) == (3, [])
+    assert (len(actions), found) == (4, [])
