@@ -212,5 +212,5 @@ def test_questions_of_real_stories_keep_what_is_right(pearl: Terminal) -> None:
     pearl("execute", "--tasks", "plans.jsonl", "--domain", "quality", "--out", "r.jsonl")
     rows = rows_of("r.jsonl")
     assert len(rows) == 20
-    assert all(row["status"] == "answered" for row in rows)
+    assert all(row["status"] in ("answered", "nothing_found") for row in rows)
     assert all(len(row["options"]) == 4 and row["gold"] in "ABCD" for row in rows)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import csv
 import json
+import re
 import os
 import threading
 from pathlib import Path
@@ -286,7 +287,10 @@ def test_resume_takes_other_limits(pearl: Terminal) -> None:
     pearl("runs", "resume", info["id"], code=7)
     pearl("runs", "resume", info["id"], "--max-calls", "99")
     assert ids("part.jsonl") == [task["id"] for task in TASKS]
-    assert "12 answered" in pearl("runs", "show", info["id"])
+    shown = pearl("runs", "show", info["id"])
+    counted = re.findall(r"([0-9]+) (?:answered|nothing_found)", shown)
+    assert sum(map(int, counted)) == len(TASKS)
+    assert not re.search(r"[0-9] failed", shown)
 
 
 def test_resume_writes_where_it_is_told_to(pearl: Terminal) -> None:

@@ -93,7 +93,8 @@ def test_a_plan_that_cannot_be_carried_out_is_a_wrong_plan() -> None:
     assert row.outcome == "kept"
     second = [r.prompt for r in model.requests if isinstance(r.task, PlanTask)][-1]
     assert (
-        "It could not be run over the document: step 'ans' (SUM): no number in a value." in second
+        "It could not be run over the document: step 'found' (FIND): "
+        "the reply cannot be read as a list: a value." in second
     )
     assert "was wrong" not in second
     assert OPTIONS[1] not in second  # what a step read is never shown to the planner

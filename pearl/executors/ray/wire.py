@@ -49,7 +49,10 @@ def _packed_answer(answer: Answer) -> dict[str, Any]:
 
 
 def _unpacked_answer(data: dict[str, Any], trace: Trace) -> Answer:
-    steps = [{**step, "usage": Usage(**step["usage"])} for step in data["steps"]]
+    steps = [
+        {**step, "usage": Usage(**step["usage"]), "quotes": tuple(step["quotes"])}
+        for step in data["steps"]
+    ]
     evidence = [
         {
             **each,
@@ -61,6 +64,7 @@ def _unpacked_answer(data: dict[str, Any], trace: Trace) -> Answer:
     ]
     found = {
         **data,
+        "outputs": tuple(data["outputs"]),
         "steps": tuple(StepResult(**step) for step in steps),
         "evidence": tuple(Evidence(**each) for each in evidence),
         "unverified": tuple((step, quote) for step, quote in data["unverified"]),
