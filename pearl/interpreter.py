@@ -185,8 +185,9 @@ class _Interpreter:
         self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
     ) -> StepResult:
         """The result of a native action; what is computed from something undecided is that, too."""
-        unsure = [r.name for r in step.references() if not r.is_context and before[r.name].state == "undecided"]  # fmt: skip
-        why = f"it is computed from {', '.join(dict.fromkeys(unsure))}" if unsure else ""
+        inputs = (before[r.name] for r in step.references() if not r.is_context)
+        unsure = next((result for result in inputs if result.state == "undecided"), None)
+        why = "" if unsure is None else _traced(unsure)
         is_joined = all(p.type is ValueType.TEXT for p in action.parameters)
         value: Value = f"undecided: {why}"
         if not unsure or is_joined:  # texts are put together with what stands for the undecided one
@@ -281,6 +282,11 @@ class _Read:
     reply: Reply
     usage: Usage
     n_calls: int
+
+
+def _traced(result: StepResult) -> str:
+    """Why a result is undecided, with the step where that began."""
+    return result.why if result.is_native else f"step '{result.output}': {result.why}"
 
 
 def _source(task: ActionTask | CombineTask) -> str:
