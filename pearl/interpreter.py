@@ -233,8 +233,8 @@ class _Interpreter:
     ) -> _Read:
         """The result of a step, asked for once more where it cannot be read in the type it has to be."""
         request = self._calls.request(task)
-        source = _source(task)
         wanted = self._graph.gives[step.output]
+        source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
         completion = await self._ask(step, purpose, request)
         reply = read_reply(completion.text, wanted, source=source)
         first = _Read(completion.text, reply, completion.usage, 1)
