@@ -44,7 +44,10 @@ def check(document: str, quote: str) -> tuple[str, list[str]]:
         ("> One.\n>\n> Two.", ["One.\n\nTwo."]),
         ("> > Nested.", ["Nested."]),
         ('> He said "it was a dark night".', ['He said "it was a dark night".']),
-        (">>> print(1)\n>5 mg\n> ", []),
+        (">5 mg\n>= 5 mg\n>−5\n> ", []),
+        (">One\n>two.", ["One\ntwo."]),
+        ("- > One.\n2. >Two.", ["One.\nTwo."]),
+        (">> >Nested.", ["Nested."]),
         ('"a b c d" then\n> e\nthen “f g h i”', ["a b c d", "e", "f g h i"]),
     ],
 )
