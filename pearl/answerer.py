@@ -7,41 +7,20 @@ undecided where any step is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
 from pearl.dsl.graph import PlanGraph
-from pearl.errors import Span
-from pearl.evidence import Quote, Verifier, find_quotes
+from pearl.dsl.nodes import ListLiteral, Step, String
+from pearl.evidence import Evidence, Reply, Unverified, collect, placed
 from pearl.interpreter import StepResult
 from pearl.llm import Usage
 from pearl.sources import Document
 from pearl.trace import AnswerStatus, Trace
 
-__all__ = ["Answer", "Evidence", "compose"]
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A passage of the document that steps quote.
-
-    Attributes:
-        text: The passage as the document has it.
-        span: Where, in characters of the document's text.
-        source: The file it is in: the document itself, or one of several read together.
-        source_span: Where in that file's text; the same as `span` for a single document.
-        steps: Outputs of the steps that quote it.
-        match: `exact`, or `normalised` for blanks, quote marks and hyphenation.
-    """
-
-    text: str
-    span: Span
-    steps: tuple[str, ...]
-    match: Literal["exact", "normalised"]
-    source: str
-    source_span: Span
+__all__ = ["Answer", "compose"]
 
 
 @dataclass(frozen=True)
@@ -50,8 +29,8 @@ class Answer:
 
     Attributes:
         text: The answer.
-        evidence: Verified passages, in the order in which the answer's steps quote them.
-        unverified: Quotes that are not in the document, with the step that made them.
+        evidence: Passages of the document, in the order in which the answer's steps quote them.
+        unverified: Quotes that prove nothing, with the step that made them and the reason.
         steps: Every step with its value, in plan order.
         outputs: The steps that answer: those whose output no other step uses.
         method: `plan`, or `direct` where no valid plan could be had and a fallback was asked for.
@@ -65,7 +44,7 @@ class Answer:
     document: str
     steps: tuple[StepResult, ...]
     evidence: tuple[Evidence, ...]
-    unverified: tuple[tuple[str, str], ...]
+    unverified: tuple[Unverified, ...]
     model: str
     usage: Usage
     duration_s: float
@@ -98,18 +77,8 @@ class Answer:
             "method": self.method,
             "model": self.model,
             "plan": self.plan,
-            "evidence": [
-                {
-                    "text": e.text,
-                    "start": e.source_span.start,
-                    "end": e.source_span.end,
-                    "source": e.source,
-                    "match": e.match,
-                    "steps": list(e.steps),
-                }
-                for e in self.evidence
-            ],
-            "unverified_quotes": [{"step": s, "text": q} for s, q in self.unverified],
+            "evidence": [each.to_json() for each in self.evidence],
+            "unverified_quotes": [quote.to_json() for quote in self.unverified],
             "steps": [
                 {
                     "output": s.output,
@@ -136,14 +105,17 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The answer for a notebook."""
+        pieces, others = placed(self.text, self.evidence)
+        answer = "\n".join(
+            escape(text) + ("" if each is None else f" <small>({_where(each)})</small>")
+            for text, each in pieces
+        )
         evidence = "".join(
-            f"<li>{escape(e.text)} <small>({escape(e.source)}, characters "
-            f"{e.source_span.start:,}&ndash;{e.source_span.end:,}; {escape(', '.join(e.steps))})</small></li>"
-            for e in self.evidence
+            f"<li>{escape(each.marked)} <small>({_where(each)})</small></li>" for each in others
         )
         flagged = "".join(
-            f"<li><b>not in the document:</b> {escape(quote)} <small>({escape(step)})</small></li>"
-            for step, quote in self.unverified
+            f"<li><b>{escape(quote.why)}:</b> {escape(quote.text)} <small>({escape(quote.step)})</small></li>"
+            for quote in self.unverified
         )
         steps = "".join(
             f"<tr><td><code>{escape(s.output)}</code></td><td><code>{escape(s.action)}</code></td>"
@@ -152,8 +124,8 @@ class Answer:
         )
         return (
             f"<p><b>{escape(self.question)}</b></p>"
-            f"<p style='white-space:pre-wrap'>{escape(self.text)}</p>"
-            f"<p>Evidence</p><ol>{evidence}</ol><ul>{flagged}</ul>"
+            f"<p style='white-space:pre-wrap'>{answer}</p>"
+            f"{evidence and f'<p>Evidence</p><ol>{evidence}</ol>'}<ul>{flagged}</ul>"
             f"<details><summary>Plan and steps ({escape(self.model)})</summary>"
             "<pre style='font-family:monospace;white-space:pre-wrap;word-break:normal'>"
             f"{escape(self.plan)}</pre><table>{steps}</table></details>"
@@ -173,11 +145,17 @@ def compose(
 ) -> Answer:
     """Put the answer together and verify every quote of every model step."""
     by_output = {result.output: result for result in results}
+    # Quotes of native steps, if any, are those of the steps they were made from.
+    replies = [
+        Reply(result.output, result.reply, _given(step, by_output))
+        for step, result in zip(graph.steps, results, strict=True)
+        if not result.is_native
+    ]
     shown = [by_output[name] for name in graph.checked.outputs]
     unsure = [result for result in results if result.state == "undecided"]
     if unsure and not any(result.state == "undecided" for result in shown):
         shown.insert(0, unsure[0])  # a later step went on from it
-    evidence, unverified = _evidence(results, document)
+    evidence, unverified = collect(replies, document)
     return Answer(
         question=graph.checked.plan.question or "",
         text="\n\n".join(result.text for result in shown if result.text.strip()),
@@ -195,55 +173,26 @@ def compose(
     )
 
 
-def _evidence(
-    results: Sequence[StepResult], document: Document
-) -> tuple[tuple[Evidence, ...], tuple[tuple[str, str], ...]]:
-    verifier = Verifier(document.text)
-    found: dict[Span, Evidence] = {}
-    unverified: list[tuple[str, str]] = []
-    for result in results:
-        if result.is_native:
-            continue  # its quotes, if any, are those of the steps it was made from
-        reads_document = result.coverage is not None
-        for quote in _quotes(result.reply, verifier):
-            if quote.match == "missing":
-                if reads_document:  # other steps may well quote what earlier ones wrote
-                    unverified.append((result.output, quote.text))
-                continue
-            for span in quote.spans:
-                _add(found, span, result.output, quote, document)
-    return tuple(found.values()), tuple(unverified)
+def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
+    """What a step was given beside the document: texts of the plan and earlier outputs."""
+    items = [
+        item
+        for argument in step.arguments
+        for item in (argument.items if isinstance(argument, ListLiteral) else (argument,))
+    ]
+    texts = [item.value for item in items if isinstance(item, String)]
+    outputs = [
+        results[each.name].reply or results[each.name].text
+        for each in step.references()
+        if not each.is_context
+    ]
+    return (*texts, *outputs)
 
 
-def _quotes(reply: str, verifier: Verifier) -> Iterator[Quote]:
-    """The quotes of a reply, looked up.
-
-    A run of block-quote lines is one passage if the document has it so; else each line is a quote
-    of its own, as the prompt asks for.
-    """
-    for text in find_quotes(reply):
-        quote = verifier.verify(text)
-        if quote.is_verified or "\n" not in text:
-            yield quote
-        else:
-            yield from (verifier.verify(line) for line in text.split("\n") if line.strip())
-
-
-def _add(
-    found: dict[Span, Evidence], span: Span, step: str, quote: Quote, document: Document
-) -> None:
-    before = found.get(span)
-    if before is not None:
-        if step not in before.steps:
-            found[span] = replace(before, steps=(*before.steps, step))
-        return
-    assert quote.match != "missing"
-    source, start = document.locate(span.start)
-    found[span] = Evidence(
-        document.text[span.start : span.end],
-        span,
-        (step,),
-        quote.match,
-        source,
-        Span(start, start + span.end - span.start),
+def _where(evidence: Evidence) -> str:
+    """Where a passage is, as HTML."""
+    span = evidence.source_span
+    return (
+        f"{escape(evidence.source)}, characters {span.start:,}&ndash;{span.end:,}; "
+        f"{escape(', '.join(evidence.steps))}{'; elided' if evidence.omitted else ''}"
     )

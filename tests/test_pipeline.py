@@ -47,8 +47,8 @@ def test_the_answer_says_where_it_comes_from() -> None:
     assert "Mara stayed because she had lost the ticket." in quoted
     for e in answer.evidence:
         assert TEXT[e.span.start : e.span.end] == e.text
-    assert [step for step, _ in answer.unverified] == ["event"]
-    assert "sank at midnight" in answer.unverified[0][1]
+    assert [quote.step for quote in answer.unverified] == ["event"]
+    assert "sank at midnight" in answer.unverified[0].text
 
 
 def test_answers_are_json_and_html() -> None:

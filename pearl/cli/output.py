@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from pearl.answerer import Answer
+    from pearl.evidence import Evidence
     from pearl.trace import Event
 
 __all__ = [
@@ -155,8 +156,13 @@ def new_console(*, err: bool = False, width: int | None = None, soft_wrap: bool 
 
 
 def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
-    """The answer, its evidence and, if wanted, the plan and every step."""
+    """The answer, its evidence and, if wanted, the plan and every step.
+
+    A passage that the answer quotes in a block of its own has its place there, and is not repeated.
+    """
     from rich.text import Text
+
+    from pearl.evidence import placed
 
     console = new_console()
 
@@ -175,23 +181,35 @@ def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
             console.print(Text(step.text))
         console.print()
         head("Answer")
-    console.print(Text(answer.text))
+    pieces, others = placed(answer.text, answer.evidence)
+    for text, evidence in pieces:
+        where = "" if evidence is None else f"  ({_where(evidence)})"
+        console.print(Text.assemble(text, (where, "dim")))
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
-    head("Evidence" if answer.evidence else "Evidence: none; no step quotes the document")
-    for number, evidence in enumerate(answer.evidence, start=1):
-        where = f"{evidence.source}, characters {evidence.source_span.start:,}-{evidence.source_span.end:,}; {', '.join(evidence.steps)}"
+    if not answer.evidence:
+        head("Evidence: none; no step quotes the document")
+    elif others:
+        head("Evidence")
+    for number, evidence in enumerate(others, start=1):
         console.print(
-            Text.assemble(f"[{number}] ", " ".join(evidence.text.split()), (f"  ({where})", "dim"))
+            Text.assemble(f"[{number}] ", evidence.marked, (f"  ({_where(evidence)})", "dim"))
         )
     if answer.coverage is not None and answer.coverage < 1:
         read = f"Read: {100 * answer.coverage:.3g} % of the document, the passages that match best"
         console.print(Text(read, style="yellow"))
-    for step_name, quote in answer.unverified:
+    for quote in answer.unverified:
+        style = "bold red" if quote.reason in {"missing", "apart", "negation"} else "yellow"
         console.print(
-            Text.assemble(("not in the document: ", "bold red"), quote, (f"  ({step_name})", "dim"))
+            Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )
+
+
+def _where(evidence: Evidence) -> str:
+    span = evidence.source_span
+    elided = "; elided" if evidence.omitted else ""
+    return f"{evidence.source}, characters {span.start:,}-{span.end:,}; {', '.join(evidence.steps)}{elided}"
 
 
 def _context(context: str, coverage: float | None) -> str:

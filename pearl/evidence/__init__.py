@@ -1,11 +1,16 @@
-"""Quotes of a reply → spans of the document that prove them.
+"""Quotes of replies → passages of the document that prove them.
 
-`finding` reads the quotes out of a reply, `normal` has the form in which wordings are compared,
-`verifying` looks quotes up in a document.
+`finding` reads the quotes out of a reply, `normal` has the form in which wordings are compared and
+`borders` where a quote may begin and end, `verifying` looks a quote up in a document (`negation`: what it
+may not leave out), `collecting` does so for the steps of an answer.
 """
 
+from pearl.evidence.collecting import Evidence, Reply, Unverified, collect, placed
 from pearl.evidence.finding import find_quotes, quoted_line
 from pearl.evidence.normal import normalise
-from pearl.evidence.verifying import Match, Quote, Verifier
+from pearl.evidence.verifying import Doubt, Match, Quote, Verifier
 
-__all__ = ["Match", "Quote", "Verifier", "find_quotes", "normalise", "quoted_line"]
+__all__ = [
+    "Doubt", "Evidence", "Match", "Quote", "Reply", "Unverified", "Verifier", "collect", "find_quotes",
+    "normalise", "placed", "quoted_line",
+]  # fmt: skip

@@ -1,15 +1,25 @@
-"""Text → its normal form, the same for all ways to set the same wording, and the way back."""
+"""Text → its normal form, the same for all ways to set the same wording, and the way back.
+
+The form leaves out what models and typesetters change without changing the wording: line breaks
+and blanks, the marks of quotation, dashes, the hyphens of line ends, composed and decomposed accents,
+full-width forms and ligatures. Letters, their case, digits, signs and decimals have to agree.
+
+Invariant: a range that is found has the normal form of the quote, and begins and ends between words:
+"he left" is not in "she left". A text is normalised once, in time linear in its length.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import cached_property
 
 from pearl.errors import Span
+from pearl.evidence.borders import is_inside_token
 
-__all__ = ["UNSPACED", "NormalText", "core", "normalise"]
+__all__ = ["UNSPACED", "NormalText", "normalise"]
 
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
@@ -21,6 +31,10 @@ _EDGES = " '-.,:;!?…*_#()[]{}<>·•¿¡、。〈〉《》〔〕【】،؛؟�
 """What may differ at both ends of a quote, in normal form. Not `%`: it belongs to a number."""
 
 
+Range = tuple[int, int]
+"""Of a normal form: where it begins and ends."""
+
+
 def normalise(text: str) -> str:
     r"""The normal form of a text: the same for all ways to set the same wording.
 
@@ -29,11 +43,6 @@ def normalise(text: str) -> str:
         True
     """
     return NormalText(text).text
-
-
-def core(normal: str) -> str:
-    """A normal form without what may differ at both ends of a quote."""
-    return normal.strip(_EDGES)
 
 
 _BLANK, _DASH, _MARK = " ", "-", "'"
@@ -91,9 +100,15 @@ class _Table(dict[int, str]):
 _PLAIN = _Table(lambda character: p if len(p := _plain(character)) == 1 else character)
 _KINDS = _Table(lambda character: _kind(_plain(character)))
 
-_NUMBER = re.compile(r"\d[.,]\d")
+_SIGN = "\u02d7"
+"""Stands for the minus of a number, so that it is no other dash: `was -5` is not `was - 5`."""
+_SIGNS = re.compile(r"[-−–‐‑](?=[.·]?\d)(?<![\w–—-][-−–‐‑])(?<!\d[ \u00a0][-−–‐‑])")
+_LINE_END = re.compile(r"\xad+|[-‐‑\xad]\s+|.*\n", re.DOTALL)
+"""A hyphen that may be the typesetter's: `exam-\\nple`, or `exam- ple` where lines were joined."""
+
 _SPACED = frozenset("a0mx")
 _LETTERS = frozenset("acmnx")
+_POINTS = frozenset(".,:/·")
 
 # Every alternative begins with the same set, so that a text is searched for nothing else.
 _EDITS = re.compile(
@@ -118,19 +133,24 @@ class NormalText:
 
     def __init__(self, original: str) -> None:
         self._source = original
-        plain = original.translate(_PLAIN)
+        plain = _SIGNS.sub(_SIGN, original).translate(_PLAIN)
         self.kinds = plain.translate(_KINDS)
         is_composed = unicodedata.is_normalized("NFC", plain)
         pieces: list[str] = []
         # Pieces alternate: unchanged, edited, unchanged, ... Here is where each begins.
         self._originals = [0]
         self._normals = [0]
+        self._hyphens: list[int] = []
+        self._may_break: list[bool] = []
         begin = n_normal = 0
         for edit in (_EDITS if is_composed else _EDITS_OR_CLUSTERS).finditer(self.kinds):
             start, end = edit.span()
             piece = self._edit(plain[start:end], start, end)
             pieces += (plain[begin:start], piece)
             n_normal += start - begin
+            if not piece and _DASH in self.kinds[start:end]:
+                self._hyphens.append(n_normal)
+                self._may_break.append(_LINE_END.fullmatch(original[start:end]) is not None)
             self._originals += (start, end)
             self._normals += (n_normal, n_normal + len(piece))
             n_normal += len(piece)
@@ -141,7 +161,7 @@ class NormalText:
     def _edit(self, plain: str, start: int, end: int) -> str:
         kinds = self.kinds[start:end]
         if kinds == _BLANK:  # what `_EDITS` leaves of them; most edits by far
-            return ""
+            return _BLANK if self._divides_numbers(start, end) else ""
         if kinds[0] in {"x", "…"}:
             return unicodedata.normalize("NFC", _plain(plain[0]) + plain[1:])
         if kinds[-1] in {"m", "n"}:
@@ -153,24 +173,67 @@ class NormalText:
             # Between letters it may be the hyphen of a line's end, and nobody can tell.
             return "" if before in _LETTERS and after in _LETTERS else _DASH
         # A blank counts between words only: the others are the typesetter's.
-        is_counted = _BLANK in kinds and before in _SPACED and after in _SPACED
-        return _BLANK if is_counted else ""
+        is_counted = (before in _SPACED and after in _SPACED) or self._divides_numbers(start, end)
+        return _BLANK if _BLANK in kinds and is_counted else ""
 
-    def find(self, needle: str, begin: int) -> tuple[int, int] | None:
-        """The first place of a quote from an offset on, its punctuation with it if it agrees."""
-        bare = core(needle)
-        at = self.text.find(bare, begin)
-        while at >= 0 and not self._is_whole(at, at + len(bare)):
-            at = self.text.find(bare, at + 1)
-        return None if at < 0 else self._widen(at, bare, needle)
+    def _divides_numbers(self, start: int, end: int) -> bool:
+        """Whether blanks make another number of what is around: `1, 250`, `of .5`, `. 5`."""
+        if self.kinds[end : end + 1] == "0":
+            return self._source[max(start - 1, 0) : start] in _POINTS
+        return self._source[end : end + 1] in _POINTS and self.kinds[end + 1 : end + 2] == "0"
 
-    def rfind(self, needle: str, end: int) -> tuple[int, int] | None:
-        """The last place of a quote up to an offset."""
-        bare = core(needle)
-        at = self.text.rfind(bare, 0, end)
-        while at >= 0 and not self._is_whole(at, at + len(bare)):
-            at = self.text.rfind(bare, 0, at + len(bare) - 1)
-        return None if at < 0 else self._widen(at, bare, needle)
+    @cached_property
+    def core(self) -> tuple[int, int]:
+        """The range of the normal form without what may differ at both ends of a quote."""
+        start = len(self.text) - len(self.text.lstrip(_EDGES))
+        end = len(self.text.rstrip(_EDGES))
+        if self.text[start : start + 1].isdigit():
+            before = self.text[:start]
+            start -= len(before) - len(before.rstrip("<>"))
+            if before.endswith(".") and not before.endswith(".."):
+                start -= 1
+        return start, max(start, end)
+
+    def find(self, quote: NormalText, begin: int = 0, end: int | None = None) -> Range | None:
+        """The first place of a quote in a range, its punctuation with it if it agrees."""
+        return self._search(quote, begin, len(self.text) if end is None else end, is_last=False)
+
+    def rfind(self, quote: NormalText, begin: int, end: int) -> Range | None:
+        """The last place of a quote in a range."""
+        return self._search(quote, begin, end, is_last=True)
+
+    def _search(self, quote: NormalText, begin: int, end: int, *, is_last: bool) -> Range | None:
+        first, last = quote.core
+        bare = quote.text[first:last]
+        search = self.text.rfind if is_last else self.text.find
+        at = search(bare, begin, end) if bare else -1
+        while at >= 0 and not self._has(quote, at):
+            if is_last:
+                end = at + len(bare) - 1
+            else:
+                begin = at + 1
+            at = search(bare, begin, end)
+        return None if at < 0 else self._widen(at, quote)
+
+    def _has(self, quote: NormalText, at: int) -> bool:
+        """Whether a quote whose core stands at an offset is whole words there, joined alike."""
+        first, last = quote.core
+        end = at + last - first
+        if not self._is_whole(at, end):
+            return False
+        all_here, fixed_here = self._joins(at, end)
+        all_there, fixed_there = quote._joins(first, last)
+        return fixed_here <= all_there and fixed_there <= all_here
+
+    def _joins(self, start: int, end: int) -> tuple[frozenset[int], frozenset[int]]:
+        """Where a range leaves hyphens out: all, and those that no line's end explains."""
+        if not self._hyphens:
+            return frozenset(), frozenset()
+        among = range(bisect_right(self._hyphens, start), bisect_left(self._hyphens, end))
+        return (
+            frozenset(self._hyphens[i] - start for i in among),
+            frozenset(self._hyphens[i] - start for i in among if not self._may_break[i]),
+        )
 
     def original(self, start: int, end: int) -> Span:
         """The range of the original that a non-empty range of the normal form stands for."""
@@ -180,12 +243,12 @@ class NormalText:
             return Span(begin, self._originals[last + 1])
         return Span(begin, self._originals[last] + end - self._normals[last])
 
-    def is_within_word(self, at: int) -> bool:
+    def is_inside(self, at: int) -> bool:
         """Whether an offset of the original is inside a word, a number or a character."""
         before, after = self.kinds[max(at - 1, 0) : at], self.kinds[at : at + 1]
         if after in {"m", "n"} or (before in _SPACED and after in _SPACED):
             return True
-        return any(_NUMBER.fullmatch(self._source, max(i, 0), i + 3) for i in (at - 2, at - 1))
+        return is_inside_token(self._source, at)
 
     def _is_whole(self, start: int, end: int) -> bool:
         """Whether a range of the normal form is words of the original."""
@@ -195,15 +258,16 @@ class NormalText:
         if last % 2 and end != self._normals[last + 1]:
             return False
         span = self.original(start, end)
-        return not (self.is_within_word(span.start) or self.is_within_word(span.end))
+        return not (self.is_inside(span.start) or self.is_inside(span.end))
 
-    def _widen(self, at: int, bare: str, needle: str) -> tuple[int, int]:
+    def _widen(self, at: int, quote: NormalText) -> Range:
         """The range of a quote's core with the punctuation that agrees with the quote's."""
-        start = at - needle.index(bare)
-        end = start + len(needle)
-        if start >= 0 and self.text.startswith(needle, start) and self._is_whole(start, end):
+        first, last = quote.core
+        start = at - first
+        end = start + len(quote.text)
+        if start >= 0 and self.text.startswith(quote.text, start) and self._is_whole(start, end):
             return start, end
-        return at, at + len(bare)
+        return at, at + last - first
 
     def _piece(self, at: int) -> int:
         return bisect_right(self._normals, at) - 1

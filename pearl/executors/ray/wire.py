@@ -10,8 +10,9 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from pearl import errors
-from pearl.answerer import Answer, Evidence
+from pearl.answerer import Answer
 from pearl.errors import PearlError, Span
+from pearl.evidence import Evidence, Unverified
 from pearl.executors import Outcome, Task
 from pearl.interpreter import StepResult
 from pearl.llm import Usage
@@ -44,6 +45,7 @@ def _packed_answer(answer: Answer) -> dict[str, Any]:
         **data,
         "steps": [asdict(step) for step in answer.steps],
         "evidence": [asdict(evidence) for evidence in answer.evidence],
+        "unverified": [asdict(quote) for quote in answer.unverified],
         "usage": asdict(answer.usage),
     }
 
@@ -59,6 +61,7 @@ def _unpacked_answer(data: dict[str, Any], trace: Trace) -> Answer:
             "steps": tuple(each["steps"]),
             "span": Span(**each["span"]),
             "source_span": Span(**each["source_span"]),
+            "omitted": tuple(Span(**span) for span in each["omitted"]),
         }
         for each in data["evidence"]
     ]
@@ -67,7 +70,7 @@ def _unpacked_answer(data: dict[str, Any], trace: Trace) -> Answer:
         "outputs": tuple(data["outputs"]),
         "steps": tuple(StepResult(**step) for step in steps),
         "evidence": tuple(Evidence(**each) for each in evidence),
-        "unverified": tuple((step, quote) for step, quote in data["unverified"]),
+        "unverified": tuple(Unverified(**each) for each in data["unverified"]),
         "usage": Usage(**data["usage"]),
     }
     return Answer(**found, trace=trace)
