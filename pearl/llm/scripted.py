@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from pearl.blank import is_blank
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
 from pearl.llm import ActionTask, CombineTask, Completion, Constrains, ModelSettings, Request
 
@@ -109,7 +110,7 @@ class Scripted:
             self.requests.append(request)
         await asyncio.sleep(0)  # as any model, it lets others go on meanwhile
         text = self._reply(request)
-        if not text.strip():
+        if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty")
         return Completion(text, self.name)
 

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from pearl.blank import is_blank
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, ModelSettings, Request, Usage
 from pearl.llm.transformers.decoding import Draw, Written, write
@@ -213,7 +214,7 @@ class TransformersModel:
         else:
             decoded: str = tokenizer.decode(written.tokens, skip_special_tokens=True)
             text = decoded.replace("\ufffd", "")  # bytes that are no characters
-        if not text.strip():
+        if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty")
         return text
 
