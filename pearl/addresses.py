@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["redacted"]
+__all__ = ["LEFT_OUT", "redacted"]
+
+LEFT_OUT = "***"
+"""Stands for what was left out of an address that has to be completed before it is used."""
 
 _ADDRESS = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*://)"
-    # Up to the last @, for a password may have a slash, a blank or a question mark in it.
-    r"(?P<user>[^\n\"'<>]*@)?"
+    # Up to the last @: people forget to escape the slashes and question marks of a password.
+    r"(?P<user>[^\s\"'<>]*@)?"
     r"(?P<place>[^\s?#\"'<>]*)"
     r"(?P<rest>[?#][^\s\"'<>]*)?",
     re.IGNORECASE,
@@ -26,7 +29,7 @@ def redacted(text: str, mark: str = "") -> str:
     Example:
         >>> redacted("http://me:secret@localhost:8000/v1?api-key=abc#x")
         'http://localhost:8000/v1'
-        >>> redacted("--base-url=http://me:secret@localhost/v1?api-key=abc", "***")
+        >>> redacted("--base-url=http://me:secret@localhost/v1?api-key=abc", LEFT_OUT)
         '--base-url=http://***@localhost/v1?***'
         >>> redacted("who? me@home: nothing")
         'who? me@home: nothing'

@@ -284,6 +284,15 @@ class Model(Protocol):
         ...
 
     @property
+    def identity(self) -> str:
+        """What tells it from all others whose replies may be different: name, server, weights.
+
+        Replies that are kept under an identity are given in place of later calls. It holds no
+        secrets, and is never blank.
+        """
+        ...
+
+    @property
     def window(self) -> int | None:
         """Tokens it reads and writes in one call; None where there is no limit."""
         ...

@@ -83,6 +83,7 @@ class OpenAIModel:
         self, endpoint: Endpoint, timeout_s: float, window: int, server: Server | None = None
     ) -> None:
         self.name = f"openai:{endpoint.model}"
+        self.identity = f"{self.name}@{endpoint.identity}"
         self.window: int | None = window
         self._window = window
         self._endpoint = endpoint

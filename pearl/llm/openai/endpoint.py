@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from pearl.addresses import redacted
+from pearl.addresses import LEFT_OUT, redacted
+from pearl.digest import digest
 from pearl.errors import UsageError
 
 __all__ = ["KEY_VARIABLE", "Endpoint", "scrubbed"]
@@ -63,6 +64,12 @@ class Endpoint:
         object.__setattr__(self, "_secrets", tuple(sorted(known, key=len, reverse=True)))
 
     @property
+    def identity(self) -> str:
+        """What tells the server from others, without secrets: of a query its digest."""
+        pairs = [part for pair in sorted(self.query.items()) for part in pair]
+        return f"{self.shown}?{digest(pairs).hex()[:16]}" if pairs else self.shown
+
+    @property
     def is_openai(self) -> bool:
         """Whether the server is OpenAI's own."""
         return (urlsplit(self.shown).hostname or "").endswith("api.openai.com")
@@ -99,8 +106,13 @@ def _shown(url: str) -> str:
         host = ""
     if not host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
         raise UsageError(
-            f"{redacted(url)!r} is not the address of a server",
+            f"{redacted(''.join(url.split()))!r} is not the address of a server",
             help="for example http://localhost:8000/v1",
+        )
+    if LEFT_OUT in (parts.username, parts.query):
+        raise UsageError(
+            f"the password or the query of {redacted(url)} was left out where it was kept",
+            help="give the whole address again: --base-url",
         )
     host = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"

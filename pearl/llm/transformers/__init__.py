@@ -25,6 +25,7 @@ from pearl.llm.transformers.decoding import Draw, Written, write
 from pearl.llm.transformers.loading import Weights, check_installed, load, read_window
 from pearl.llm.transformers.masks import Held, hold
 from pearl.llm.transformers.prefixes import Prefixes
+from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "TransformersModel", "create"]
 
@@ -84,6 +85,7 @@ class TransformersModel:
         n_kept: int | None = None,
     ) -> None:
         self.name = f"transformers:{name}"
+        self.identity = " ".join([self.name, *map(file_source, sorted(folder.rglob("*")))])
         self.window = window
         self._folder = folder
         self._timeout_s = timeout_s
