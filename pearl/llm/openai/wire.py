@@ -7,7 +7,7 @@ own way holds whatever comes in memory, be it packed ten thousandfold or without
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -74,22 +74,29 @@ class Wire(httpx2.AsyncClient):
         )
         self._endpoint = endpoint
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request and read the whole reply.
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, **options: Any
+    ) -> httpx2.Response:
+        """Send a request; unless the reply is wanted as a stream, read all of it.
 
         Raises:
-            ModelError: It leads to another server, or is too long.
+            ModelError: It leads to another server, or the reply is too long.
             RequestError: There is none.
         """
-        options |= {"stream": True, "follow_redirects": False}
+        options["follow_redirects"] = False
         for _ in range(MAX_REDIRECTS + 1):
-            response = await super().send(request, **options)
+            response = await super().send(request, stream=True, **options)
             try:
                 if response.next_request is None:
-                    return await self._read(response)
+                    response = self._bounded(response)
+                    if not stream:
+                        await response.aread()
+                    return response
                 request = self._onward(request, response.next_request)
-            finally:
                 await response.aclose()
+            except BaseException:
+                await response.aclose()
+                raise
         raise ModelError(
             f"{self._endpoint.shown} sends the request on and on ({MAX_REDIRECTS} redirects)",
             kind="bad_request",
@@ -115,8 +122,12 @@ class Wire(httpx2.AsyncClient):
             help=help,
         )
 
-    async def _read(self, response: httpx2.Response) -> httpx2.Response:
-        """The same response with its body, unpacked."""
+    def _bounded(self, response: httpx2.Response) -> httpx2.Response:
+        """The same response, its body unpacked and no longer than it may be.
+
+        Raises:
+            ModelError: It is packed in a way that was not asked for.
+        """
         said = response.headers.get("content-encoding", "")
         packed = [each for each in map(str.strip, said.lower().split(",")) if each in _PACKED]
         if len(packed) > 1 or not _ASKED_FOR.issuperset(packed):
@@ -125,27 +136,26 @@ class Wire(httpx2.AsyncClient):
                 "which was not asked for",
                 kind="malformed",
             )
-        is_error = response.status_code >= 400
-        most = MAX_ERROR_BYTES if is_error else _most.get()
-        parts: list[bytes] = []
-        left = most
-        async for part in response.aiter_bytes():
-            parts.append(part[: max(0, left)])
-            left -= len(part)
-            if left < 0 and is_error:
-                break
-            if left < 0:
-                raise self._too_long(most)
-        headers = httpx2.Headers(
-            [pair for pair in response.headers.multi_items() if pair[0].lower() not in _OF_BODY]
-        )
+        headers = [pair for pair in response.headers.multi_items() if pair[0] not in _OF_BODY]
         return httpx2.Response(
             response.status_code,
             headers=headers,
-            content=b"".join(parts),
+            stream=_Pieces(response, self._pieces(response, _most.get())),
             request=response.request,
             extensions=response.extensions,
         )
+
+    async def _pieces(self, response: httpx2.Response, most: int) -> AsyncIterator[bytes]:
+        is_error = response.status_code >= 400
+        left = MAX_ERROR_BYTES if is_error else most
+        async for piece in response.aiter_bytes():
+            if len(piece) > left:
+                if not is_error:
+                    raise self._too_long(most)
+                yield piece[:left]
+                return
+            left -= len(piece)
+            yield piece
 
     def _too_long(self, most: int) -> ModelError:
         return ModelError(
@@ -158,6 +168,20 @@ class Wire(httpx2.AsyncClient):
 
 _OF_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers of a body that came packed and in pieces."""
+
+
+class _Pieces(httpx2.AsyncByteStream):
+    """The body of another response, piece by piece."""
+
+    def __init__(self, response: httpx2.Response, pieces: AsyncIterator[bytes]) -> None:
+        self._response = response
+        self._pieces = pieces
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
