@@ -10,7 +10,7 @@ LEFT_OUT = "***"
 """Stands for what was left out of an address that has to be completed before it is used."""
 
 _ADDRESS = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*://)"
+    r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)"  # bounded: else long words take quadratic time
     # Up to the last @: people forget to escape the slashes and question marks of a password.
     r"(?P<user>[^\s\"'<>]*@)?"
     r"(?P<place>[^\s?#\"'<>]*)"

@@ -136,7 +136,7 @@ class Wire(httpx2.AsyncClient):
                 "which was not asked for",
                 kind="malformed",
             )
-        headers = [pair for pair in response.headers.multi_items() if pair[0] not in _OF_BODY]
+        headers = [pair for pair in response.headers.raw if pair[0].lower() not in _OF_BODY]
         return httpx2.Response(
             response.status_code,
             headers=headers,
@@ -166,7 +166,7 @@ class Wire(httpx2.AsyncClient):
         )
 
 
-_OF_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_OF_BODY = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 """Headers of a body that came packed and in pieces."""
 
 
