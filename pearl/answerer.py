@@ -99,6 +99,7 @@ class Answer:
                 "input_tokens": self.usage.n_input_tokens,
                 "output_tokens": self.usage.n_output_tokens,
                 "cached_tokens": self.usage.n_cached_tokens,
+                **_implausible(self.usage),
             },
             "duration_s": round(self.duration_s, 3),
         }
@@ -130,6 +131,12 @@ class Answer:
             "<pre style='font-family:monospace;white-space:pre-wrap;word-break:normal'>"
             f"{escape(self.plan)}</pre><table>{steps}</table></details>"
         )
+
+
+def _implausible(usage: Usage) -> dict[str, int]:
+    """How many calls were counted by us for what the server said cannot be; mostly there is none."""
+    n = usage.n_implausible_calls
+    return {"implausible_calls": n} if n else {}
 
 
 def compose(

@@ -16,7 +16,7 @@ The tree (every class carries its process exit code; `cli` shows the message wit
     ├── StoreError                 the store cannot be read or written: `.path`, exit 8
     └── PausedError                the run has to wait: resume it later, exit 75
 
-Standard library only; every other module may import this one.
+Beside the standard library it needs `addresses` only; every other module may import it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from pearl.addresses import redacted
 
 if TYPE_CHECKING:
     from pearl.llm import Usage
@@ -210,6 +212,8 @@ class PearlError(Exception):
     exit_code: int = 1
 
     def __init__(self, message: str, *, help: str | None = None) -> None:
+        # Errors go into rows, traces and stores: no address in them gives access to anything.
+        message, help = redacted(message), help and redacted(help)
         super().__init__(message if help is None else f"{message}\n  help: {help}")
         self.message = message
         self.help = help

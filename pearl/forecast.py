@@ -186,7 +186,7 @@ class Unasked:
     constrains = Constrains()
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name = self.identity = name
         self.window: int | None = window_of(name.partition(":")[2] or name)
 
     async def complete(self, request: Request) -> Completion:

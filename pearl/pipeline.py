@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from copy import copy as shallow_copy
 from dataclasses import replace
@@ -33,7 +32,7 @@ from pearl.middleware.sampling import Sampling
 from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.plans import SharedPlans
 from pearl.running import answer_plan, direct_plan
-from pearl.sources import Document, file_source
+from pearl.sources import Document
 from pearl.tokens import Counter
 from pearl.trace import ModelWaited, PlanFailed, Trace
 
@@ -151,11 +150,10 @@ class Pearl:
         self._ladder = Ladder(self.model.constrains, constrain)
         self._reply_ladder = reply_ladder(self.model.constrains, constrain)
         self._plans = SharedPlans()
-        self.origin = _origin(self.model.name, base_url)
         self.halt = Halt()
         asked: Model = self.model
         if replies is not None and self.model.reads_prompts:
-            asked = Kept(self.model, replies, self.origin)
+            asked = Kept(self.model, replies)
         self.limiter = Limited(
             asked,
             concurrency,
@@ -169,7 +167,7 @@ class Pearl:
         if self.model.reads_prompts:
             # Waiting for a cache to fill holds no place, and what is known needs no cache.
             self._unshared = Primed(self.limiter, prefix, n_places=concurrency)
-            self._calls = Remembered(self._unshared, replies, self.origin)
+            self._calls = Remembered(self._unshared, replies)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -412,14 +410,6 @@ class Pearl:
         """The limits of each step, where all of them share a budget."""
         n_calls = sum(not checked.action(step).is_native for step in checked.plan.steps)
         return share(self.limits, token_budget, n_calls)
-
-
-def _origin(model: str, base_url: str | None) -> str:
-    """What tells a model from others of its name: its server, where that is not its maker's, or its file."""
-    backend, _, name = model.partition(":")
-    if backend == "openai":
-        return base_url or os.environ.get("OPENAI_BASE_URL", "").strip()
-    return file_source(name) if name else ""
 
 
 def _asking(checked: CheckedPlan, question: str) -> CheckedPlan:

@@ -13,7 +13,7 @@ from tests.dsl.sampling import sentence
 class Acting:
     """A model whose replies are an asynchronous function of the request."""
 
-    name = "acting"
+    name = identity = "acting"
     notice = ""
     reads_prompts = False
     constrains = Constrains()
@@ -42,7 +42,7 @@ class RandomWriter:
         ignores: Whether it takes a constraint and does without.
     """
 
-    name = "random"
+    name = identity = "random"
     notice = ""
     reads_prompts = False
     window: int | None = None

@@ -32,14 +32,16 @@ class Canned:
 
     Attributes:
         manner: `whole`; `short`: half of the body, then the connection ends; `drip`: a few bytes
-            every `DRIP_S`; `reset` before any byte; `hang` before any byte.
+            every `DRIP_S`; `reset` before any byte; `hang` before any byte; `endless`: the body
+            again and again, until the client leaves; `raw`: the body is all that is sent, head
+            included, and the connection ends.
     """
 
     body: bytes | str | Mapping[str, Any] | Sequence[Any] = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
-    manner: Literal["whole", "short", "drip", "reset", "hang"] = "whole"
+    manner: Literal["whole", "short", "drip", "reset", "hang", "endless", "raw"] = "whole"
 
     @property
     def data(self) -> bytes:
@@ -234,6 +236,11 @@ class Server:
         """Give these answers first: names of faults, or what to send."""
         self._queue += [FAULTS[a] if isinstance(a, str) else a for a in answers]
 
+    def forget(self) -> None:
+        """Begin anew: no answer is due, nothing was asked."""
+        self._queue.clear()
+        self.requests.clear()
+
     def start(self) -> None:
         """Serve in a thread of its own, until `stop`."""
         ready = threading.Event()
@@ -325,13 +332,22 @@ async def send(answer: Canned, writer: asyncio.StreamWriter) -> None:
     if answer.manner == "hang":
         await asyncio.sleep(HANG_S)
     data = answer.data
-    headers = {"content-type": answer.content_type, "content-length": len(data), **answer.headers}
+    if answer.manner == "raw":
+        writer.write(data)
+        await writer.drain()
+        writer.close()
+        raise EOFError
+    length = {} if answer.manner == "endless" else {"content-length": len(data)}
+    headers = {"content-type": answer.content_type, **length, **answer.headers}
     lines = [f"HTTP/1.1 {answer.status} X", *(f"{name}: {headers[name]}" for name in headers)]
     writer.write("\r\n".join([*lines, "", ""]).encode())
     if answer.manner == "short":
         writer.write(data[: len(data) // 2])
         await writer.drain()
         raise ConnectionResetError
+    while answer.manner == "endless":
+        writer.write(data)
+        await writer.drain()
     step = 8 if answer.manner == "drip" else max(1, len(data))
     for start in range(0, len(data), step):
         writer.write(data[start : start + step])

@@ -42,7 +42,7 @@ def request(text: str, limit: int | None = None) -> Request:
 class Billing:
     """A model that keeps its own account, as a server does: what is sent is billed, come what may."""
 
-    name = "billing"
+    name = identity = "billing"
     notice = ""
     reads_prompts = True
     window: int | None = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl import plugins
+from pearl.addresses import LEFT_OUT, redacted
 from pearl.cli.storing import opened_folder
 from pearl.errors import StoreError
 from pearl.executors import Execute, Task
@@ -135,7 +136,7 @@ class Keeping:
         if self.shard is not None:
             said["shard"] = str(self.shard)
         arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
-        return RunSpec(arguments, said, self.inputs)
+        return RunSpec(tuple(redacted(word, LEFT_OUT) for word in arguments), said, self.inputs)
 
     def execute(self, store: Store) -> Execute:
         """The `run` of the executor."""

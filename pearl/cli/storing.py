@@ -202,8 +202,9 @@ def _part(row: Mapping[str, Any], name: str, part: str) -> Any:
 
 
 def _number(value: Any, kind: type[int] | type[float]) -> int | float | None:
+    """The number in a cell; None for what is none, or none that a table has room for."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return kind(value) if is_number else None
+    return kind(value) if is_number and abs(value) < 2**63 else None
 
 
 def _text(value: Any) -> str | None:

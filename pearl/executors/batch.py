@@ -94,7 +94,6 @@ async def run(
         is_busy=lambda: loading.n > 0,
         on_progress=on_progress,
         on_trouble=on_trouble,
-        origin=pearl.origin,
     )
     loading = _Loading(batched.stir)
 
@@ -103,7 +102,7 @@ async def run(
         if listener is not None:
             listener(id, event)
 
-    through = _Through(pearl, Remembered(batched, replies, pearl.origin), halt)
+    through = _Through(pearl, Remembered(batched, replies), halt)
     found = local.run(
         through,
         (_counted(task, loading) for task in tasks),

@@ -10,7 +10,7 @@ A request says the same thing twice: `messages`, the prompt that a language mode
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from pearl import plugins
@@ -201,17 +201,40 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more calls. `n_cached_tokens` are those input tokens a cache served."""
+    """Tokens of one or more calls, as the server counts them; none is below 0.
+
+    Attributes:
+        n_input_tokens: Of prompts.
+        n_output_tokens: Of replies, hidden ones included.
+        n_cached_tokens: Those of the input tokens that a cache served.
+        n_implausible_calls: Calls for which the server reported what cannot be (fewer than none,
+            more cached than read, no number): these numbers are left out or cut down.
+    """
 
     n_input_tokens: int = 0
     n_output_tokens: int = 0
     n_cached_tokens: int = 0
+    n_implausible_calls: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.n_input_tokens + other.n_input_tokens,
             self.n_output_tokens + other.n_output_tokens,
             self.n_cached_tokens + other.n_cached_tokens,
+            self.n_implausible_calls + other.n_implausible_calls,
+        )
+
+    @property
+    def n_tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.n_input_tokens + self.n_output_tokens
+
+    def larger(self, other: Usage) -> Usage:
+        """The larger of the input tokens, and of the output tokens, of two counts of one call."""
+        return replace(
+            self,
+            n_input_tokens=max(self.n_input_tokens, other.n_input_tokens),
+            n_output_tokens=max(self.n_output_tokens, other.n_output_tokens),
         )
 
 
@@ -238,9 +261,10 @@ class Completion:
     """A usable reply. What is not usable is a `ModelError`, never an empty completion.
 
     Attributes:
-        text: Not blank, no lone surrogates.
+        text: Not blank (`pearl.blank`), no lone surrogates.
         model: What the server says answered.
-        finish_reason: Why the text ends; always `stop`: a cut reply is an error.
+        finish_reason: Why the text ends: `stop`, or None where the server does not say; a cut reply
+            is an error.
         is_remembered: Whether no call was made for it: its usage is 0 then.
         prefix: How the call met the server's cache of prompts, where a wrapper looks after that.
     """
@@ -248,7 +272,7 @@ class Completion:
     text: str
     model: str
     usage: Usage = field(default_factory=Usage)
-    finish_reason: Literal["stop"] = "stop"
+    finish_reason: Literal["stop"] | None = "stop"
     is_remembered: bool = False
     prefix: PrefixUse | None = None
 
@@ -259,6 +283,15 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """`backend:name`, as on the command line."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """What tells it from all others whose replies may be different: name, server, weights.
+
+        Replies that are kept under an identity are given in place of later calls. It holds no
+        secrets, and is never blank.
+        """
         ...
 
     @property

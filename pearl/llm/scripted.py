@@ -14,8 +14,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from pearl.blank import is_blank
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
 from pearl.llm import ActionTask, CombineTask, Completion, Constrains, ModelSettings, Request
+from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "Scripted", "create"]
 
@@ -35,6 +37,7 @@ class Scripted:
     Args:
         reply: The reply to a request; may raise `ModelError` in its place.
         name: What to call it.
+        source: What tells its replies from others under its name.
         window: Tokens of its window; None for no limit.
         is_recording: Whether requests are kept to be looked at; over many documents they fill the
             memory.
@@ -56,10 +59,12 @@ class Scripted:
         reply: Callable[[Request], str],
         *,
         name: str = "scripted",
+        source: str = "",
         window: int | None = None,
         is_recording: bool = True,
     ) -> None:
         self.name = name
+        self.identity = f"{name} {source}".rstrip()
         self.window = window
         self.is_recording = is_recording
         self.requests: list[Request] = []
@@ -109,7 +114,7 @@ class Scripted:
             self.requests.append(request)
         await asyncio.sleep(0)  # as any model, it lets others go on meanwhile
         text = self._reply(request)
-        if not text.strip():
+        if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty")
         return Completion(text, self.name)
 
@@ -146,7 +151,13 @@ def create(name: str, settings: ModelSettings) -> Scripted:
             help=f"it begins: {prompt[:80]!r}",
         )
 
-    return Scripted(reply, name=f"scripted:{name}", window=settings.window, is_recording=False)
+    return Scripted(
+        reply,
+        name=f"scripted:{name}",
+        source=file_source(name),
+        window=settings.window,
+        is_recording=False,
+    )
 
 
 def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:

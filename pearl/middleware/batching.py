@@ -43,7 +43,6 @@ class Batched(Wrapper):
         is_busy: Whether somebody is about to ask, of whom nothing has been heard yet.
         on_progress: Told when a round gets on.
         on_trouble: Told when the server begins to fail, once until it answers again.
-        origin: As of `Remembered` around it, so that what is kept here is found there.
 
     Raises:
         StoreError: What is kept in the folder cannot be read.
@@ -61,10 +60,8 @@ class Batched(Wrapper):
         is_busy: Callable[[], bool] = lambda: False,
         on_progress: Callable[[Progress], None] | None = None,
         on_trouble: OnTrouble | None = None,
-        origin: str = "",
     ) -> None:
         super().__init__(model)
-        self._named = model.name + origin
         self.halt = halt or Halt()
         self._submitter = Submitter(
             batches,
@@ -104,7 +101,7 @@ class Batched(Wrapper):
         self.halt.check()
         if request.constraint is not None:
             return await self._complete_directly(request)
-        key = request_key(request, self._named)
+        key = request_key(request, self.identity)
         if key not in self._futures:
             self._futures[key] = asyncio.get_running_loop().create_future()
             self._collected[key] = request

@@ -55,18 +55,20 @@ class _Worst:
 
     n_input: int = 0
     n_output: int = 0
-    n_calls: int = 1
+    n_prompt: int = 0
+    """Our count of the prompt as it stands."""
     stretch: float = 1.0
-    """What our count of the prompt was multiplied by."""
+    """What that was multiplied by."""
 
 
 class Budget:
     """What a run may spend, shared by all its workers in one process.
 
     Before a call its worst case is reserved; after it the reservation gives way to what the server
-    says it took. So what is spent stays within the limits as long as no prompt has more tokens than
-    it is counted to have and no reply more than it may have; a server that counts more than we do
-    is noticed with its first reply, and all later prompts are taken to be longer in proportion.
+    says it took, or what we count where that is more: limits do not hang on a server's word. So what
+    is spent stays within the limits as long as no prompt has more tokens than it is counted to have
+    and no reply more than it may have; a server that counts more than we do is noticed with its first
+    reply, and all later prompts are taken to be longer in proportion.
 
     Args:
         counter: Counts the tokens of prompts.
@@ -108,6 +110,7 @@ class Budget:
         self.n_refused = 0
         self._began = time.monotonic()
         self._spent = Spent()
+        self._counted = Usage()  # towards the limits
         self._held: dict[int, _Worst] = {}
         self._n_admitted = 0
         self._stretch = 1.0
@@ -147,10 +150,10 @@ class Budget:
         """What a request may take."""
         if not self.counts_tokens:
             return _Worst()
-        n_counted = self.counter.count(request.prompt) * self._stretch
+        n_prompt = self.counter.count(request.prompt)
         n_output = request.max_output_tokens or self.reply_tokens
-        n_input = round(n_counted) + 1 + FRAME_TOKENS * len(request.messages)
-        return _Worst(n_input, n_output, stretch=self._stretch)
+        n_input = round(n_prompt * self._stretch) + 1 + FRAME_TOKENS * len(request.messages)
+        return _Worst(n_input, n_output, n_prompt, self._stretch)
 
     async def reserve(self, worst: _Worst) -> int:
         """Wait until there is room for a call.
@@ -180,18 +183,28 @@ class Budget:
                 async with asyncio.timeout(self.left_s):
                     await changed.wait()
 
-    def settle(self, number: int, usage: Usage | None, *, is_sure: bool = True) -> None:
+    def settle(
+        self, number: int, usage: Usage | None, *, reply: str = "", is_sure: bool = True
+    ) -> None:
         """Book what a call took in place of what was reserved for it.
 
         Args:
             number: What `reserve` returned.
-            usage: None for as much as was reserved.
+            usage: As the server reports it; None for as much as was reserved.
+            reply: The text that came, "" for none.
             is_sure: Whether the server says so.
         """
         with self._lock:
             worst = self._held.pop(number)
             took = Usage(worst.n_input, worst.n_output) if usage is None else usage
-            n_unsure = 0 if is_sure else took.n_input_tokens + took.n_output_tokens
+            counted = took
+            if reply or took != Usage():
+                own = Usage(worst.n_prompt, self.counter.count(reply) if worst.n_prompt else 0)
+                counted = took.larger(own)
+                if took.n_implausible_calls:
+                    counted = replace(counted, n_cached_tokens=0)  # no discount on its word
+            self._counted += counted
+            n_unsure = 0 if is_sure else took.n_tokens
             self._spent = Spent(
                 self._spent.usage + took,
                 self._spent.n_calls + 1,
@@ -220,13 +233,12 @@ class Budget:
         calls = self._spent.n_calls
         if self.max_calls is not None and calls + len(held) + 1 > self.max_calls:
             return "calls", self.max_calls, calls
-        spent = self._spent.usage
+        spent = self._counted
         asked = Usage(
             worst.n_input + sum(one.n_input for one in held),
             worst.n_output + sum(one.n_output for one in held),
         )
-        n_spent = spent.n_input_tokens + spent.n_output_tokens
-        n_asked = asked.n_input_tokens + asked.n_output_tokens
+        n_spent, n_asked = spent.n_tokens, asked.n_tokens
         if self.max_tokens is not None and n_spent + n_asked > self.max_tokens:
             return "tokens", self.max_tokens, n_spent
         if self.max_cost_usd is not None and self.price is not None:
@@ -281,12 +293,12 @@ class Budgeted(Wrapper):
         request = budget.limited(request)
         number = await budget.reserve(budget.worst(request))
         took: Usage | None = None
-        is_sure = False
+        is_sure, reply = False, ""
         deadline = asyncio.timeout(budget.left_s)
         try:
             async with deadline:
                 completion = await self._model.complete(request)
-            took, is_sure = self._usage(request, completion), True
+            took, is_sure, reply = self._usage(request, completion), True, completion.text
         except TimeoutError:
             if deadline.expired():
                 raise budget.out_of_time() from None
@@ -298,12 +310,13 @@ class Budgeted(Wrapper):
                 took, is_sure = Usage(), True
             raise
         finally:
-            budget.settle(number, took, is_sure=is_sure)
+            budget.settle(number, took, reply=reply, is_sure=is_sure)
         return completion
 
     def _usage(self, request: Request, completion: Completion) -> Usage:
-        """What the server says, or our own count where it says nothing."""
-        if completion.usage != Usage():
-            return completion.usage
+        """What the server says, or our own count where it says nothing, or what cannot be."""
+        reported = completion.usage
+        if reported.n_tokens and not reported.n_implausible_calls:
+            return reported
         count = self._budget.counter.count
-        return Usage(count(request.prompt), count(completion.text))
+        return reported.larger(Usage(count(request.prompt), count(completion.text)))

@@ -26,10 +26,10 @@ class Replies(Protocol):
         ...
 
 
-def request_key(request: Request, model_name: str) -> bytes:
+def request_key(request: Request, identity: str) -> bytes:
     """What a reply depends on, as one digest.
 
-    These are the model, the messages, which hold the document, the action, the inputs and the
+    These are the model's `identity`, the messages, which hold the document, the action, the inputs and the
     wording of the prompt, the limit of the reply, the temperature, the seed and the constraint.
     `request.task` is left out: it says the same to backends that read no prompts, and holds names
     that make no difference to the reply of one that does. Of a constraint told line by line its
@@ -46,12 +46,12 @@ def request_key(request: Request, model_name: str) -> bytes:
         >>> len(key), key == request_key(replace(request, seed=7), "openai:m")
         (32, False)
     """
-    return digest(_parts(request, model_name))
+    return digest(_parts(request, identity))
 
 
-def _parts(request: Request, model_name: str) -> Iterator[str]:
+def _parts(request: Request, identity: str) -> Iterator[str]:
     yield "pearl request 1"
-    yield model_name
+    yield identity
     yield repr((request.max_output_tokens, request.temperature, request.seed))
     if request.constraint is None:
         yield ""
@@ -82,12 +82,10 @@ class Kept(Wrapper):
     Args:
         model: The model to ask.
         replies: Where they are kept.
-        origin: As of the `Remembered` that finds them there.
     """
 
-    def __init__(self, model: Model, replies: Replies, origin: str = "") -> None:
+    def __init__(self, model: Model, replies: Replies) -> None:
         super().__init__(model)
-        self._named = model.name + origin
         self._replies = replies
 
     async def complete(self, request: Request) -> Completion:
@@ -97,7 +95,7 @@ class Kept(Wrapper):
             ModelError: There is no usable reply.
         """
         completion = await self._model.complete(request)
-        await self._replies.keep(request_key(request, self._named), completion)
+        await self._replies.keep(request_key(request, self.identity), completion)
         return completion
 
 
@@ -115,12 +113,10 @@ class Remembered(Wrapper):
     Args:
         model: The model to ask.
         replies: Where `Kept` puts replies; None to share only what is in flight.
-        origin: What tells the model from others of its name: its server, or its file.
     """
 
-    def __init__(self, model: Model, replies: Replies | None = None, origin: str = "") -> None:
+    def __init__(self, model: Model, replies: Replies | None = None) -> None:
         super().__init__(model)
-        self._named = model.name + origin
         self._replies = replies
         self._calls: dict[bytes, _Call] = {}
 
@@ -130,7 +126,7 @@ class Remembered(Wrapper):
         Raises:
             ModelError: There is no usable reply.
         """
-        key = request_key(request, self._named)
+        key = request_key(request, self.identity)
         call = self._calls.get(key)
         if call is None:
             call = self._calls[key] = _Call(asyncio.create_task(self._ask(key, request)))

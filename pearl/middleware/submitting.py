@@ -325,13 +325,13 @@ class Submitter:
             await asyncio.sleep(wait_s)
             wait_s = min(self._pace.longest_poll_s, POLL_GROWTH * wait_s)
 
-    async def _read(self, asked: Collection[bytes], record: Record, batch: Batch) -> None:
+    async def _read(self, asked: Mapping[bytes, Request], record: Record, batch: Batch) -> None:
         """Keep what came of a batch, also of requests that nobody asks for now, and deliver it."""
         if batch.problem is not None:
             self._records.remove(record)
             self._fail(asked, batch.problem)
             return
-        results = await self._patiently(lambda: self._batches.results(batch))
+        results = await self._patiently(lambda: self._batches.results(batch, asked))
         paid = [
             (key, result)
             for key, result in results.items()

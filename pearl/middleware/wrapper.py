@@ -22,6 +22,11 @@ class Wrapper:
         return self._model.name
 
     @property
+    def identity(self) -> str:
+        """The wrapped model's identity."""
+        return self._model.identity
+
+    @property
     def window(self) -> int | None:
         """The wrapped model's window, in tokens."""
         return self._model.window

@@ -16,6 +16,9 @@ from pearl.store.runs import COLUMNS, RunInfo, info_of
 
 __all__ = ["Reader", "row_sum"]
 
+MOST = 2**63
+"""No count of tokens reaches it."""
+
 _PAGE = 200
 """Rows read at once: a bound for the memory, and for how long a reader keeps the log from ending."""
 
@@ -114,13 +117,14 @@ class Reader:
 
     def usage(self, run_id: str) -> Usage:
         """Tokens of all rows of a run, of replies that were of use."""
-        names = ("input_tokens", "output_tokens", "cached_tokens")
+        names = ("input_tokens", "output_tokens", "cached_tokens", "implausible_calls")
         sums = ", ".join(
             f"total(CASE WHEN json_valid(row) THEN json_extract(row, '$.usage.{name}') END)"
             for name in names
         )
         (found,) = self.all(f"SELECT {sums} FROM results WHERE run_id = ?", (run_id,))
-        return Usage(*map(int, found))
+        # Rows may come from elsewhere: what no count can be is none, and ends no command.
+        return Usage(*(int(n) if 0 <= n < MOST else 0 for n in found))
 
     def runs(self) -> list[RunInfo]:
         """All runs, the latest first."""

@@ -6,6 +6,7 @@ import json
 from hashlib import sha256
 from typing import Any
 
+from pearl.blank import is_blank
 from pearl.llm import Completion, Usage
 
 __all__ = [
@@ -75,7 +76,7 @@ def unpacked_reply(key: bytes, digest: object, body: object) -> Completion | Non
                 "output_tokens": int(n_output),
                 "cached_tokens": int(n_cached),
             },
-        } if text.strip():
+        } if not is_blank(text):
             return Completion(text, model, Usage(n_input, n_output, n_cached))
         case _:
             return None

@@ -14,6 +14,11 @@ import pytest
 from pearl import plugins
 from pearl.errors import PearlError, UsageError
 from pearl.llm import Completion, Message, Model, ModelSettings, Request, create_model
+from pearl.middleware.budgeting import Budget, Budgeted
+from pearl.middleware.limiting import Limited
+from pearl.middleware.remembering import Remembered
+from pearl.middleware.retrying import Retrying
+from pearl.tokens import Counter
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server
@@ -69,6 +74,51 @@ def test_a_model_has_a_name_a_window_and_a_notice(
     assert model.window is None or model.window == 9_000
     assert "\n" not in model.notice
     asyncio.run(model.aclose())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_identity_is_the_same_for_the_same_and_passes_through_wrappers(
+    backend: str, make: Callable[[str], Model], openai_server: Server
+) -> None:
+    model = make(backend)
+    settings = ModelSettings(openai_server.url, 10.0, 9_000)
+    assert model.identity == create_model(model.name, settings).identity
+    assert model.identity.startswith(model.name)
+    wrapped = Retrying(Limited(Budgeted(Remembered(model), Budget(Counter())), 2))
+    assert wrapped.identity == model.identity
+    asyncio.run(model.aclose())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_identity_tells_servers_and_files_apart(
+    backend: str, make: Callable[[str], Model], openai_server: Server
+) -> None:
+    """Replies are kept under it: two servers that share one are given each other's answers."""
+    model = make(backend)
+    name = model.name.partition(":")[2]
+    if not name:
+        assert model.identity == model.name, "there is only one"
+        return
+    path = Path(name)
+    if path.exists():  # the same name, other weights or rules
+        file = next(each for each in sorted([path, *path.rglob("*")]) if each.is_file())
+        file.write_bytes(file.read_bytes() + b" ")
+        settings = ModelSettings(window=9_000)
+    else:
+        settings = ModelSettings(openai_server.url.replace("127.0.0.1", "localhost"), window=9_000)
+    assert create_model(model.name, settings).identity != model.identity
+    asyncio.run(model.aclose())
+
+
+def test_an_identity_of_a_server_holds_no_secret_and_knows_its_query() -> None:
+    def identity(url: str) -> str:
+        return create_model("openai:m", ModelSettings(url)).identity
+
+    plain = identity("http://host:8000/v1/")
+    assert plain == identity("http://me:pass-word@HOST:8000/v1") == "openai:m@http://host:8000/v1"
+    keyed = identity("http://host:8000/v1?api-key=hidden")
+    assert keyed != plain
+    assert "hidden" not in keyed
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

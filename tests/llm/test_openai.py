@@ -35,7 +35,7 @@ KINDS: dict[str, ModelErrorKind | None] = {
     "408": "deadline", "409": "transport", "413": "bad_request", "418": "bad_request",
     "422": "bad_request", "429": "rate_limited", "quota": "quota", "500": "transport",
     "502": "transport", "503": "transport", "529": "transport", "304": "bad_request", "loop": None,
-    "nowhere": "transport", "filtered prompt": "filtered", "reset": "transport",
+    "nowhere": "bad_request", "filtered prompt": "filtered", "reset": "transport",
     "short body": "transport", "hang": "deadline", "drip": "deadline", "not gzip": "transport",
     "half JSON": "malformed", "no body": "malformed", "page": "malformed",
     "page as JSON": "malformed", "JSON as page": None, "not UTF-8": "malformed",

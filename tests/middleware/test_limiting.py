@@ -32,7 +32,7 @@ class Gated:
         begun: Prompts in the order in which they came.
     """
 
-    name = "gated"
+    name = identity = "gated"
     window = None
     notice = ""
     reads_prompts = True

@@ -20,7 +20,7 @@ LONG = "Ada sold the boat because it leaked. " * 200
 class Cached:
     """A server with a prefix cache, by document; keeps the order of what begins and ends."""
 
-    name = "cached"
+    name = identity = "cached"
     window: int | None = None
     notice = ""
     reads_prompts = True

@@ -38,7 +38,7 @@ class Computed(asyncio.SelectorEventLoop):
 class TokenLimited:
     """Admits `TOKENS_PER_S`, and those of `burst_s` seconds at once."""
 
-    name = "openai:limited"
+    name = identity = "openai:limited"
     window = None
     notice = ""
     reads_prompts = False

@@ -276,7 +276,7 @@ def test_numbers_below_one_are_refused() -> None:
 class _Slow:
     """A model that takes its time, and counts how many use it at once."""
 
-    name = "slow"
+    name = identity = "slow"
     window = None
     notice = ""
     reads_prompts = True

@@ -55,7 +55,7 @@ def create(name: str, settings: ModelSettings) -> Model:
 class ExtractiveModel:
     """Answers tasks by rule; safe to be shared by many runs of one event loop."""
 
-    name = "extractive"
+    name = identity = "extractive"
     window: int | None = None
     notice = "extractive: quotes passages of the document; no language model is used"
     constrains = Constrains()

@@ -31,6 +31,7 @@ from pearl.llm.llamacpp.header import trained_context
 from pearl.llm.llamacpp.process import Worker
 from pearl.llm.openai import OpenAIModel, servers
 from pearl.llm.openai.endpoint import Endpoint
+from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "LlamaCppModel", "create"]
 
@@ -92,6 +93,7 @@ class LlamaCppModel:
 
     def __init__(self, path: Path, timeout_s: float, window: int, *, reuse: bool = True) -> None:
         self.name = f"llamacpp:{path}"
+        self.identity = f"{self.name} {file_source(path)}"
         self.window: int | None = window
         self._path = path
         self._timeout_s = timeout_s

@@ -21,6 +21,7 @@ from pearl.llm.openai.constraining import Constraining
 from pearl.llm.openai.endpoint import KEY_VARIABLE, Endpoint, scrubbed
 from pearl.llm.openai.faults import Refuses
 from pearl.llm.openai.servers import Server
+from pearl.llm.openai.usage import plausible
 from pearl.tokens import window_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class OpenAIModel:
         self, endpoint: Endpoint, timeout_s: float, window: int, server: Server | None = None
     ) -> None:
         self.name = f"openai:{endpoint.model}"
+        self.identity = f"{self.name}@{endpoint.identity}"
         self.window: int | None = window
+        self._window = window
         self._endpoint = endpoint
         self._timeout_s = timeout_s
         self._takes_temperature = True
@@ -114,14 +117,24 @@ class OpenAIModel:
             ModelError: There is no usable reply.
         """
         self._connect()  # the import takes its time, which is not the server's
+        from pearl.llm.openai.wire import at_most, reply_bytes
+
         try:
             async with asyncio.timeout(self._timeout_s):
-                if request.constraint is not None:
-                    return await self._constraining.complete(request, request.constraint)
-                body = await self._post("/chat/completions", self._parameters(request))
-                return replies.read_completion(body, self._endpoint)
+                with at_most(reply_bytes(request, self._window)):
+                    completion = await self._reply(request)
         except TimeoutError:
             raise faults.too_slow(self._timeout_s, self._endpoint) from None
+        except ModelError as error:
+            error.usage = error.usage and plausible(error.usage, request)
+            raise
+        return replies.within(completion, request, self._endpoint)
+
+    async def _reply(self, request: Request) -> Completion:
+        if request.constraint is not None:
+            return await self._constraining.complete(request, request.constraint)
+        body = await self._post("/chat/completions", self._parameters(request))
+        return replies.read_completion(body, self._endpoint)
 
     def batches(self) -> Batches:
         """The same model by the server's Batch API: many requests in one file, replies later."""
@@ -164,6 +177,8 @@ class OpenAIModel:
     def _connect(self) -> AsyncOpenAI:
         from openai import AsyncOpenAI, Timeout
 
+        from pearl.llm.openai.wire import Wire
+
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:  # connections belong to one event loop
             connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
@@ -171,9 +186,11 @@ class OpenAIModel:
                 self._client = AsyncOpenAI(
                     # Local servers ask for no key, but the client insists on one.
                     api_key=self._endpoint.key or "none",
-                    base_url=self._endpoint.url,
+                    base_url=self._endpoint.base,
+                    default_query=self._endpoint.query,
                     max_retries=0,
                     timeout=Timeout(self._timeout_s, connect=connect_s),
+                    http_client=Wire(self._endpoint),
                 )
             except (ImportError, ValueError) as error:
                 raise faults.no_way(error, self._endpoint) from None

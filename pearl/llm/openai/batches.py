@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -19,6 +19,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Request
 from pearl.llm.openai import faults, replies
 from pearl.llm.openai.endpoint import Endpoint
+from pearl.llm.openai.usage import plausible
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -35,6 +36,9 @@ PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
 TRANSFER_TIMEOUT_S = 3600.0
 """Seconds that a file may take, up or down."""
+
+MAX_RESULT_BYTES = 2**30
+"""Bytes of one file of replies, five times those of the requests at most."""
 
 PAGE = 100
 MAX_PAGES = 10
@@ -235,11 +239,18 @@ class Batches:
             after = page.data[-1].id
         return None
 
-    async def results(self, batch: Batch) -> dict[bytes, Completion | ModelError]:
+    async def results(
+        self, batch: Batch, asked: Mapping[bytes, Request]
+    ) -> dict[bytes, Completion | ModelError]:
         """What came of the requests of a batch that is over, by their keys.
 
         Lines that cannot be read, and requests that have none, are not in it. Where a request has
         several lines, the first that is of use counts.
+
+        Args:
+            batch: Which.
+            asked: Those of its requests that are known; the others have been asked for by another
+                process, and their replies are not held against them.
 
         Raises:
             ModelError: A file cannot be had. One that is not there any more has no lines.
@@ -248,7 +259,7 @@ class Batches:
         for file_id in batch.files:
             data = await self._call(self._content(file_id), TRANSFER_TIMEOUT_S)
             # In a thread: a file of 50,000 lines takes seconds, and others have their deadlines.
-            for key, result in await asyncio.to_thread(lambda d: list(self._read(d)), data):
+            for key, result in await asyncio.to_thread(lambda d: list(self._read(d, asked)), data):
                 if not isinstance(found.get(key), Completion):
                     found[key] = result
         return found
@@ -256,8 +267,12 @@ class Batches:
     async def _content(self, file_id: str) -> bytes:
         import openai
 
+        client = self._connect()
+        from pearl.llm.openai.wire import at_most
+
         try:
-            return (await self._connect().files.content(file_id)).content
+            with at_most(MAX_RESULT_BYTES):
+                return (await client.files.content(file_id)).content
         except openai.NotFoundError:
             return b""
 
@@ -305,16 +320,24 @@ class Batches:
             first.code == "token_limit_exceeded",
         )
 
-    def _read(self, data: bytes) -> Iterator[tuple[bytes, Completion | ModelError]]:
+    def _read(
+        self, data: bytes, asked: Mapping[bytes, Request]
+    ) -> Iterator[tuple[bytes, Completion | ModelError]]:
         for line in data.split(b"\n"):
             try:
                 row = json.loads(line)
                 key = bytes.fromhex(row["custom_id"])
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # its request has no line then, and is told so
+            request = asked.get(key)
             try:
-                yield key, self._completion(row)
+                completion = self._completion(row)
+                if request is not None:
+                    completion = replies.within(completion, request, self._endpoint)
+                yield key, completion
             except ModelError as error:
+                if error.usage and request is not None:
+                    error.usage = plausible(error.usage, request)
                 yield key, error
 
     def _completion(self, row: dict[str, Any]) -> Completion:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
+from pearl.blank import is_blank
 from pearl.constraint import Constraint, Form, JsonForm, validate
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, ConstrainBy, Constrains, Message, Request
@@ -235,7 +236,7 @@ class Constraining:
                 f"asks for: {reason}",
                 kind="malformed",
             ) from None
-        if not text.strip():
+        if is_blank(text):
             raise replies.blank(self._endpoint)
         return text
 

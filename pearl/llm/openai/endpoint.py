@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
+from pearl.addresses import LEFT_OUT, redacted
+from pearl.digest import digest
 from pearl.errors import UsageError
 
 __all__ = ["KEY_VARIABLE", "Endpoint", "scrubbed"]
@@ -14,6 +16,11 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 
 MAX_QUOTED = 200
 """Characters of a server's own words that a message repeats."""
+
+
+SECRET_LENGTH = 4
+"""Characters of a password or of a part of the query, from which on it is hidden wherever it stands:
+shorter ones, as a `?v=1`, are in every text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,8 @@ class Endpoint:
         key: What is sent as a key; "" where the server asks for none.
         shown: The address as messages show it: without the password and the query, which may hold
             keys too.
+        base: The address without its query, to which paths are added.
+        query: What goes along with every request.
 
     Raises:
         UsageError: `url` is not the address of a server.
@@ -39,9 +48,26 @@ class Endpoint:
     model: str
     key: str = field(repr=False)
     shown: str = field(init=False)
+    base: str = field(init=False, repr=False)
+    query: dict[str, str] = field(init=False, repr=False)
+    _secrets: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shown", _shown(self.url))
+        parts = urlsplit(self.url)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        object.__setattr__(self, "base", urlunsplit(parts._replace(query="", fragment="")))
+        object.__setattr__(self, "query", query)
+        password = parts.password or ""
+        known = {self.key, *(each for each in (password, unquote(password), *query.values())
+                             if len(each) >= SECRET_LENGTH)} - {""}  # fmt: skip
+        object.__setattr__(self, "_secrets", tuple(sorted(known, key=len, reverse=True)))
+
+    @property
+    def identity(self) -> str:
+        """What tells the server from others, without secrets: of a query its digest."""
+        pairs = [part for pair in sorted(self.query.items()) for part in pair]
+        return f"{self.shown}?{digest(pairs).hex()[:16]}" if pairs else self.shown
 
     @property
     def is_openai(self) -> bool:
@@ -55,8 +81,9 @@ class Endpoint:
             >>> Endpoint("http://localhost/v1", "m", "abc-1").quote("Bad key:\n  abc-1")
             'Bad key: ***'
         """
-        if self.key:
-            text = text.replace(self.key, "***")
+        text = redacted(text)
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
         text = re.sub(r"\bsk-[\w*.-]+", "sk-***", scrubbed(" ".join(text.split())))
         return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 1]}…"
 
@@ -78,9 +105,14 @@ def _shown(url: str) -> str:
     except ValueError:  # no number of a port, or a broken IPv6 address
         host = ""
     if not host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
-        safe = re.sub(r"//[^/]*@", "//", url.partition("?")[0])
         raise UsageError(
-            f"{safe!r} is not the address of a server", help="for example http://localhost:8000/v1"
+            f"{redacted(''.join(url.split()))!r} is not the address of a server",
+            help="for example http://localhost:8000/v1",
+        )
+    if LEFT_OUT in (parts.username, parts.query):
+        raise UsageError(
+            f"the password or the query of {redacted(url)} was left out where it was kept",
+            help="give the whole address again: --base-url",
         )
     host = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
+from pearl.blank import is_blank
 from pearl.errors import ModelError
-from pearl.llm import Completion, Usage
+from pearl.llm import Completion, Request, Usage
+from pearl.llm.openai.endings import ending
 from pearl.llm.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.openai.faults import reported
+from pearl.llm.openai.usage import plausible, read_usage
 
 __all__ = [
     "Listed",
     "Text",
     "billed",
     "blank",
+    "broken_off",
+    "check_ending",
     "filtered",
     "not_by_tool",
     "read_as",
@@ -27,6 +33,7 @@ __all__ = [
     "read_tool_call",
     "refusal",
     "truncated",
+    "within",
 ]
 
 Text = Annotated[
@@ -42,23 +49,14 @@ class _Message(BaseModel):
 
 
 class _Choice(BaseModel):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Details(BaseModel):
-    cached_tokens: int | None = None
-
-
-class _Usage(BaseModel):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _Details | None = None
+    message: _Message | None = None
+    finish_reason: Text | None = None
+    error: Any = None  # gateways report there what failed behind them
 
 
 class _Reply(BaseModel):
     choices: list[_Choice]
-    usage: _Usage | None = None
+    usage: Any = None  # nonsense in it is no reason to throw away a reply that is paid
     model: Text | None = None
 
 
@@ -101,7 +99,7 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
         'Hello'
     """
     reply = read_as(_Reply, body, endpoint)
-    usage = _counted(reply.usage)
+    usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
     with billed(usage):
         message = _message(reply, usage, endpoint)
         return _completion(message.content or "", reply, usage, endpoint)
@@ -115,15 +113,15 @@ def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
             replies in words instead.
     """
     reply = read_as(_Reply, body, endpoint)
-    usage = _counted(reply.usage)
+    usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
     with billed(usage):
-        message = _message(reply, usage, endpoint)
+        message = _message(reply, usage, endpoint, is_by_tool=True)
         said = message.content or ""
         try:
             calls = _ToolCalls.validate_python(message.tool_calls or [])
         except ValidationError as error:
             raise _wrong(error, endpoint, "call of a custom tool") from None
-        if not calls and said.strip():
+        if not calls and not is_blank(said):
             raise not_by_tool(said, endpoint)
         return _completion(calls[0].custom.input if calls else "", reply, usage, endpoint)
 
@@ -185,6 +183,43 @@ def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
     )
 
 
+def broken_off(reason: str, endpoint: Endpoint) -> ModelError:
+    """The error for a reply that ended for a reason not known to leave it whole."""
+    return ModelError(
+        f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as whole",
+        kind="transport",
+    )
+
+
+def check_ending(
+    reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
+) -> None:
+    """Whether a reply that ended for a reason is whole.
+
+    Args:
+        reason: As the server gives it.
+        usage: Tokens of the reply.
+        endpoint: Whose it is.
+        is_by_tool: Whether a tool was to be called.
+
+    Raises:
+        ModelError: It is not known to be.
+    """
+    match ending(reason):
+        case "whole":
+            return
+        case "tool" if is_by_tool:
+            return
+        case "truncated":
+            raise truncated(usage, endpoint)
+        case "filtered":
+            raise filtered(endpoint)
+        case "refused":
+            raise refusal(f"it ended the reply as '{reason}'", endpoint)
+        case _:
+            raise broken_off(reason, endpoint)
+
+
 def blank(endpoint: Endpoint) -> ModelError:
     """The error for a reply without a text."""
     return ModelError(f"the reply of {endpoint.model} is blank", kind="empty")
@@ -198,6 +233,27 @@ def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
     )
 
 
+def within(completion: Completion, request: Request, endpoint: Endpoint) -> Completion:
+    """The completion, with its usage held against the request.
+
+    Args:
+        completion: As read.
+        request: What it replies to.
+        endpoint: Whose it is.
+
+    Raises:
+        ModelError: `truncated`: the server does not say why the reply ends, and it is as long as
+            it may be.
+    """
+    completion = replace(completion, usage=plausible(completion.usage, request))
+    limit = request.max_output_tokens
+    is_unsaid = completion.finish_reason is None
+    if is_unsaid and limit is not None and completion.usage.n_output_tokens >= limit:
+        with billed(completion.usage):
+            raise truncated(completion.usage, endpoint)
+    return completion
+
+
 @contextmanager
 def billed(usage: Usage) -> Iterator[None]:
     """Errors that a reply turns out to be cost what it took."""
@@ -208,30 +264,30 @@ def billed(usage: Usage) -> Iterator[None]:
         raise
 
 
-def _message(reply: _Reply, usage: Usage, endpoint: Endpoint) -> _Message:
+def _message(
+    reply: _Reply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
+) -> _Message:
     """The first choice. Why it ends comes first: a cut reply may be blank, too."""
     if not reply.choices:
         raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
     choice = reply.choices[0]
+    if choice.error:
+        raise reported(choice.error, endpoint)
+    if choice.message is None:
+        raise _unlike("chat completion", "choices.0.message", endpoint)
     if choice.message.refusal:
         raise refusal(choice.message.refusal, endpoint)
-    if choice.finish_reason == "content_filter":
-        raise filtered(endpoint)
-    if choice.finish_reason == "length":
-        raise truncated(usage, endpoint)
+    # Some servers never say why (OpenAI's own did not for months): that is no word against it.
+    if choice.finish_reason is not None:
+        check_ending(choice.finish_reason, usage, endpoint, is_by_tool=is_by_tool)
     return choice.message
 
 
 def _completion(text: str, reply: _Reply, usage: Usage, endpoint: Endpoint) -> Completion:
-    if not text.strip():
+    if is_blank(text):
         raise blank(endpoint)
-    return Completion(text, reply.model or endpoint.model, usage)
-
-
-def _counted(usage: _Usage | None) -> Usage:
-    usage = usage or _Usage()
-    details = usage.prompt_tokens_details or _Details()
-    return Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0, details.cached_tokens or 0)
+    is_said = reply.choices[0].finish_reason is not None
+    return Completion(text, reply.model or endpoint.model, usage, "stop" if is_said else None)
 
 
 _HELP = "is the address right? It mostly ends in /v1"
@@ -247,7 +303,11 @@ def _not_json(body: bytes, endpoint: Endpoint) -> ModelError:
 
 
 def _wrong(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
-    place = ".".join(map(str, error.errors()[0]["loc"]))
+    return _unlike(what, ".".join(map(str, error.errors()[0]["loc"])), endpoint)
+
+
+def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
+    """The error for a body of another shape, wrong at a place of it, or altogether."""
     wrong = f"its '{place}' is missing or of the wrong type" if place else "it is no JSON object"
     message = f"the reply of {endpoint.shown} is no {what}: {wrong}"
     return ModelError(message, kind="malformed", help=_HELP)

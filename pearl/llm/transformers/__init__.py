@@ -18,12 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from pearl.blank import is_blank
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, ModelSettings, Request, Usage
 from pearl.llm.transformers.decoding import Draw, Written, write
 from pearl.llm.transformers.loading import Weights, check_installed, load, read_window
 from pearl.llm.transformers.masks import Held, hold
 from pearl.llm.transformers.prefixes import Prefixes
+from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "TransformersModel", "create"]
 
@@ -83,6 +85,7 @@ class TransformersModel:
         n_kept: int | None = None,
     ) -> None:
         self.name = f"transformers:{name}"
+        self.identity = " ".join([self.name, *map(file_source, sorted(folder.rglob("*")))])
         self.window = window
         self._folder = folder
         self._timeout_s = timeout_s
@@ -213,7 +216,7 @@ class TransformersModel:
         else:
             decoded: str = tokenizer.decode(written.tokens, skip_special_tokens=True)
             text = decoded.replace("\ufffd", "")  # bytes that are no characters
-        if not text.strip():
+        if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty")
         return text
 

@@ -49,7 +49,7 @@ async def carried_out(batches: Batches, *keys: bytes) -> dict[bytes, Completion 
         found = await batches.retrieve(batch.id)
         assert found
         batch = found
-    return await batches.results(batch)
+    return await batches.results(batch, {})
 
 
 def test_a_line_is_a_call(server: BatchServer) -> None:
@@ -100,7 +100,7 @@ CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
     "POST /batches": lambda batches: batches.create("file-0"),
     "GET /batches/": lambda batches: batches.retrieve("batch_0"),
     "GET /batches": lambda batches: batches.find("file-0"),
-    "GET /files/": lambda batches: batches.results(Batch("batch_0", "completed", ("file-0",))),
+    "GET /files/": lambda batches: batches.results(Batch("batch_0", "completed", ("file-0",)), {}),
 }
 UNREADABLE = ("half JSON", "page as JSON", "null", "list", "number", "deep", "no body", "error")
 

@@ -6,11 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Discriminator, Tag
 
-from pearl.errors import ModelError
+from pearl.blank import is_blank
 from pearl.llm import Completion, Usage
 from pearl.llm.openai import replies
+from pearl.llm.openai.endings import ending
 from pearl.llm.openai.endpoint import Endpoint
 from pearl.llm.openai.servers import TOOL, Body, Schema, Server
+from pearl.llm.openai.usage import read_usage
 
 __all__ = ["SERVER"]
 
@@ -24,11 +26,13 @@ class _Part(BaseModel):
 class _Message(BaseModel):
     type: Literal["message"]
     content: list[_Part]
+    status: replies.Text | None = None
 
 
 class _ToolCall(BaseModel):
     type: Literal["custom_tool_call"]
     input: replies.Text
+    status: replies.Text | None = None
 
 
 class _Other(BaseModel):
@@ -48,25 +52,15 @@ _Item = Annotated[
 ]
 
 
-class _Details(BaseModel):
-    cached_tokens: int | None = None
-
-
-class _Usage(BaseModel):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: _Details | None = None
-
-
 class _Incomplete(BaseModel):
     reason: str | None = None
 
 
 class _Response(BaseModel):
     output: list[_Item]
-    status: str | None = None
+    status: replies.Text | None = None
     incomplete_details: _Incomplete | None = None
-    usage: _Usage | None = None
+    usage: Any = None
     model: replies.Text | None = None
 
 
@@ -102,7 +96,7 @@ def _read_grammar(body: bytes, endpoint: Endpoint) -> Completion:
     with replies.billed(usage):
         _check(response, usage, endpoint)
         calls = [item.input for item in response.output if isinstance(item, _ToolCall)]
-        if not calls and _said(response).strip():
+        if not calls and not is_blank(_said(response)):
             raise replies.not_by_tool(_said(response), endpoint)
         return _completion(calls[0] if calls else "", response, usage, endpoint)
 
@@ -116,9 +110,7 @@ def _read_json(body: bytes, endpoint: Endpoint) -> Completion:
 
 def _read(body: bytes, endpoint: Endpoint) -> tuple[_Response, Usage]:
     response = replies.read_as(_Response, body, endpoint, "response")
-    counted = response.usage or _Usage()
-    details = counted.input_tokens_details or _Details()
-    usage = Usage(counted.input_tokens or 0, counted.output_tokens or 0, details.cached_tokens or 0)
+    usage = read_usage(response.usage, "input_tokens", "output_tokens")
     return response, usage
 
 
@@ -133,14 +125,15 @@ def _check(response: _Response, usage: Usage, endpoint: Endpoint) -> None:
         raise replies.refusal(refusals[0], endpoint)
     if response.status == "incomplete":
         reason = response.incomplete_details and response.incomplete_details.reason
-        if reason == "content_filter":
-            raise replies.filtered(endpoint)
+        # What is said to be incomplete is so, whatever the reason.
+        if reason and ending(reason) != "whole":
+            replies.check_ending(reason, usage, endpoint)
         raise replies.truncated(usage, endpoint)
-    if response.status not in ("completed", None):
-        raise ModelError(
-            f"{endpoint.shown} ended the reply as '{endpoint.quote(response.status)}'",
-            kind="transport",
-        )
+    said = [item for item in response.output if not isinstance(item, _Other)]
+    statuses = [response.status, *(item.status for item in said)]
+    broken = [status for status in statuses if status not in ("completed", None)]
+    if broken:
+        raise replies.broken_off(broken[0], endpoint)
 
 
 def _parts(response: _Response) -> list[_Part]:
@@ -154,7 +147,7 @@ def _said(response: _Response) -> str:
 
 
 def _completion(text: str, response: _Response, usage: Usage, endpoint: Endpoint) -> Completion:
-    if not text.strip():
+    if is_blank(text):
         raise replies.blank(endpoint)
     return Completion(text, response.model or endpoint.model, usage)
 
