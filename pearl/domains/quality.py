@@ -24,7 +24,7 @@ from pearl.domains import Domain, Source, generic
 from pearl.errors import DataError
 from pearl.rows import Ids, Names, Row, from_rows, kind, read_rows
 from pearl.samples import Sample
-from pearl.sources import Document, html
+from pearl.sources import Document, read_as
 
 DOMAIN = Domain("Stories and essays, as in QuALITY", library="quality", examples="quality")
 
@@ -95,7 +95,7 @@ class _Reader:
         key = name, raw or ""
         if key not in self._articles:
             if raw is not None and _MARKUP.search(raw):
-                row = replace(row, fields={"article": html.read(raw.encode(), row.path)})
+                row = replace(row, fields={"article": read_as("html", raw.encode(), row.path)})
             shown = name or f"article {len(self._articles) + 1}"
             self._articles[key] = generic.inline(row, "article", shown, self._names)
         return self._articles[key]

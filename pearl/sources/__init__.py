@@ -4,7 +4,9 @@ Every other module of this folder reads one kind of file. A reader module has
 
 - `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;
 - `read(data: bytes, path: str) -> str`, the text to show, or a `DataError` that names `path`;
-- and, where the bytes tell what they are, `recognises(data: bytes) -> bool`.
+- where the bytes tell what they are, `recognises(data: bytes) -> bool`;
+- and `IS_BOUNDED = True` where it takes time and memory in proportion to the bytes, whatever they
+  are. It then reads in this process; all others read in a child that has limits.
 
 What the bytes tell wins over the suffix, so that a PDF called `notes.txt` is read as a PDF.
 
@@ -25,16 +27,31 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-from pearl import plugins
+from pearl import confinement, plugins
 from pearl.errors import DataError, UsageError
 
-__all__ = ["Document", "file_source", "from_text", "join", "limit_bytes", "load", "needs_extra"]
+__all__ = [
+    "Document",
+    "file_source",
+    "from_text",
+    "join",
+    "limit_bytes",
+    "load",
+    "needs_extra",
+    "read_as",
+]
 
 DEFAULT_LIMIT_MB = 64
-"""Megabytes (10^6 bytes) a document may have; PEARL_MAX_DOCUMENT_MB overrides."""
+"""Megabytes (10^6 bytes) a document may have, and its text; PEARL_MAX_DOCUMENT_MB overrides."""
+
+DEFAULT_READER_MB = 1000
+"""Megabytes of memory a reader may take; PEARL_MAX_READER_MB overrides. 30 MB of plain HTML take
+300."""
+
+DEFAULT_READER_SECONDS = 120
+"""Seconds of processor time a reader may take; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain
+HTML and a PDF of 3,000 pages take 8."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -85,7 +102,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
     Raises:
         DataError: The file is missing, unreadable, too large, binary, damaged or blank, or the
             library for its kind is not installed.
-        UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
+        UsageError: A limit in the environment is not a number above 0.
     """
     source = str(path)
     label = "<stdin>" if source == "-" else source
@@ -93,7 +110,31 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
     if not data:
         raise DataError("the file is empty", path=label, help="give a document with text in it")
     reader = _choose_reader(data, Path(source).suffix.lower())
-    return Document(_clean(reader.read(data, label), label), name or label)
+    return Document(_clean(read_as(reader, data, label), label), name or label)
+
+
+def read_as(reader: str, data: bytes, path: str) -> str:
+    """The text that a reader makes of bytes, within the limits of time, memory and text.
+
+    Args:
+        reader: Its name: `html`, `pdf`, ...
+        data: What it reads.
+        path: What messages call it.
+
+    Raises:
+        DataError: The reader cannot read it, or not within the limits.
+        UsageError: A limit in the environment is not a number above 0.
+    """
+    module = plugins.load(__name__, reader)
+    if getattr(module, "IS_BOUNDED", False):
+        text: str = module.read(data, path)
+        return text
+    limits = confinement.Limits(
+        seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
+        memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),
+        text_bytes=limit_bytes(),
+    )
+    return confinement.read(__name__, reader, data, path, limits)
 
 
 def from_text(text: str, name: str = "document") -> Document:
@@ -151,17 +192,23 @@ def limit_bytes() -> int:
     Raises:
         UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
     """
-    given = os.environ.get("PEARL_MAX_DOCUMENT_MB", "").strip()
+    return int(_from_environment("PEARL_MAX_DOCUMENT_MB", DEFAULT_LIMIT_MB) * 1_000_000)
+
+
+def _from_environment(name: str, default: int) -> float:
+    """A limit that is a number of megabytes or seconds."""
+    given = os.environ.get(name, "").strip()
     try:
-        megabytes = float(given or DEFAULT_LIMIT_MB)
+        value = float(given or default)
     except ValueError:
-        megabytes = math.nan
-    if not (math.isfinite(megabytes) and megabytes > 0):
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        unit = "seconds" if name.endswith("SECONDS") else "megabytes"
         raise UsageError(
-            f"PEARL_MAX_DOCUMENT_MB={given}: not a number of megabytes",
-            help=f"set a number above 0, or unset it for {DEFAULT_LIMIT_MB}",
+            f"{name}={given}: not a number of {unit}",
+            help=f"set a number above 0, or unset it for {default}",
         )
-    return int(megabytes * 1_000_000)
+    return value
 
 
 @contextmanager
@@ -179,13 +226,13 @@ def needs_extra(suffix: str, path: str) -> Iterator[None]:
         ) from error
 
 
-def _choose_reader(data: bytes, suffix: str) -> ModuleType | Any:
+def _choose_reader(data: bytes, suffix: str) -> str:
     """The reader that recognises the bytes, else the one of the suffix, else plain text."""
     readers = {name: plugins.load(__name__, name) for name in plugins.names(__name__)}
-    for reader in readers.values():
+    for name, reader in readers.items():
         if hasattr(reader, "recognises") and reader.recognises(data):
-            return reader
-    return next((r for r in readers.values() if suffix in r.SUFFIXES), readers["text"])
+            return name
+    return next((name for name, r in readers.items() if suffix in r.SUFFIXES), "text")
 
 
 def _read_bytes(source: str, label: str) -> bytes:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pearl.errors import DataError
-from pearl.sources import needs_extra
+from pearl.sources import limit_bytes, needs_extra
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfPage
+    from pypdfium2 import PdfDocument, PdfPage
 
 __all__ = ["SUFFIXES", "read", "recognises"]
 
@@ -33,15 +34,15 @@ def read(data: bytes, path: str) -> str:
     """The text layer of a PDF.
 
     Raises:
-        DataError: The file is damaged, encrypted or only pictures of pages, or the extra
-            `documents` is not installed.
+        DataError: The file is damaged, encrypted, only pictures of pages or too long, or the
+            extra `documents` is not installed.
     """
     with needs_extra(".pdf", path):
         from pypdfium2 import PdfDocument, PdfiumError, raw
 
     try:
         with PdfDocument(data) as document:
-            pages = [_text_of_page(page) for page in document]
+            text = "\n\n".join(_texts(document, path))
     except PdfiumError as error:
         if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
             raise DataError(
@@ -50,7 +51,6 @@ def read(data: bytes, path: str) -> str:
         raise DataError(
             "the file is damaged or no PDF", path=path, help="fetch or export it anew"
         ) from error
-    text = "\n\n".join(page for page in pages if page)
     if not text:
         raise DataError(
             "the PDF has no text layer, its pages are pictures",
@@ -58,6 +58,22 @@ def read(data: bytes, path: str) -> str:
             help="run text recognition over it (ocrmypdf IN.pdf OUT.pdf) and read the result",
         )
     return text
+
+
+def _texts(document: PdfDocument, path: str) -> Iterator[str]:
+    """The text of each page that has one."""
+    left = limit = limit_bytes()
+    for page in document:
+        if text := _text_of_page(page):
+            yield text
+            # Pages may share what they show: a small file can have any length of text.
+            left -= len(text)
+            if left < 0:
+                raise DataError(
+                    f"the text is longer than the limit of {limit / 1_000_000:g} MB",
+                    path=path,
+                    help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+                )
 
 
 def _text_of_page(page: PdfPage) -> str:

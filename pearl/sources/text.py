@@ -11,7 +11,9 @@ import codecs
 
 from pearl.errors import DataError
 
-__all__ = ["SUFFIXES", "decode", "read"]
+__all__ = ["IS_BOUNDED", "SUFFIXES", "decode", "read"]
+
+IS_BOUNDED = True
 
 SUFFIXES = (".txt", ".text", ".md", ".markdown")
 

@@ -33,6 +33,10 @@ _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError,
 """How damage shows: python-docx checks nothing, and lxml's errors are SyntaxErrors."""
 
 
+_NO_MEMORY = 2
+"""XML_ERR_NO_MEMORY of libxml2."""
+
+
 def recognises(data: bytes) -> bool:
     """Whether the bytes are an archive with the main part of a Word file in it.
 
@@ -47,6 +51,7 @@ def read(data: bytes, path: str) -> str:
     Raises:
         DataError: The file is damaged, no .docx, too large once unpacked, or the extra
             `documents` is not installed.
+        MemoryError: It takes more memory than this process may have.
     """
     with needs_extra(".docx", path):
         import docx
@@ -57,6 +62,8 @@ def read(data: bytes, path: str) -> str:
             n_bytes = sum(part.file_size for part in archive.infolist())
         root = docx.Document(BytesIO(data)).element if n_bytes <= limit else None
     except _DAMAGE as error:
+        if getattr(error, "code", None) == _NO_MEMORY:
+            raise MemoryError from error
         raise DataError(
             "the file is damaged or no .docx", path=path, help="save it anew as .docx"
         ) from error
@@ -66,6 +73,11 @@ def read(data: bytes, path: str) -> str:
             path=path,
             help="take pictures out, or set PEARL_MAX_DOCUMENT_MB to a larger number",
         )
+    if root.getroottree().docinfo.internalDTD is not None:
+        # ISO/IEC 29500-2 forbids them, and entities are left out of the text.
+        raise DataError(
+            "the file declares XML entities, which no Word file may", path=path, help="save it anew as .docx"
+        )  # fmt: skip
     return _text(root).strip()
 
 

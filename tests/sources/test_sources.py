@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 import threading
 from pathlib import Path
 
@@ -161,6 +160,22 @@ def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) -> No
         limit_bytes()
 
 
+@pytest.mark.parametrize("name", ["PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS"])
+def test_a_limit_of_readers_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "0")
+    assert load(write(tmp_path, "text")).text == "text"
+    with pytest.raises(UsageError, match=rf"^{name}=0: not a number of (megabytes|seconds)\n"):
+        load(write(tmp_path, "<html>text"))
+
+
+def test_plain_text_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("subprocess.Popen")
+    for data in (b"text", "caf\xe9".encode("cp1252")):
+        assert load(write(tmp_path, data)).text
+
+
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.txt"
     with path.open("wb") as file:
@@ -179,7 +194,11 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
 def test_a_missing_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, data: bytes, suffix: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
+    # The reader works in a process of its own: there, too, the library is not to be found.
+    (tmp_path / "without").mkdir()
+    fake = f"raise ModuleNotFoundError('no module named {library}', name='{library}')"
+    write(tmp_path / "without", fake, f"{library}.py")
+    monkeypatch.syspath_prepend(tmp_path / "without")
     told = failure(write(tmp_path, data, "a.txt"))
     assert told.endswith(f"reading {suffix} needs the extra: pip install 'pearl[documents]'")
 
