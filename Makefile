@@ -11,7 +11,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[documents,pictures]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[data,eval,pictures]" --group dev
 	@touch $@
 
 demo: setup

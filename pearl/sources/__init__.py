@@ -19,8 +19,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -31,7 +30,7 @@ from typing import Any
 from pearl import plugins
 from pearl.errors import DataError, UsageError
 
-__all__ = ["Document", "file_source", "from_text", "join", "limit_bytes", "load", "needs_extra"]
+__all__ = ["Document", "file_source", "from_text", "join", "limit_bytes", "load"]
 
 DEFAULT_LIMIT_MB = 64
 """Megabytes (10^6 bytes) a document may have; PEARL_MAX_DOCUMENT_MB overrides."""
@@ -83,8 +82,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
         name: What to call the document; the path as given (`<stdin>`) if None.
 
     Raises:
-        DataError: The file is missing, unreadable, too large, binary, damaged or blank, or the
-            library for its kind is not installed.
+        DataError: The file is missing, unreadable, too large, binary, damaged or blank.
         UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
     """
     source = str(path)
@@ -162,21 +160,6 @@ def limit_bytes() -> int:
             help=f"set a number above 0, or unset it for {DEFAULT_LIMIT_MB}",
         )
     return int(megabytes * 1_000_000)
-
-
-@contextmanager
-def needs_extra(suffix: str, path: str) -> Iterator[None]:
-    """Around the late imports of a reader: a missing library is told as the extra to install.
-
-    Raises:
-        DataError: A library of the extra `documents` is not installed.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise DataError(
-            f"reading {suffix} needs the extra: pip install 'pearl[documents]'", path=path
-        ) from error
 
 
 def _choose_reader(data: bytes, suffix: str) -> ModuleType | Any:

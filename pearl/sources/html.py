@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from pearl.sources import needs_extra
 from pearl.sources.text import decode
 
 __all__ = ["SUFFIXES", "read", "recognises"]
@@ -35,14 +34,13 @@ def read(data: bytes, path: str) -> str:
     r"""The text of a page.
 
     Raises:
-        DataError: The page is not text, or the extra `documents` is not installed.
+        DataError: The page is not text.
 
     Example:
         >>> read(b"<h1>One</h1><p>two <b>three</b>", "page.html")
         'One\n\ntwo three'
     """
-    with needs_extra(".html", path):
-        from inscriptis import get_text
+    from inscriptis import get_text
 
     declared = _DECLARED_ENCODING.search(data, 0, _DECLARATION_BYTES)
     page = decode(data, path, declared=declared[1].decode() if declared else None)

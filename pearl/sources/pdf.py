@@ -6,7 +6,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pearl.errors import DataError
-from pearl.sources import needs_extra
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
@@ -33,11 +32,9 @@ def read(data: bytes, path: str) -> str:
     """The text layer of a PDF.
 
     Raises:
-        DataError: The file is damaged, encrypted or only pictures of pages, or the extra
-            `documents` is not installed.
+        DataError: The file is damaged, encrypted or only pictures of pages.
     """
-    with needs_extra(".pdf", path):
-        from pypdfium2 import PdfDocument, PdfiumError, raw
+    from pypdfium2 import PdfDocument, PdfiumError, raw
 
     try:
         with PdfDocument(data) as document:

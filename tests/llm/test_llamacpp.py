@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import importlib.util
 import json
 import logging
 import os
@@ -357,10 +356,9 @@ def test_a_model_that_is_too_slow_to_load_is_a_timeout(weights: Path) -> None:
 def test_without_xllamacpp_the_error_says_how_to_get_it(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pearl.llm.llamacpp.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'pip install "pearl\[llamacpp\]"'):
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(UsageError, match=r"needs xllamacpp.*\n.*pip install .*\[llamacpp\]"):
         create(str(weights), ModelSettings())
-    monkeypatch.setattr("pearl.llm.llamacpp.find_spec", importlib.util.find_spec)
     with pytest.raises(UsageError, match="needs a file"):
         create("", ModelSettings())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import shutil
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -451,6 +452,6 @@ def test_weights_that_are_no_numbers(copy: Path) -> None:
 
 
 def test_missing_packages_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'pip install "pearl\[transformers\]"'):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UsageError, match=r"needs torch.*\n.*pip install .*\[transformers\]"):
         create(str(folder), ModelSettings())

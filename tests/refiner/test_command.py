@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from pearl.cli import run
+from pearl.extras import install_hint
 from pearl.refiner.refinement import Refinement
 from tests.refiner.drafts import PLAIN, PUBLISHED, header, mined, row
 
@@ -138,14 +140,17 @@ def test_embeddings_are_an_extra(pearl: Pearl, monkeypatch: pytest.MonkeyPatch) 
     args = ("refine", "actions", "drafts.txt", "--embeddings", "tiny")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     code, _, err = pearl(*args)
-    assert (code, "pearl[embeddings]" in err) == (2, True)
+    assert (code, install_hint("embeddings") in err) == (2, True)
 
     def from_pretrained(name: str) -> SimpleNamespace:
         if name != "tiny":
             raise FileNotFoundError(f"there is no {name}")
         return SimpleNamespace(encode=lambda texts: np.eye(len(texts)))
 
-    fake = SimpleNamespace(StaticModel=SimpleNamespace(from_pretrained=from_pretrained))
+    fake = SimpleNamespace(
+        StaticModel=SimpleNamespace(from_pretrained=from_pretrained),
+        __spec__=ModuleSpec("model2vec", None),
+    )
     monkeypatch.setitem(sys.modules, "model2vec", fake)
     assert pearl(*args)[0] == 0
     code, _, err = pearl(*args[:-1], "huge")
