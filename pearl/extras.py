@@ -13,13 +13,13 @@ from urllib.parse import unquote, urlsplit
 
 from pearl.errors import UsageError
 
-__all__ = ["DISTRIBUTION", "install_hint", "require"]
+__all__ = ["DISTRIBUTION", "install_hint", "require_extra"]
 
 DISTRIBUTION = "pearl-plans"
 """What package indexes call it; `pearl` is somebody else's program there."""
 
 
-def require(extra: str, purpose: str, *packages: str) -> None:
+def require_extra(extra: str, purpose: str, *packages: str) -> None:
     """Make sure that the packages of an extra are there, without importing them.
 
     Args:
@@ -31,8 +31,8 @@ def require(extra: str, purpose: str, *packages: str) -> None:
         UsageError: One is not installed.
 
     Example:
-        >>> require("data", "reading Parquet", "json")
-        >>> require("data", "reading Parquet", "no_such_package")
+        >>> require_extra("data", "reading Parquet", "json")
+        >>> require_extra("data", "reading Parquet", "no_such_package")
         Traceback (most recent call last):
             ...
         pearl.errors.UsageError: reading Parquet needs no_such_package, which is not installed

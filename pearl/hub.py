@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pearl.errors import DataError, UsageError, did_you_mean
-from pearl.extras import require
+from pearl.extras import require_extra
 
 __all__ = ["read_dataset"]
 
@@ -35,7 +35,7 @@ def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]
     """
     is_here = Path(name).exists()
     it = "a dataset" if is_here else "there is no such file, and a dataset of this name"
-    require("data", f"{name}: {it}", "datasets")
+    require_extra("data", f"{name}: {it}", "datasets")
     import datasets
 
     with _quiet():

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import DataError, UsageError
-from pearl.extras import require
+from pearl.extras import require_extra
 from pearl.sources import Document, from_text
 from pearl.sources.text import decode
 
@@ -381,7 +381,7 @@ def _header(cells: list[str], path: Path, line: int) -> list[str]:
 
 
 def _parquet(path: Path) -> Iterator[Row | DataError]:
-    require("data", "reading Parquet", "pyarrow")
+    require_extra("data", "reading Parquet", "pyarrow")
     import pyarrow as pa
     from pyarrow import parquet
 

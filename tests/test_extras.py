@@ -16,7 +16,7 @@ import pytest
 
 from pearl import extras
 from pearl.errors import UsageError
-from pearl.extras import DISTRIBUTION, install_hint, require
+from pearl.extras import DISTRIBUTION, install_hint, require_extra
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -99,7 +99,7 @@ def test_the_pip_is_that_of_the_interpreter(
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(UsageError) as caught:
-        require("eval", "an evaluation", "json", "scipy")
+        require_extra("eval", "an evaluation", "json", "scipy")
     assert str(caught.value).splitlines() == [
         "an evaluation needs scipy, which is not installed",
         f"  help: {install_hint('eval')}",
@@ -112,7 +112,7 @@ def test_every_extra_that_is_asked_for_brings_what_is_asked_for() -> None:
         for path in ROOT.glob("pearl/**/*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        if node.func.id == "require"
+        if node.func.id == "require_extra"
     ]
     assert len(calls) >= 10
     for extra, *packages in calls:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pearl.errors import UsageError
-from pearl.extras import require
+from pearl.extras import require_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -304,7 +304,7 @@ def _interval(
 
 def _scipy() -> Any:
     """`scipy.stats`, imported on use: it takes half a second; `Any`, since scipy has no types."""
-    require("eval", "the statistics of an evaluation", "scipy")
+    require_extra("eval", "the statistics of an evaluation", "scipy")
     import scipy.stats
 
     return scipy.stats

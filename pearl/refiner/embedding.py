@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pearl.errors import DataError
-from pearl.extras import require
+from pearl.extras import require_extra
 from pearl.likeness import Embedder
 
 __all__ = ["load_embedder"]
@@ -16,7 +16,7 @@ def load_embedder(name: str) -> Embedder:
         UsageError: The extra is not installed.
         DataError: The model cannot be had.
     """
-    require("embeddings", "likeness by embeddings", "model2vec")
+    require_extra("embeddings", "likeness by embeddings", "model2vec")
     # Imported on use: few need it, and it takes a second.
     from model2vec import StaticModel
 

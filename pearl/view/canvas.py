@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pearl.extras import require
+from pearl.extras import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +81,7 @@ def style(salt: str) -> Iterator[None]:
     Raises:
         UsageError: matplotlib is not installed.
     """
-    require("pictures", "a picture", "matplotlib")
+    require_extra("pictures", "a picture", "matplotlib")
     log = logging.getLogger("matplotlib")
     level = log.level
     log.setLevel(logging.ERROR)  # it tells of temporary folders where HOME cannot be written

@@ -25,7 +25,7 @@ from pearl.executors.local import AHEAD, UNDER_WAY, Runner, document_of
 from pearl.executors.ray.limiter import Lease, Limiter
 from pearl.executors.ray.wire import unpacked_error, unpacked_outcome
 from pearl.executors.ray.worker import Setup, Worker, version
-from pearl.extras import require
+from pearl.extras import require_extra
 from pearl.pipeline import Pearl
 from pearl.scheduling import in_order
 from pearl.trace import Trace
@@ -116,7 +116,7 @@ def _cluster() -> Iterator[None]:
     Raises:
         UsageError: There is none.
     """
-    require("ray", "the executor 'ray'", "ray")
+    require_extra("ray", "the executor 'ray'", "ray")
     # Nothing of what runs here is told to anybody, unless the user says so.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")

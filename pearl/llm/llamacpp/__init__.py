@@ -25,7 +25,7 @@ import threading
 from pathlib import Path
 
 from pearl.errors import ModelError, UsageError
-from pearl.extras import require
+from pearl.extras import require_extra
 from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.llamacpp.header import trained_context
 from pearl.llm.llamacpp.process import Worker
@@ -59,7 +59,7 @@ def create(name: str, settings: ModelSettings) -> LlamaCppModel:
     """
     if not name:
         raise UsageError("llamacpp: needs a file", help="for example llamacpp:models/model.gguf")
-    require("llamacpp", "a model in a file", "xllamacpp")
+    require_extra("llamacpp", "a model in a file", "xllamacpp")
     path = Path(name).expanduser()
     trained = trained_context(path)
     if settings.window and settings.window > trained:

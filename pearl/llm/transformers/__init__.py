@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.extras import require
+from pearl.extras import require_extra
 from pearl.llm import Completion, Constrains, Message, ModelSettings, Request, Usage
 from pearl.llm.transformers.decoding import Draw, Written, write
 from pearl.llm.transformers.loading import Weights, load, read_window
@@ -55,7 +55,7 @@ def create(name: str, settings: ModelSettings) -> TransformersModel:
         if isinstance(error, DataError):
             raise
         raise DataError(f"is no folder: {error}", path=ascii(name)) from None
-    require("transformers", "a model in this process", "torch", "transformers", "llguidance")
+    require_extra("transformers", "a model in this process", "torch", "transformers", "llguidance")
     return TransformersModel(folder, name, settings.window or window, settings.timeout_s)
 
 
