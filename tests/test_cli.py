@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
+from tests.skips import needs_full_device
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. Nobody asked."
@@ -210,7 +211,7 @@ def test_bytes_that_are_no_text_spoil_one_row_only(pearl: Terminal) -> None:
     assert "t.jsonl:2" in pearl.talk
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@needs_full_device
 def test_a_full_disk_is_no_traceback() -> None:
     command = f"{sys.executable} -m pearl plan 'Why?' > /dev/full"
     done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
@@ -28,8 +27,7 @@ from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.scripted import Scripted
 from tests.executors.clustered import ROOT
 from tests.models import Acting
-
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+from tests.skips import needs_ray
 
 REQUEST = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
 PLAN = '1. hero = FIND(CTX, "the hero") : Who\n2. why = FIND(CTX, hero) : Why'

@@ -28,8 +28,7 @@ from pearl.llm import Completion, Message, ModelSettings, Request
 from pearl.llm.llamacpp import LlamaCppModel, create
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
-
-pytest.importorskip("xllamacpp", reason="llama.cpp runs only where xllamacpp is")
+from tests.skips import needs_proc
 
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 60.0
@@ -96,9 +95,6 @@ def n_workers() -> int:
     return found.stdout.count("worker.py")
 
 
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
-
-
 def test_a_reply_says_which_model_wrote_it_and_what_it_took(weights: Path) -> None:
     completion = used(weights, lambda model: model.complete(asked("who?", None)))
     assert completion.model == "random"
@@ -156,7 +152,7 @@ def test_without_reuse_every_prompt_is_read_anew(weights: Path) -> None:
     assert asyncio.run(use()) == [0, 0]
 
 
-@on_linux
+@needs_proc
 def test_requests_that_come_at_once_start_one_process(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> list[Completion]:
         completions = await asyncio.gather(
@@ -183,7 +179,7 @@ def test_a_model_serves_one_event_loop_after_the_other(
     gc.collect()  # connections of a loop that is closed cannot be closed any more
 
 
-@on_linux
+@needs_proc
 def test_closing_ends_the_process_and_a_later_request_starts_another(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         await model.aclose()
@@ -198,7 +194,7 @@ def test_closing_ends_the_process_and_a_later_request_starts_another(weights: Pa
     used(weights, use)
 
 
-@on_linux
+@needs_proc
 def test_a_process_killed_between_calls_is_started_anew(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> Completion:
         await model.complete(asked("who?", None))
@@ -209,7 +205,7 @@ def test_a_process_killed_between_calls_is_started_anew(weights: Path) -> None:
     assert used(weights, use).text
 
 
-@on_linux
+@needs_proc
 def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path) -> None:
     endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
 
@@ -265,7 +261,7 @@ def calling(weights: Path, *manner: str) -> Iterator[tuple[subprocess.Popen[str]
             program.kill()
 
 
-@on_linux
+@needs_proc
 @pytest.mark.parametrize(
     ("by", "manner"),
     [

@@ -21,11 +21,11 @@ from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, PlanTask, Request, create_model
 from pearl.llm.transformers import TransformersModel, create
 from pearl.llm.transformers.prefixes import n_common
+from tests.skips import NO_TORCH
 from tests.tiny_models import END, rewrite, save_model, save_saying, save_tokenizer
 
-_REASON = "the extra 'transformers' is not installed"
-torch = pytest.importorskip("torch", reason=_REASON)
-transformers = pytest.importorskip("transformers", reason=_REASON)
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+transformers = pytest.importorskip("transformers", reason=NO_TORCH)
 
 LIBRARY = load_library("seed")
 DOCUMENT = "Ada sold the boat because it leaked. " * 20

@@ -17,7 +17,8 @@ import pytest
 from pearl.cli import run
 from pearl.extras import install_hint
 from pearl.refiner.refinement import Refinement
-from tests.refiner.drafts import PLAIN, PUBLISHED, header, mined, row
+from tests.refiner.drafts import PLAIN, header, mined, row
+from tests.shared import shared
 
 Pearl = Callable[..., tuple[int, str, str]]
 
@@ -157,13 +158,10 @@ def test_embeddings_are_an_extra(pearl: Pearl, monkeypatch: pytest.MonkeyPatch) 
     assert (code, "no embeddings: there is no huge" in err) == (3, True)
 
 
-@pytest.mark.skipif(
-    not PUBLISHED.is_dir(), reason="the published drafts are not here: ../shared/data/pearl_traces"
-)
 def test_the_published_drafts_beside_the_published_library(pearl: Pearl) -> None:
     code, out, err = pearl(
-        "refine", "actions", str(PUBLISHED / "actions_mined.txt"), "--max-actions", "80",
-        "--compare", str(PUBLISHED / "actions_refined.txt"), "--report", "r.json",
+        "refine", "actions", str(shared("pearl_traces/actions_mined.txt")), "--max-actions", "80",
+        "--compare", str(shared("pearl_traces/actions_refined.txt")), "--report", "r.json",
     )  # fmt: skip
     assert code == 0
     assert out.count("# stands for") == 80

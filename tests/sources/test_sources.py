@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pearl.errors import DataError, UsageError
 from pearl.sources import Document, from_text, join, limit_bytes, load
+from tests.skips import needs_pipes
 
 
 def write(folder: Path, data: bytes | str, name: str = "a.txt") -> Path:
@@ -136,7 +137,7 @@ def test_the_limit_holds_before_reading(tmp_path: Path, monkeypatch: pytest.Monk
     assert "PEARL_MAX_DOCUMENT_MB" in failure("-")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@needs_pipes
 def test_the_limit_holds_for_what_has_no_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

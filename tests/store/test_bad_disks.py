@@ -14,6 +14,7 @@ from pearl.errors import StoreError
 from pearl.llm import Completion
 from pearl.store import FILE, RunSpec, Store
 from pearl.store.database import connect, made
+from tests.skips import BOUND
 from tests.store.children import child, integrity
 from tests.store.killed import SPEC, key_of, reply_of
 
@@ -211,7 +212,7 @@ def without_override(code: str, *args: str) -> tuple[str, str]:
     process = child("-c", drop, code, *args)
     out, err = process.communicate(timeout=60)
     if process.returncode == 99:
-        pytest.skip("root cannot give up its rights over files here")
+        pytest.skip(BOUND)
     return out, err
 
 
