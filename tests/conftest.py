@@ -52,6 +52,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     assert reporter is not None
     told = [report.longrepr[2] for report in reporter.stats.get("skipped", [])]
     for problem in unknown(reason.removeprefix("Skipped: ") for reason in told):
+        reporter.ensure_newline()
         reporter.section("tests/skips.py does not allow this", red=True)
         reporter.line(problem, red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

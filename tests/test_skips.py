@@ -25,8 +25,8 @@ def test_that():
 def test_as_many_as_are_known_may_be_skipped_and_no_more() -> None:
     assert not list(unknown([BOUND] * MOST[BOUND]))
     assert list(unknown([NO_PIPES, NO_PIPES, "no time"])) == [
-        "1 skipped, 0 may be at most: no time",
-        f"2 skipped, 1 may be at most: {NO_PIPES}",
+        f"2 skipped, 1 are known: {NO_PIPES}",
+        "1 skipped, 0 are known: no time",
     ]
 
 

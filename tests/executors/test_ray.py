@@ -44,7 +44,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("cluster")
     done = subprocess.run(
         [sys.executable, "-m", "tests.executors.clustered", "all", str(folder), "200", "3"],
-        capture_output=True, text=True, cwd=ROOT, timeout=300,
+        capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2_000:]
     found: dict[str, Any] = json.loads(done.stdout)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 def reproduce(*args: str | Path) -> dict[str, object]:
     done = subprocess.run(
         [sys.executable, str(ROOT / "experiments/reproduce_pearl.py"), *map(str, args), "--json"],
-        stdout=subprocess.PIPE, check=True, timeout=300,
+        stdout=subprocess.PIPE, check=True,
     )  # fmt: skip
     report: dict[str, object] = json.loads(done.stdout)
     return report
