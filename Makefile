@@ -1,18 +1,18 @@
 # Two commands do everything: `make demo` and `make test`. The rest is for those who change things.
+# An interpreter that is named has an environment of its own: `make test PYTHON=python3.13`.
 PYTHON ?= python3
-BIN := .venv/bin
-STAMP := .venv/.installed
+ifneq ($(origin PYTHON),file)
+VERSION := $(shell $(PYTHON) -c 'import sys; print("-%d.%d" % sys.version_info[:2])')
+$(if $(VERSION),,$(error $(PYTHON) does not start))
+endif
+VENV := .venv$(VERSION)
+BIN := $(VENV)/bin
+EXTRAS := data,eval,pictures
 
-.PHONY: setup demo fmt check test bench docs
+.PHONY: setup demo fmt check test test-slow test-wheel test-extras test-ray test-transformers bench docs
 .DELETE_ON_ERROR:
 
-setup: $(STAMP)
-
-$(STAMP): pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[documents,pictures]" --group dev
-	@touch $@
+setup: $(VENV)/.installed
 
 demo: setup
 	@$(BIN)/pearl demo story
@@ -32,6 +32,26 @@ check: setup
 test: setup
 	$(BIN)/pytest -n auto
 
+# Slow tests, and property-based tests with all their examples.
+test-slow: setup
+	$(BIN)/pytest -n auto --hypothesis-profile=thorough -m "slow or hypothesis"
+
+# What users install: the wheel, without extras, in an environment that has nothing else.
+test-wheel: setup
+	rm -rf out/wheel $(VENV)-wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir out/wheel .
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet out/wheel/*.whl
+	$(BIN)/pytest tests/test_installed.py --installed $(VENV)-wheel
+
+test-extras: test-ray test-transformers
+
+test-ray: $(VENV)-ray/.installed
+	$(VENV)-ray/bin/pytest -m "slow or not slow" tests/executors/test_ray.py tests/contracts/test_executors.py
+
+test-transformers: $(VENV)-transformers/.installed
+	$(VENV)-transformers/bin/pytest -m "slow or not slow" tests/llm/test_transformers.py tests/contracts/test_llm.py
+
 bench: setup
 	$(BIN)/python experiments/bench/startup.py
 	$(BIN)/python experiments/bench/makespan.py --quick
@@ -41,3 +61,13 @@ bench: setup
 
 docs: setup
 	$(BIN)/python docs/make_cli_page.py
+
+# Environments. Those of the large extras are apart: few need them, and `make demo` stays short.
+$(VENV)-ray/.installed: EXTRAS := $(EXTRAS),ray
+$(VENV)-transformers/.installed: EXTRAS := $(EXTRAS),transformers
+$(VENV)-transformers/.installed: PINNED := torch==2.13.0
+$(VENV)/.installed $(VENV)-ray/.installed $(VENV)-transformers/.installed: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(@D)/bin/python -m pip install --quiet --editable ".[$(EXTRAS)]" $(PINNED) --group dev
+	@touch $@

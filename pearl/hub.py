@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.extras import require_extra
 
 __all__ = ["read_dataset"]
 
@@ -29,8 +30,12 @@ def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]
 
     Raises:
         DataError: It cannot be read.
-        UsageError: There is no such split, or there are several and none was named.
+        UsageError: There is no such split, or there are several and none was named; or `datasets`, of
+            the extra `data`, is not installed.
     """
+    is_here = Path(name).exists()
+    it = "a dataset" if is_here else "there is no such file, and a dataset of this name"
+    require_extra("data", f"{name}: {it}", "datasets")
     import datasets
 
     with _quiet():

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from pearl.dsl.signatures import Action
+from pearl.extras import require_extra
 from pearl.passages import terms
 from pearl.thesaurus import opposites, synonyms
 
@@ -148,6 +149,7 @@ def by_words(actions: Sequence[Action]) -> Matrix:
 
     Cosine of vectors of terms, each weighed by 1 + log of its frequency and by its idf.
     """
+    require_extra("eval", "likeness by words", "scipy")
     import numpy as np
     from scipy.sparse import csr_array
 

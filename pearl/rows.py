@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import DataError, UsageError
+from pearl.extras import require_extra
 from pearl.sources import Document, from_text
 from pearl.sources.text import decode
 
@@ -200,7 +201,7 @@ def read_rows(name: str, split: str | None = None) -> Iterator[Row | DataError]:
 
     Raises:
         DataError: It cannot be read at all, or there are no rows.
-        UsageError: There is no such split.
+        UsageError: There is no such split, or the extra `data` is not installed for what needs it.
     """
     path = Path(name)
     if not _is_dataset(path):
@@ -380,6 +381,7 @@ def _header(cells: list[str], path: Path, line: int) -> list[str]:
 
 
 def _parquet(path: Path) -> Iterator[Row | DataError]:
+    require_extra("data", "reading Parquet", "pyarrow")
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.examples import FAST, THOROUGH
 from tests.server import Server, serving
+from tests.skips import unknown
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0", "")
 
@@ -35,6 +36,26 @@ settings.register_profile("thorough", settings.get_profile("fast"), max_examples
 settings.load_profile("fast")
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--installed ENVIRONMENT`: where a user's installation is that tests/test_installed.py uses."""
+    parser.addoption("--installed", type=Path, metavar="ENVIRONMENT")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A skip that nobody foresaw fails the run; a worker of xdist tells its controller of its own."""
+    if hasattr(session.config, "workerinput"):
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    assert reporter is not None
+    told = [report.longrepr[2] for report in reporter.stats.get("skipped", [])]
+    for problem in unknown(reason.removeprefix("Skipped: ") for reason in told):
+        reporter.ensure_newline()
+        reporter.section("tests/skips.py does not allow this", red=True)
+        reporter.line(problem, red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish() -> None:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.skips import NO_SHARED
+
 
 def shared(name: str) -> Path:
-    """A file of the shared data; the test is skipped where it is not."""
+    """A file or folder of the shared data; without that data the test is skipped."""
     for folder in Path(__file__).parents:
-        if (path := folder / "shared/data" / name).exists():
-            return path
-    pytest.skip(f"the data is not here: shared/data/{name}")
+        if (data := folder / "shared/data").is_dir():
+            if not (data / name).exists():
+                raise FileNotFoundError(f"the shared data is here, but not this: {data / name}")
+            return data / name
+    pytest.skip(NO_SHARED)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import selectors
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -29,6 +27,7 @@ from pearl.middleware.limiting import Limited
 from pearl.middleware.retrying import Retrying
 from pearl.prices import Price
 from pearl.tokens import Counter
+from tests.clock import computed
 from tests.server import Canned, Seen, Server, completion
 
 COUNTER = Counter()
@@ -79,41 +78,7 @@ async def ask(model: Model, texts: list[str], cancelled: set[int] | None = None)
     await asyncio.sleep(0.001)
     for i in cancelled or ():
         tasks[i].cancel()
-    async with asyncio.timeout(20):
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class JumpingSelector(selectors.DefaultSelector):
-    """Where nothing happens before the next thing is due, it is that time at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        events = super().select(timeout and 0)
-        if not events:
-            self.now += timeout or 0
-        return events
-
-
-class ComputedLoop(asyncio.SelectorEventLoop):
-    """An event loop on a clock that is computed: waits take no time."""
-
-    def __init__(self) -> None:
-        self._jumping = JumpingSelector()
-        super().__init__(self._jumping)
-
-    def time(self) -> float:
-        return self._jumping.now
-
-
-@contextmanager
-def computed(patch: pytest.MonkeyPatch) -> Iterator[asyncio.Runner]:
-    """Runs things on a computed clock, which is the limiter's, too."""
-    with asyncio.Runner(loop_factory=ComputedLoop) as runner:
-        patch.setattr("pearl.middleware.limiting.monotonic", runner.get_loop().time)
-        yield runner
+    return await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
+from tests.skips import needs_full_device
 
 STORY = (
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. Nobody asked."
@@ -55,7 +56,7 @@ def pearl(
 
 def child(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "pearl", *args], input=stdin, capture_output=True, timeout=60,
+        [sys.executable, "-m", "pearl", *args], input=stdin, capture_output=True,
         env={**os.environ, **env}, check=False,
     )  # fmt: skip
 
@@ -210,10 +211,10 @@ def test_bytes_that_are_no_text_spoil_one_row_only(pearl: Terminal) -> None:
     assert "t.jsonl:2" in pearl.talk
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@needs_full_device
 def test_a_full_disk_is_no_traceback() -> None:
     command = f"{sys.executable} -m pearl plan 'Why?' > /dev/full"
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
     assert done.returncode == 1
     assert b"cannot write the output: No space left" in done.stderr
     assert b"Traceback" not in done.stderr
@@ -410,14 +411,14 @@ def test_an_interrupt_is_no_traceback(tmp_path: Path) -> None:
     process.stdin.write(b"It rained. " * 100_000)
     process.stdin.flush()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate()
     assert b"Traceback" not in err
     assert process.returncode == 130
 
 
 def test_a_closed_pipe_is_no_error() -> None:
     command = f"{sys.executable} -m pearl demo | head -n 1"
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
     assert done.stderr.count(b"\n") <= 1
 
 
@@ -428,7 +429,7 @@ def test_a_reader_that_leaves_amid_many_documents_is_no_error(
     row = {"plan": PLAN, "document": STORY * 20}
     (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"id": i, **row}) for i in range(80)))
     command = f"{sys.executable} -m pearl execute --tasks t.jsonl {form} | head -n 2; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert done.returncode == 0
     assert done.stderr.count(b"\n") == 1, done.stderr.decode()
 
@@ -444,9 +445,7 @@ def test_importing_pearl_is_light() -> None:
     )
     for action in ("import pearl", "from pearl.cli import run; run(['--version'])"):
         code = f"import sys; {action}; print(sorted({heavy} & set(sys.modules)))"
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, check=True, timeout=60
-        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
         assert done.stdout.decode().splitlines()[-1] == "[]"
 
 

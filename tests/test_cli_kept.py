@@ -53,7 +53,7 @@ def start(folder: Path, server: Server, *args: str) -> subprocess.Popen[str]:
 
 def execute(folder: Path, server: Server, *args: str, code: int = 0) -> str:
     process = start(folder, server, *args)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate()
     assert process.returncode == code, said
     return said
 
@@ -70,9 +70,7 @@ DOCUMENTS = [f"d{i:02}.txt" for i in range(N)]
 
 
 def wait_for(server: Server, n: int) -> None:
-    until = time.monotonic() + 30
     while len(server.requests) < n:
-        assert time.monotonic() < until
         time.sleep(0.01)
 
 
@@ -128,7 +126,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     process = start(folder, openai_server)
     wait_for(openai_server, 6)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate()
     assert process.returncode == 130
     done = ids(folder)
     assert 0 < len(done) < N
@@ -138,7 +136,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     run = said.partition("runs resume ")[2].split()[0]
     resumed = subprocess.run(
         [sys.executable, "-m", "pearl", "runs", "resume", run],
-        cwd=folder.parent, capture_output=True, text=True, timeout=60, check=False,
+        cwd=folder.parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert resumed.returncode == 0, resumed.stderr
     assert ids(folder) == DOCUMENTS
@@ -155,7 +153,7 @@ def test_a_second_interrupt_ends_at_once_and_says_how_to_go_on(
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
-    _, said = process.communicate(timeout=10)
+    _, said = process.communicate()
     assert process.returncode == 130
     assert "to go on: pearl runs resume " in said
     assert said.rstrip().endswith("pearl: interrupted")
@@ -226,7 +224,7 @@ def test_too_many_errors_end_the_work_and_rows_say_where_they_are(
         done = subprocess.run(
             [sys.executable, "-m", "pearl", *command, "--base-url", openai_server.url,
              "--concurrency", "1", "--max-errors", most],
-            cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+            cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 1
         assert (len(rows(folder)) == 40) is (most == "9")

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import csv
 import json
-import re
 import os
+import re
 import threading
 from pathlib import Path
 from typing import Any

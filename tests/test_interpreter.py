@@ -48,10 +48,7 @@ async def results(
     trace: Trace | None = None,
     **settings: object,
 ) -> dict[str, StepResult]:
-    async with asyncio.timeout(20):
-        done = await run(
-            plan, document, model, limits(**settings), Trace() if trace is None else trace
-        )
+    done = await run(plan, document, model, limits(**settings), Trace() if trace is None else trace)
     return {result.output: result for result in done}
 
 

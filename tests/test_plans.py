@@ -37,7 +37,7 @@ class Writer:
 
 def within_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
     def run() -> None:
-        asyncio.run(asyncio.wait_for(test(), 10))
+        asyncio.run(test())
 
     run.__name__ = test.__name__
     return run

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -236,11 +235,9 @@ def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["no-such/dataset", "nothing"])
-def test_without_a_hub_a_missing_dataset_is_told_soon(name: str) -> None:
+def test_without_a_hub_a_missing_dataset_is_told_without_retries(name: str) -> None:
     code = f"from pearl.rows import read_rows; list(read_rows({name!r}))"
-    start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert time.monotonic() - start < 15
     assert f"{name}: there is no such file, and no hub can be reached" in done.stderr
     assert "Retrying" not in done.stderr
 

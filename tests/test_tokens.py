@@ -6,7 +6,6 @@ import base64
 import random
 import socket
 import threading
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,13 +125,6 @@ def test_an_estimate_grows_with_the_text(one: str, other: str) -> None:
     assert together >= 0.6 * estimate(one)
 
 
-def test_an_estimate_is_fast() -> None:
-    text = TEXTS["english"] * 30_000
-    began = time.process_time()
-    estimate(text)
-    assert len(text) / (time.process_time() - began) > 20e6
-
-
 def test_a_vocabulary_counts(vocabulary: tiktoken.Encoding) -> None:
     counter = Counter("tiny", vocabulary)
     assert counter.count("the cat") == 2
@@ -205,14 +197,12 @@ def test_a_network_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         for name in ("HTTPS_PROXY", "https_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
-        began = time.perf_counter()
         assert Counter.for_model("gpt-4o").encoding is None
-        assert 0.2 <= time.perf_counter() - began < 5
-        began = time.perf_counter()
-        assert Counter.for_model("gpt-4o-mini").encoding is None
-        assert time.perf_counter() - began < 0.1
         loading = [thread for thread in threading.enumerate() if thread.name.startswith("load ")]
+        assert loading  # the network still hangs
         assert all(thread.daemon for thread in loading)
+        monkeypatch.setattr(tokens, "DOWNLOAD_TIMEOUT_S", threading.TIMEOUT_MAX)
+        assert Counter.for_model("gpt-4o-mini").encoding is None  # or it would not end
     for thread in loading:
         thread.join()
 

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from pearl.cli.output import new_file
+from pearl.extras import require_extra
 
 if TYPE_CHECKING:
     from pearl.store import Run
@@ -148,6 +149,7 @@ def _write_csv(cells: Iterable[Mapping[str, Any]], names: Sequence[str], file: I
 
 
 def _write_parquet(cells: Iterator[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:
+    require_extra("data", "writing Parquet", "pyarrow")
     import pyarrow
     from pyarrow import parquet
 

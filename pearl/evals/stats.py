@@ -2,7 +2,7 @@
 
 Intervals are percentile intervals of the bootstrap, the paired test is McNemar's, exact. Questions
 on one document resemble each other: name the document of each in `clusters`, and whole documents
-are resampled. scipy does the statistics and is imported on the first call.
+are resampled. scipy, of the extra `eval`, does the statistics.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pearl.errors import UsageError
+from pearl.extras import require_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,12 +184,10 @@ def bootstrap_p(
         >>> bootstrap_p([True, True, False], [True, True, False])
         1.0
     """
-    from scipy.stats import binomtest
-
     sums, sizes = _per_cluster(_differences(first, second), clusters)
     if _is_uniform(sums, sizes):
         n_in_favour = sum(sums != 0)
-        return float(binomtest(n_in_favour, n_in_favour).pvalue) if n_in_favour else 1.0
+        return float(_scipy().binomtest(n_in_favour, n_in_favour).pvalue) if n_in_favour else 1.0
     resampled = _bootstrap(sums, sizes, 0.95, n_resamples, seed).bootstrap_distribution
     n_tail = min((resampled <= 0).sum(), (resampled >= 0).sum())
     return min(1.0, 2 * (1 + int(n_tail)) / (1 + n_resamples))
@@ -217,8 +216,6 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
         >>> mcnemar([True] * 5 + [False], [False] * 5 + [True])
         McNemar(n_both=0, n_first_only=5, n_second_only=1, n_neither=0, p_value=0.21875)
     """
-    from scipy.stats import binomtest
-
     differences = _differences(first, second)
     n_both = sum(map(lambda one, other: bool(one and other), first, second))
     n_first_only, n_second_only = differences.count(1), differences.count(-1)
@@ -228,7 +225,9 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
         n_first_only=n_first_only,
         n_second_only=n_second_only,
         n_neither=len(differences) - n_both - n_discordant,
-        p_value=float(binomtest(n_first_only, n_discordant).pvalue) if n_discordant else 1.0,
+        p_value=float(_scipy().binomtest(n_first_only, n_discordant).pvalue)
+        if n_discordant
+        else 1.0,
     )
 
 
@@ -285,15 +284,15 @@ def _interval(
     seed: int,
 ) -> Interval:
     """The interval of the mean of values that lie between `least` and 1."""
-    from scipy.stats import binomtest
-
     if not 0 < confidence < 1:
         raise UsageError(
             f"a confidence of {confidence} cannot be reached", help="give one between 0 and 1"
         )
     mean = float(sums.sum() / sizes.sum())
     if _is_uniform(sums, sizes):
-        most_deviating = binomtest(0, len(sums)).proportion_ci(confidence, method="exact").high
+        most_deviating = (
+            _scipy().binomtest(0, len(sums)).proportion_ci(confidence, method="exact").high
+        )
         return Interval(
             mean,
             float(mean - most_deviating * (mean - least)),
@@ -303,6 +302,14 @@ def _interval(
     return Interval(mean, float(ends.low), float(ends.high))
 
 
+def _scipy() -> Any:
+    """`scipy.stats`, imported on use: it takes half a second; `Any`, since scipy has no types."""
+    require_extra("eval", "the statistics of an evaluation", "scipy")
+    import scipy.stats
+
+    return scipy.stats
+
+
 def _bootstrap(
     sums: NDArray[np.float64],
     sizes: NDArray[np.float64],
@@ -310,9 +317,7 @@ def _bootstrap(
     n_resamples: int,
     seed: int,
 ) -> Any:
-    """Scipy's bootstrap of the mean over clusters; `Any`, since scipy has no types."""
-    from scipy.stats import bootstrap
-
+    """Scipy's bootstrap of the mean over clusters."""
     if n_resamples < MIN_RESAMPLES:
         raise UsageError(
             f"{n_resamples} resamples show no tails", help=f"give {MIN_RESAMPLES} or more"
@@ -321,7 +326,7 @@ def _bootstrap(
     def mean(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> Any:
         return sums.sum(axis) / sizes.sum(axis)
 
-    return bootstrap(
+    return _scipy().bootstrap(
         (sums, sizes),
         mean,
         paired=True,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pearl.errors import DataError, UsageError
+from pearl.errors import DataError
+from pearl.extras import require_extra
 from pearl.likeness import Embedder
 
 __all__ = ["load_embedder"]
@@ -15,13 +16,10 @@ def load_embedder(name: str) -> Embedder:
         UsageError: The extra is not installed.
         DataError: The model cannot be had.
     """
-    try:
-        # Imported on use: few need it, and it takes a second.
-        from model2vec import StaticModel
-    except ImportError:
-        raise UsageError(
-            "embeddings need the package model2vec", help="pip install 'pearl[embeddings]'"
-        ) from None
+    require_extra("embeddings", "likeness by embeddings", "model2vec")
+    # Imported on use: few need it, and it takes a second.
+    from model2vec import StaticModel
+
     try:
         embed: Embedder = StaticModel.from_pretrained(name).encode
     except (OSError, ValueError) as error:

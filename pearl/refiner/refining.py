@@ -8,6 +8,7 @@ from functools import partial
 
 from pearl import __version__
 from pearl.errors import DataError
+from pearl.extras import require_extra
 from pearl.llm import Model
 from pearl.refiner.entries import Draft, Dropped, Entry, entry_of
 from pearl.refiner.merging import Rules, merge_by_rule
@@ -68,7 +69,9 @@ async def refine_actions(
     Raises:
         DataError: Nothing remains.
         ModelError: The first round got no reply at all.
+        UsageError: The extra `eval` is not installed.
     """
+    require_extra("eval", "refining", "scipy")  # before anything is asked
     settings, rules = settings or RefineSettings(), rules or Rules()
     counter = counter or Counter.for_model(model.name)
     budget = Budget(settings.max_actions, settings.max_tokens, counter.count)

@@ -21,8 +21,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -38,7 +37,6 @@ __all__ = [
     "join",
     "limit_bytes",
     "load",
-    "needs_extra",
     "read_as",
 ]
 
@@ -100,8 +98,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
         name: What to call the document; the path as given (`<stdin>`) if None.
 
     Raises:
-        DataError: The file is missing, unreadable, too large, binary, damaged or blank, or the
-            library for its kind is not installed.
+        DataError: The file is missing, unreadable, too large, binary, damaged or blank.
         UsageError: A limit in the environment is not a number above 0.
     """
     source = str(path)
@@ -209,21 +206,6 @@ def _from_environment(name: str, default: int) -> float:
             help=f"set a number above 0, or unset it for {default}",
         )
     return value
-
-
-@contextmanager
-def needs_extra(suffix: str, path: str) -> Iterator[None]:
-    """Around the late imports of a reader: a missing library is told as the extra to install.
-
-    Raises:
-        DataError: A library of the extra `documents` is not installed.
-    """
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise DataError(
-            f"reading {suffix} needs the extra: pip install 'pearl[documents]'", path=path
-        ) from error
 
 
 def _choose_reader(data: bytes, suffix: str) -> str:

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from pearl.errors import DataError
-from pearl.sources import needs_extra
 from pearl.sources.text import decode
 
 if TYPE_CHECKING:
@@ -46,17 +45,15 @@ def read(data: bytes, path: str) -> str:
     r"""The text of a page.
 
     Raises:
-        DataError: The page is not text, nested too deeply, or the extra `documents` is not
-            installed.
+        DataError: The page is not text, or nested too deeply.
         MemoryError: It takes more memory than this process may have.
 
     Example:
         >>> read(b"<h1>One</h1><p>two <b>three</b>", "page.html")
         'One\n\ntwo three'
     """
-    with needs_extra(".html", path):
-        from inscriptis.html_engine import Inscriptis
-        from inscriptis.model.config import ParserConfig
+    from inscriptis.html_engine import Inscriptis
+    from inscriptis.model.config import ParserConfig
 
     declared = _DECLARED_ENCODING.search(data, 0, _DECLARATION_BYTES)
     page = decode(data, path, declared=declared[1].decode() if declared else None)

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from pearl.errors import DataError
-from pearl.sources import limit_bytes, needs_extra
+from pearl.sources import limit_bytes
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage
@@ -34,11 +34,9 @@ def read(data: bytes, path: str) -> str:
     """The text layer of a PDF.
 
     Raises:
-        DataError: The file is damaged, encrypted, only pictures of pages or too long, or the
-            extra `documents` is not installed.
+        DataError: The file is damaged, encrypted, only pictures of pages or too long.
     """
-    with needs_extra(".pdf", path):
-        from pypdfium2 import PdfDocument, PdfiumError, raw
+    from pypdfium2 import PdfDocument, PdfiumError, raw
 
     try:
         with PdfDocument(data) as document:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
 from pearl.errors import DataError
-from pearl.sources import limit_bytes, needs_extra
+from pearl.sources import limit_bytes
 
 if TYPE_CHECKING:
     from docx.oxml.xmlchemy import BaseOxmlElement
@@ -49,12 +49,10 @@ def read(data: bytes, path: str) -> str:
     """The text of a Word file.
 
     Raises:
-        DataError: The file is damaged, no .docx, too large once unpacked, or the extra
-            `documents` is not installed.
+        DataError: The file is damaged, no .docx, or too large once unpacked.
         MemoryError: It takes more memory than this process may have.
     """
-    with needs_extra(".docx", path):
-        import docx
+    import docx
 
     limit = limit_bytes()
     try:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pearl.errors import UsageError
+from pearl.extras import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,18 +81,15 @@ def style(salt: str) -> Iterator[None]:
     Raises:
         UsageError: matplotlib is not installed.
     """
+    require_extra("pictures", "a picture", "matplotlib")
     log = logging.getLogger("matplotlib")
     level = log.level
     log.setLevel(logging.ERROR)  # it tells of temporary folders where HOME cannot be written
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")
-            try:
-                import matplotlib.style
-            except ModuleNotFoundError as error:
-                raise UsageError(
-                    "pictures need the extra: pip install 'pearl[pictures]'"
-                ) from error
+            import matplotlib.style
+
             with matplotlib.style.context(["default", {**_STYLE, "svg.hashsalt": salt}]):
                 yield
     finally:

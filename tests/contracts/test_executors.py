@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from pearl.executors import Execute, Outcome, Task, text_source
 from pearl.sources import from_text
 from pearl.trace import Event
 from tests.executors.clustered import PLAN, pearl_in
+from tests.skips import needs_ray
 
 NAMES = plugins.names("pearl.executors")
 
@@ -192,11 +192,11 @@ CHECKS = (
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+@needs_ray
 def test_ray_is_as_any_other(tmp_path: Path) -> None:
     """In a process of its own, with one cluster for all: it takes its time to start."""
     done = subprocess.run(
         [sys.executable, "-c", CLUSTER, str(tmp_path)],
-        capture_output=True, text=True, timeout=200, cwd=Path(__file__).parents[2],
+        capture_output=True, text=True, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2_000:]

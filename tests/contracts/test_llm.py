@@ -22,6 +22,7 @@ from pearl.tokens import Counter
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server
+from tests.skips import NO_TORCH
 from tests.tiny_models import save_saying
 
 BACKENDS = plugins.names("pearl.llm")
@@ -41,11 +42,10 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
 
     def make(backend: str) -> Model:
         if backend == "llamacpp":
-            pytest.importorskip("xllamacpp", reason="llama.cpp runs only where xllamacpp is")
             names[backend] = str(write_random_model(tmp_path / "random.gguf", n_context=16_384))
         if backend == "transformers":
             for package in ("torch", "transformers"):
-                pytest.importorskip(package, reason="the extra 'transformers' is not installed")
+                pytest.importorskip(package, reason=NO_TORCH)
             save_saying(tmp_path / "weights", "it leaked")
             names[backend] = str(tmp_path / "weights")
         name = names.get(backend, "")

@@ -363,8 +363,7 @@ def test_killed_while_it_waits_it_submits_nothing_twice(
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     child = subprocess.Popen(command, env=environment, cwd=ROOT)
     try:
-        give_up = time.monotonic() + 30
-        while not server.jobs and time.monotonic() < give_up:
+        while not server.jobs:
             time.sleep(0.01)
         time.sleep(0.05)
     finally:

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
@@ -28,8 +27,7 @@ from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.scripted import Scripted
 from tests.executors.clustered import ROOT
 from tests.models import Acting
-
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+from tests.skips import needs_ray
 
 REQUEST = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
 PLAN = '1. hero = FIND(CTX, "the hero") : Who\n2. why = FIND(CTX, hero) : Why'
@@ -46,7 +44,7 @@ def clustered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("cluster")
     done = subprocess.run(
         [sys.executable, "-m", "tests.executors.clustered", "all", str(folder), "200", "3"],
-        capture_output=True, text=True, cwd=ROOT, timeout=300,
+        capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2_000:]
     found: dict[str, Any] = json.loads(done.stdout)

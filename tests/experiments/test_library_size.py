@@ -31,7 +31,7 @@ SAMPLES = [
 def library_size(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), "drafts.txt", "--data", "data.jsonl", "--out", "out"]
     return subprocess.run(
-        [*command, *args], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        [*command, *args], cwd=folder, capture_output=True, text=True, check=False
     )
 
 

@@ -90,9 +90,7 @@ def test_it_runs_and_shows_what_is_worth_seeing(
         from nbclient import NotebookClient
 
         notebook = read(path)
-        client = NotebookClient(
-            notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
-        )
+        client = NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}})
         client.execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     said = [output.text for output in outputs if output.get("name") == "stderr"]

@@ -13,8 +13,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.shared import shared
+
 ROOT = Path(__file__).parent.parent.parent
-TRACES = ROOT.parent / "shared/data/pearl_traces"
 
 PLAN = '1. a = FIND(CTX, "x") : f'
 
@@ -242,9 +243,8 @@ def test_wrong_usage(args: tuple[str, ...]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the published traces are not here")
 def test_the_published_figures_to_the_digit() -> None:
-    table = counted(*TRACES.glob("*.jsonl"))
+    table = counted(*shared("pearl_traces").glob("*.jsonl"))
     published = {
         ("mcq", "long"): 81.2, ("mcq", "short"): 84.4,
         ("gqa", "long"): 71.5, ("gqa", "short"): 79.1,

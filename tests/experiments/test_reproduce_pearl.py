@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import shared
+
 ROOT = Path(__file__).parent.parent.parent
-TRACES = ROOT.parent / "shared/data/pearl_traces"
 
 
 def reproduce(*args: str | Path) -> dict[str, object]:
     done = subprocess.run(
         [sys.executable, str(ROOT / "experiments/reproduce_pearl.py"), *map(str, args), "--json"],
-        stdout=subprocess.PIPE, check=True, timeout=300,
+        stdout=subprocess.PIPE, check=True,
     )  # fmt: skip
     report: dict[str, object] = json.loads(done.stdout)
     return report
@@ -50,10 +51,10 @@ def test_counts_and_disagreements(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the published traces are not here")
 def test_the_published_plans() -> None:
-    files = [TRACES / f"dev.ctx_eval_{split}.jsonl" for split in ("long", "short")]
-    report = reproduce("--traces", *files, "--actions", TRACES / "actions_refined.txt")
+    files = [shared(f"pearl_traces/dev.ctx_eval_{split}.jsonl") for split in ("long", "short")]
+    actions = shared("pearl_traces/actions_refined.txt")
+    report = reproduce("--traces", *files, "--actions", actions)
     assert (report["plans"], report["parsed"], report["valid"]) == (1255, 1255, 1226)
     assert report["invalid_by_code"] == {"unknown-action": 29}
     assert (report["replayed"], report["answers_equal"]) == (612, 600)

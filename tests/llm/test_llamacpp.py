@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import importlib.util
 import json
 import logging
 import os
@@ -29,8 +28,7 @@ from pearl.llm import Completion, Message, ModelSettings, Request
 from pearl.llm.llamacpp import LlamaCppModel, create
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
-
-pytest.importorskip("xllamacpp", reason="llama.cpp runs only where xllamacpp is")
+from tests.skips import needs_proc
 
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 60.0
@@ -83,11 +81,9 @@ def is_running(pid: int) -> bool:
     return False
 
 
-def ends(pid: int, within_s: float = 10.0) -> bool:
-    until = time.monotonic() + within_s
-    while is_running(pid) and time.monotonic() < until:
+def await_end(pid: int) -> None:
+    while is_running(pid):
         time.sleep(0.02)
-    return not is_running(pid)
 
 
 def n_workers() -> int:
@@ -95,9 +91,6 @@ def n_workers() -> int:
     command = ["ps", "--ppid", str(os.getpid()), "-ww", "-o", "args="]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     return found.stdout.count("worker.py")
-
-
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
 
 
 def test_a_reply_says_which_model_wrote_it_and_what_it_took(weights: Path) -> None:
@@ -157,7 +150,7 @@ def test_without_reuse_every_prompt_is_read_anew(weights: Path) -> None:
     assert asyncio.run(use()) == [0, 0]
 
 
-@on_linux
+@needs_proc
 def test_requests_that_come_at_once_start_one_process(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> list[Completion]:
         completions = await asyncio.gather(
@@ -184,7 +177,7 @@ def test_a_model_serves_one_event_loop_after_the_other(
     gc.collect()  # connections of a loop that is closed cannot be closed any more
 
 
-@on_linux
+@needs_proc
 def test_closing_ends_the_process_and_a_later_request_starts_another(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> None:
         await model.aclose()
@@ -199,18 +192,18 @@ def test_closing_ends_the_process_and_a_later_request_starts_another(weights: Pa
     used(weights, use)
 
 
-@on_linux
+@needs_proc
 def test_a_process_killed_between_calls_is_started_anew(weights: Path) -> None:
     async def use(model: LlamaCppModel) -> Completion:
         await model.complete(asked("who?", None))
         os.kill(pid_of(model), signal.SIGKILL)
-        assert ends(pid_of(model))
+        await_end(pid_of(model))
         return await model.complete(asked("who?", None))
 
     assert used(weights, use).text
 
 
-@on_linux
+@needs_proc
 def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path) -> None:
     endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
 
@@ -266,7 +259,7 @@ def calling(weights: Path, *manner: str) -> Iterator[tuple[subprocess.Popen[str]
             program.kill()
 
 
-@on_linux
+@needs_proc
 @pytest.mark.parametrize(
     ("by", "manner"),
     [
@@ -288,7 +281,7 @@ def test_a_program_that_is_ended_leaves_no_process_behind(
         assert is_running(worker)
         program.send_signal(by)
         program.wait(10)
-        assert ends(worker)
+        await_end(worker)
         assert program.stderr
         assert "worker" not in program.stderr.read()
 
@@ -357,10 +350,9 @@ def test_a_model_that_is_too_slow_to_load_is_a_timeout(weights: Path) -> None:
 def test_without_xllamacpp_the_error_says_how_to_get_it(
     weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pearl.llm.llamacpp.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'pip install "pearl\[llamacpp\]"'):
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(UsageError, match=r"needs xllamacpp.*\n.*pip install .*\[llamacpp\]"):
         create(str(weights), ModelSettings())
-    monkeypatch.setattr("pearl.llm.llamacpp.find_spec", importlib.util.find_spec)
     with pytest.raises(UsageError, match="needs a file"):
         create("", ModelSettings())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import shutil
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +21,11 @@ from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, PlanTask, Request, create_model
 from pearl.llm.transformers import TransformersModel, create
 from pearl.llm.transformers.prefixes import n_common
+from tests.skips import NO_TORCH
 from tests.tiny_models import END, rewrite, save_model, save_saying, save_tokenizer
 
-_REASON = "the extra 'transformers' is not installed"
-torch = pytest.importorskip("torch", reason=_REASON)
-transformers = pytest.importorskip("transformers", reason=_REASON)
+torch = pytest.importorskip("torch", reason=NO_TORCH)
+transformers = pytest.importorskip("transformers", reason=NO_TORCH)
 
 LIBRARY = load_library("seed")
 DOCUMENT = "Ada sold the boat because it leaked. " * 20
@@ -451,6 +452,6 @@ def test_weights_that_are_no_numbers(copy: Path) -> None:
 
 
 def test_missing_packages_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r'pip install "pearl\[transformers\]"'):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UsageError, match=r"needs torch.*\n.*pip install .*\[transformers\]"):
         create(str(folder), ModelSettings())

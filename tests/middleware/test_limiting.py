@@ -17,6 +17,7 @@ from pearl.middleware.halting import SILENT_CALLS, Halt, Silence
 from pearl.middleware.limiting import Limited
 from pearl.middleware.rates import Bucket
 from pearl.middleware.retrying import Retrying
+from tests.clock import computed
 from tests.models import answer_task
 from tests.server import Canned, Server, error
 
@@ -169,7 +170,7 @@ def test_an_end_of_the_run_wakes_those_that_wait_to_ask_again() -> None:
         assert not task.done()
         halt.throw(ModelError("no credit", kind="quota"))
         with pytest.raises(ModelError, match="no credit"):
-            await asyncio.wait_for(task, 5)
+            await task
 
     asyncio.run(main())
 
@@ -214,13 +215,13 @@ def test_a_pause_is_told_while_it_lasts() -> None:
     asyncio.run(main())
 
 
-def test_requests_per_minute_are_kept_to() -> None:
+def test_requests_per_minute_are_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> list[float]:
         began: list[float] = []
 
         class Quick(Gated):
             async def complete(self, request: Request) -> Completion:
-                began.append(time.monotonic())
+                began.append(asyncio.get_running_loop().time())
                 return Completion("ok", "quick")
 
         limited = Limited(Quick(), 50, requests_per_minute=6_000)
@@ -231,8 +232,11 @@ def test_requests_per_minute_are_kept_to() -> None:
         await asyncio.gather(*tasks)
         return began
 
-    began = asyncio.run(main())
-    assert began[-1] - began[0] >= 0.35  # 90 less those that may be made up for, at 100 a second
+    with computed(monkeypatch) as runner:
+        began = runner.run(main())
+    assert (
+        0.35 <= began[-1] - began[0] < 0.5
+    )  # 90 less those that may be made up for, at 100 a second
 
 
 def test_tokens_per_minute_are_those_that_the_server_counts() -> None:
@@ -425,20 +429,23 @@ def test_every_form_of_retry_after_is_obeyed(openai_server: Server) -> None:
 def test_a_wait_is_neither_shorter_nor_much_longer(openai_server: Server, header: str) -> None:
     openai_server.next(Canned(error("slow down"), 429, {"retry-after": header}))
     at: list[float] = []
+    told: list[float] = []
+
+    def on_wait(reason: str, wait_s: float, attempt: int) -> None:
+        told.append(wait_s)
+        at.append(time.monotonic())
 
     async def main() -> None:
         model = create_model("openai:test-model", ModelSettings(openai_server.url))
         limited = Limited(model, 4)
-        retrying = Retrying(
-            limited, on_wait=lambda *_: at.append(time.monotonic()), halt=limited.halt
-        )
-        await retrying.complete(request())
+        await Retrying(limited, on_wait=on_wait, halt=limited.halt).complete(request())
         at.append(time.monotonic())
         await model.aclose()
 
     asyncio.run(main())
-    told_s = 1.0 if header == "1" else 0.2
-    assert told_s - 0.05 <= at[1] - at[0] < told_s * 1.1 + 5
+    asked_s = 1.0 if header == "1" else 0.2
+    assert asked_s <= told[0] <= asked_s * 1.1 + 1
+    assert at[1] - at[0] >= asked_s - 0.05
 
 
 @pytest.mark.parametrize(("fault", "message"), [("quota", "quota"), ("401", "401"), ("403", "403")])

@@ -9,21 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import shared
+
 BENCH = Path(__file__).parents[2] / "experiments/bench/rate_limits.py"
-
-
-def simulator() -> Path:
-    for folder in Path(__file__).parents:
-        if (path := folder / "shared/tools/sim_server.py").exists():
-            return path
-    pytest.skip("the simulated server is not here: shared/tools/sim_server.py")
 
 
 @pytest.mark.slow
 def test_a_limit_that_is_not_told_is_used_and_kept_to() -> None:
     settings = ["--rps", "20", "--sides", "ours", "--warm-s", "15", "--steady-s", "30"]
     done = subprocess.run(
-        [sys.executable, str(BENCH), "--sim", str(simulator()), *settings],
+        [sys.executable, str(BENCH), "--sim", str(shared("../tools/sim_server.py")), *settings],
         capture_output=True,
         text=True,
         check=True,

@@ -9,30 +9,14 @@ import pytest
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
-from pearl.middleware import halting, limiting, queueing, retrying
 from pearl.middleware.limiting import Limited
 from pearl.middleware.retrying import Retrying
+from tests.clock import computed
 from tests.models import answer_task
 
 AT_ONCE = 64
 TOKENS_PER_S = 20_000.0
 UNTIL_S = 200.0
-
-
-class Computed(asyncio.SelectorEventLoop):
-    """A loop whose time goes on to the next timer when there is nothing else to do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-
-    def time(self) -> float:
-        return self.now
-
-    def _run_once(self) -> None:
-        if self._scheduled and not self._ready:  # type: ignore[attr-defined]
-            self.now = max(self.now, self._scheduled[0].when())  # type: ignore[attr-defined]
-        super()._run_once()  # type: ignore[misc]
 
 
 class TokenLimited:
@@ -44,14 +28,13 @@ class TokenLimited:
     reads_prompts = False
     constrains = Constrains()
 
-    def __init__(self, loop: Computed, burst_s: float) -> None:
-        self._loop = loop
+    def __init__(self, burst_s: float) -> None:
         self._most = self._level = burst_s * TOKENS_PER_S
         self._at = 0.0
         self.n_refused = self.n_tokens = self.n_admitted = 0
 
     async def complete(self, request: Request) -> Completion:
-        now, cost = self._loop.time(), len(request.prompt)
+        now, cost = asyncio.get_running_loop().time(), len(request.prompt)
         self._level = min(self._most, self._level + (now - self._at) * TOKENS_PER_S)
         self._at = now
         if self._level < cost:
@@ -71,17 +54,12 @@ class TokenLimited:
 @pytest.mark.parametrize("burst_s", [1.0, pytest.param(60.0, marks=pytest.mark.slow)])
 def test_a_limit_of_tokens_is_a_limit(burst_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long calls are refused more often than short ones, which is not at random."""
-    draw, loop = random.Random(1), Computed()
-    server = TokenLimited(loop, burst_s)
-    for module in (limiting, queueing, retrying, halting):
-        if hasattr(module, "monotonic"):
-            monkeypatch.setattr(module, "monotonic", loop.time)
-    asked = Retrying(Limited(server, AT_ONCE))
+    draw, server = random.Random(1), TokenLimited(burst_s)
     n_failed = 0
 
-    async def work() -> None:
+    async def work(asked: Retrying) -> None:
         nonlocal n_failed
-        while loop.time() < UNTIL_S:
+        while asyncio.get_running_loop().time() < UNTIL_S:
             prompt = "w" * max(1, round(1_000 * draw.lognormvariate(-0.5, 1.0)))
             try:
                 await asked.complete(Request((Message("user", prompt),), answer_task("?", "")))
@@ -89,9 +67,10 @@ def test_a_limit_of_tokens_is_a_limit(burst_s: float, monkeypatch: pytest.Monkey
                 n_failed += 1
 
     async def main() -> None:
-        await asyncio.gather(*(work() for _ in range(2 * AT_ONCE)))
+        asked = Retrying(Limited(server, AT_ONCE))
+        await asyncio.gather(*(work(asked) for _ in range(2 * AT_ONCE)))
 
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+    with computed(monkeypatch) as runner:
         runner.run(main())
     assert server.n_refused < 0.06 * server.n_admitted
     assert n_failed < 0.005 * server.n_admitted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from pearl.llm.scripted import Scripted
 from pearl.middleware.limiting import Limited
 from pearl.middleware.retrying import Retrying
 from pearl.middleware.sampling import Sampling
+from tests.clock import computed
 from tests.models import answer_task
 from tests.server import Server
 
@@ -84,12 +84,13 @@ def test_one_attempt_is_no_retry() -> None:
     assert len(model.requests) == 1
 
 
-def test_the_server_says_how_long() -> None:
+def test_the_server_says_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     model = failing(ModelError("slow down", kind="rate_limited", retry_after_s=0.2))
-    began = time.monotonic()
-    ask(Retrying(model, on_wait=lambda _, wait_s, __: waits.append(wait_s)))
-    assert 0.2 <= time.monotonic() - began < 0.6
+    with computed(monkeypatch) as runner:
+        retrying = Retrying(model, on_wait=lambda _, wait_s, __: waits.append(wait_s))
+        runner.run(retrying.complete(REQUEST))
+        assert 0.2 <= runner.get_loop().time() < 0.6
     assert waits == [0.2]
 
 
@@ -100,12 +101,12 @@ def test_a_wait_of_zero_is_no_advice() -> None:
     assert waits[0] >= 0.02
 
 
-def test_a_wait_that_is_too_long_is_not_begun() -> None:
+def test_a_wait_that_is_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     model = failing(ModelError("tomorrow", kind="rate_limited", retry_after_s=601.0))
-    began = time.monotonic()
-    with pytest.raises(PausedError, match="wants 11 minutes before the next call: tomorrow"):
-        ask(Retrying(model))
-    assert time.monotonic() - began < 1
+    with computed(monkeypatch) as runner:
+        with pytest.raises(PausedError, match="wants 11 minutes before the next call: tomorrow"):
+            runner.run(Retrying(model).complete(REQUEST))
+        assert runner.get_loop().time() == 0
     assert len(model.requests) == 1
 
 
@@ -115,12 +116,12 @@ def test_the_deadline_cuts_a_call_off() -> None:
         ask(Retrying(model, deadline_s=0.1))
 
 
-def test_a_wait_that_ends_after_the_deadline_is_not_begun() -> None:
+def test_a_wait_that_ends_after_the_deadline_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     model = failing(ModelError("slow down", kind="rate_limited", retry_after_s=60.0))
-    began = time.monotonic()
-    with pytest.raises(ModelError, match="slow down"):
-        ask(Retrying(model, deadline_s=30.0))
-    assert time.monotonic() - began < 10
+    with computed(monkeypatch) as runner:
+        with pytest.raises(ModelError, match="slow down"):
+            runner.run(Retrying(model, deadline_s=30.0).complete(REQUEST))
+        assert runner.get_loop().time() == 0
 
 
 def test_without_a_deadline_calls_take_as_long_as_they_do() -> None:
@@ -187,11 +188,11 @@ def test_a_waiting_call_leaves_its_place() -> None:
     assert order == ["second", "first"]
 
 
-def test_a_server_that_is_busy_is_left_alone_by_all_calls() -> None:
+def test_a_server_that_is_busy_is_left_alone_by_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     began: list[float] = []
 
     def reply(request: Request) -> str:
-        began.append(time.monotonic())
+        began.append(asyncio.get_running_loop().time())
         if len(began) == 1:
             raise ModelError("slow down", kind="rate_limited", retry_after_s=0.3)
         return "ok"
@@ -200,7 +201,8 @@ def test_a_server_that_is_busy_is_left_alone_by_all_calls() -> None:
         retrying = Retrying(Limited(Scripted(reply), 1))
         await asyncio.gather(*(retrying.complete(REQUEST) for _ in range(4)))
 
-    asyncio.run(main())
+    with computed(monkeypatch) as runner:
+        runner.run(main())
     assert len(began) == 5
     assert all(0.25 <= at - began[0] < 1 for at in began[1:])
 

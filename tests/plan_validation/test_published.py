@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -14,19 +13,14 @@ from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanCheckError
-
-TRACES = Path(__file__).parent.parent.parent.parent / "shared/data/pearl_traces"
-
-pytestmark = pytest.mark.skipif(
-    not TRACES.is_dir(), reason="the published plans are not here: ../shared/data/pearl_traces"
-)
+from tests.shared import shared
 
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     return [
         row["plan"]
-        for path in sorted(TRACES.glob("*.jsonl"))
+        for path in sorted(shared("pearl_traces").glob("*.jsonl"))
         for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
         if row.get("plan")
     ]
@@ -39,7 +33,7 @@ def plans(texts: list[str]) -> list[Plan]:
 
 @pytest.fixture(scope="module")
 def library() -> ActionLibrary:
-    text = (TRACES / "actions_refined.txt").read_text(encoding="utf-8")
+    text = shared("pearl_traces/actions_refined.txt").read_text(encoding="utf-8")
     return read_library(text, "refined")
 
 
@@ -57,7 +51,7 @@ def test_every_plan_round_trips(plans: list[Plan]) -> None:
 def test_the_library_is_read_and_keeps_its_meaning_when_formatted(library: ActionLibrary) -> None:
     assert len(library) == 81
     assert [action.name for action in library.values() if action.is_native] == ["CONCAT"]
-    text = (TRACES / "actions_refined.txt").read_text(encoding="utf-8")
+    text = shared("pearl_traces/actions_refined.txt").read_text(encoding="utf-8")
     formatted = format_library(text)
     assert dict(read_library(formatted, "refined")) == dict(library)
     assert format_library(formatted) == formatted

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pearl.drafts import MinedHeader, MinedRow
 from pearl.llm import RefineTask, Request
-
-_TRACES = "shared/data/pearl_traces"
-PUBLISHED = next(
-    (folder / _TRACES for folder in Path(__file__).parents if (folder / _TRACES).is_dir()),
-    Path(_TRACES),
-)
-"""Beside the checkout, however deep that is."""
 
 PLAIN = """\
 # Drafts of a morning

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,8 +15,10 @@ import numpy as np
 import pytest
 
 from pearl.cli import run
+from pearl.extras import install_hint
 from pearl.refiner.refinement import Refinement
-from tests.refiner.drafts import PLAIN, PUBLISHED, header, mined, row
+from tests.refiner.drafts import PLAIN, header, mined, row
+from tests.shared import shared
 
 Pearl = Callable[..., tuple[int, str, str]]
 
@@ -58,7 +61,7 @@ def test_drafts_may_come_from_a_pipe() -> None:
     made = [
         subprocess.run(
             [sys.executable, "-m", "pearl", "refine", "actions", "-"],
-            input=PLAIN.encode(), capture_output=True, timeout=60, check=True,
+            input=PLAIN.encode(), capture_output=True, check=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("7", "8")
@@ -138,27 +141,27 @@ def test_embeddings_are_an_extra(pearl: Pearl, monkeypatch: pytest.MonkeyPatch) 
     args = ("refine", "actions", "drafts.txt", "--embeddings", "tiny")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     code, _, err = pearl(*args)
-    assert (code, "pearl[embeddings]" in err) == (2, True)
+    assert (code, install_hint("embeddings") in err) == (2, True)
 
     def from_pretrained(name: str) -> SimpleNamespace:
         if name != "tiny":
             raise FileNotFoundError(f"there is no {name}")
         return SimpleNamespace(encode=lambda texts: np.eye(len(texts)))
 
-    fake = SimpleNamespace(StaticModel=SimpleNamespace(from_pretrained=from_pretrained))
+    fake = SimpleNamespace(
+        StaticModel=SimpleNamespace(from_pretrained=from_pretrained),
+        __spec__=ModuleSpec("model2vec", None),
+    )
     monkeypatch.setitem(sys.modules, "model2vec", fake)
     assert pearl(*args)[0] == 0
     code, _, err = pearl(*args[:-1], "huge")
     assert (code, "no embeddings: there is no huge" in err) == (3, True)
 
 
-@pytest.mark.skipif(
-    not PUBLISHED.is_dir(), reason="the published drafts are not here: ../shared/data/pearl_traces"
-)
 def test_the_published_drafts_beside_the_published_library(pearl: Pearl) -> None:
     code, out, err = pearl(
-        "refine", "actions", str(PUBLISHED / "actions_mined.txt"), "--max-actions", "80",
-        "--compare", str(PUBLISHED / "actions_refined.txt"), "--report", "r.json",
+        "refine", "actions", str(shared("pearl_traces/actions_mined.txt")), "--max-actions", "80",
+        "--compare", str(shared("pearl_traces/actions_refined.txt")), "--report", "r.json",
     )  # fmt: skip
     assert code == 0
     assert out.count("# stands for") == 80

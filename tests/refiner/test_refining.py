@@ -24,7 +24,8 @@ from pearl.refiner.refinement import Refinement
 from pearl.refiner.refining import RefineSettings, refine_actions
 from pearl.tokens import Counter
 from tests.examples import examples
-from tests.refiner.drafts import PLAIN, PUBLISHED, mined, pairs, row, task_of
+from tests.refiner.drafts import PLAIN, mined, pairs, row, task_of
+from tests.shared import shared
 
 THINGS = [
     "boat",
@@ -349,15 +350,11 @@ def test_every_draft_is_accounted_for(
     assert_a_library(refinement)
 
 
-published = pytest.mark.skipif(
-    not PUBLISHED.is_dir(), reason="the published drafts are not here: ../shared/data/pearl_traces"
-)
-
-
-@published
 @pytest.mark.parametrize("model", ["scripted", "extractive"])
 def test_the_published_drafts_are_refined_the_same_every_time(model: str) -> None:
-    found = read_drafts((PUBLISHED / "actions_mined.txt").read_text(encoding="utf-8"), "mined")
+    found = read_drafts(
+        shared("pearl_traces/actions_mined.txt").read_text(encoding="utf-8"), "mined"
+    )
     made = [
         refine(found, pairs if model == "scripted" else create_model("extractive"))
         for _ in range(2)
@@ -372,9 +369,10 @@ def test_the_published_drafts_are_refined_the_same_every_time(model: str) -> Non
     assert_a_library(made[0])
 
 
-@published
 def test_opposites_of_the_published_drafts_stay_apart_by_rule() -> None:
-    found = read_drafts((PUBLISHED / "actions_mined.txt").read_text(encoding="utf-8"), "mined")
+    found = read_drafts(
+        shared("pearl_traces/actions_mined.txt").read_text(encoding="utf-8"), "mined"
+    )
     refinement = refine(found, max_rounds=0)
     for action in refinement.actions:
         names = [re.sub(r" x\d+| \(seed\)", "", name) for name in lineage(refinement, action)]

@@ -184,7 +184,7 @@ def test_labels_do_not_meet() -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"pip install 'pearl\[pictures\]'"):
+    with pytest.raises(UsageError, match=r"needs matplotlib.*\n.*pip install .*\[pictures\]"):
         drawn(log(2))
 
 

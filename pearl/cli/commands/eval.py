@@ -22,6 +22,7 @@ from pearl.cli.options import (
 from pearl.cli.output import Reporter, keep_inputs, new_file
 from pearl.cli.work import no_reply, tell_left_out
 from pearl.errors import DataError, UsageError
+from pearl.extras import require_extra
 
 if TYPE_CHECKING:
     from pearl.evals.log import EvalLog, Key, Record
@@ -81,6 +82,7 @@ def command(
         )
     if results is not None and options["seeds"] > 1:
         raise UsageError("--results has one run", help="leave out --seeds")
+    require_extra("eval", "an evaluation", "scipy")  # before a model is asked anything
     keep_inputs([out], [name for name in (options["data"], results, rescore) if name])
     cluster: Cluster = "document" if by_document else "sample"
     if rescore is not None:

@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterat
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -26,6 +25,7 @@ from pearl.executors.local import AHEAD, UNDER_WAY, Runner, document_of
 from pearl.executors.ray.limiter import Lease, Limiter
 from pearl.executors.ray.wire import unpacked_error, unpacked_outcome
 from pearl.executors.ray.worker import Setup, Worker, version
+from pearl.extras import require_extra
 from pearl.pipeline import Pearl
 from pearl.scheduling import in_order
 from pearl.trace import Trace
@@ -116,11 +116,7 @@ def _cluster() -> Iterator[None]:
     Raises:
         UsageError: There is none.
     """
-    if find_spec("ray") is None:
-        raise UsageError(
-            "the executor 'ray' needs ray, which is not installed",
-            help='pip install "pearl[ray]"',
-        )
+    require_extra("ray", "the executor 'ray'", "ray")
     # Nothing of what runs here is told to anybody, unless the user says so.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")

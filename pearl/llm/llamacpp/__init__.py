@@ -22,10 +22,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from importlib.util import find_spec
 from pathlib import Path
 
 from pearl.errors import ModelError, UsageError
+from pearl.extras import require_extra
 from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.llamacpp.header import trained_context
 from pearl.llm.llamacpp.process import Worker
@@ -60,11 +60,7 @@ def create(name: str, settings: ModelSettings) -> LlamaCppModel:
     """
     if not name:
         raise UsageError("llamacpp: needs a file", help="for example llamacpp:models/model.gguf")
-    if find_spec("xllamacpp") is None:
-        raise UsageError(
-            "llamacpp: needs xllamacpp, which is not installed",
-            help='pip install "pearl[llamacpp]"',
-        )
+    require_extra("llamacpp", "a model in a file", "xllamacpp")
     path = Path(name).expanduser()
     trained = trained_context(path)
     if settings.window and settings.window > trained:

@@ -20,9 +20,10 @@ from typing import Any
 
 from pearl.blank import is_blank
 from pearl.errors import DataError, ModelError, UsageError
+from pearl.extras import require_extra
 from pearl.llm import Completion, Constrains, Message, ModelSettings, Request, Usage
 from pearl.llm.transformers.decoding import Draw, Written, write
-from pearl.llm.transformers.loading import Weights, check_installed, load, read_window
+from pearl.llm.transformers.loading import Weights, load, read_window
 from pearl.llm.transformers.masks import Held, hold
 from pearl.llm.transformers.prefixes import Prefixes
 from pearl.sources import file_source
@@ -56,7 +57,7 @@ def create(name: str, settings: ModelSettings) -> TransformersModel:
         if isinstance(error, DataError):
             raise
         raise DataError(f"is no folder: {error}", path=ascii(name)) from None
-    check_installed()
+    require_extra("transformers", "a model in this process", "torch", "transformers", "llguidance")
     return TransformersModel(folder, name, settings.window or window, settings.timeout_s)
 
 

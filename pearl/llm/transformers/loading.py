@@ -5,18 +5,16 @@ Nothing is fetched and no code of the folder is run.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pearl.errors import DataError, UsageError
+from pearl.errors import DataError
 
-__all__ = ["Weights", "check_installed", "load", "read_window"]
+__all__ = ["Weights", "load", "read_window"]
 
-_NEEDED = ("torch", "transformers", "llguidance", "numpy")
 
 _EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
 
@@ -48,20 +46,6 @@ class Weights:
         from llguidance.hf import from_tokenizer
 
         return from_tokenizer(self.tokenizer, n_vocab=self.n_tokens, eos_token=sorted(self.ends))
-
-
-def check_installed() -> None:
-    """Make sure that the packages are there, without importing them.
-
-    Raises:
-        UsageError: One is missing.
-    """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UsageError(
-            f"models in this process need the package {missing[0]}",
-            help='pip install "pearl[transformers]"',
-        )
 
 
 def read_window(folder: Path) -> int | None:

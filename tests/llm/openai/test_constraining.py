@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
+import lark
 import pytest
 
 from pearl.constraint import Constraint, validate
@@ -81,7 +82,6 @@ def be(server: Server, kind: str, manner: Manner = "obey", *, is_listed: bool = 
 
 
 def test_the_probe_admits_its_sentence_and_no_other() -> None:
-    lark = pytest.importorskip("lark")
     validate(constraining.PROBE.lark)
     parser = lark.Lark(constraining.PROBE.lark, parser="lalr")
     assert constraining.SENTENCE == SENTENCE

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import llguidance
 import pytest
 
 from pearl.constraint import Constraint
@@ -143,8 +144,7 @@ def test_vllm_finds_no_mark_of_gbnf_in_lark(openai_server: Server) -> None:
     ask(openai_server, "vllm", replace(ASKED, constraint=odd))
     sent = openai_server.requests[-1].body["structured_outputs"]["grammar"]
     assert sent == 'start: "a :\\u003a= " B\nB: /[:\\u003a=]+/\n'
-    matcher = pytest.importorskip("llguidance").LLMatcher
-    assert matcher.validate_grammar_with_warnings(sent)[0] is False
+    assert llguidance.LLMatcher.validate_grammar_with_warnings(sent)[0] is False
 
 
 def test_a_limit_that_is_not_set_is_not_sent(openai_server: Server) -> None:

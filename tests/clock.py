@@ -1,0 +1,49 @@
+"""A clock that is computed: waits take no time, and how long they were is known to the digit."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pearl.middleware import halting, limiting, queueing, retrying
+
+__all__ = ["ComputedLoop", "computed"]
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Where nothing happens before the next thing is due, it is that time at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        events = super().select(timeout and 0)
+        if not events:
+            self.now += timeout or 0
+        return events
+
+
+class ComputedLoop(asyncio.SelectorEventLoop):
+    """An event loop on a computed clock, which starts at 0."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now
+
+
+@contextmanager
+def computed(patch: pytest.MonkeyPatch) -> Iterator[asyncio.Runner]:
+    """Runs things on a computed clock, which is that of retries and limits, too."""
+    with asyncio.Runner(loop_factory=ComputedLoop) as runner:
+        for module in (halting, limiting, queueing, retrying):
+            if hasattr(module, "monotonic"):
+                patch.setattr(module, "monotonic", runner.get_loop().time)
+        yield runner

@@ -1,0 +1,53 @@
+"""Why a test may be skipped: every reason there is, and how many tests at most.
+
+A skip for another reason fails the run (tests/conftest.py), as do more of them than are known: a test
+that nobody runs proves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+NO_SHARED = "the folder ../shared is not beside the checkout"
+NO_RAY = "ray is not installed here; make test-ray runs this"
+NO_TORCH = "torch is not installed here; make test-transformers runs this"
+NO_WHEEL = "no installed package is given; make test-wheel runs this"
+NO_FULL_DEVICE = "no /dev/full on this system"
+NO_PIPES = "no named pipes on this system"
+NO_PROC = "no /proc on this system"
+BOUND = "root cannot give up its rights over files here"
+
+MOST = {
+    NO_SHARED: 16,
+    NO_RAY: 9,
+    NO_TORCH: 8,  # test_transformers.py as a whole is one
+    NO_WHEEL: 12,
+    NO_FULL_DEVICE: 2,
+    NO_PIPES: 1,
+    NO_PROC: 5,
+    BOUND: 5,
+}
+"""Tests that each reason skips at most."""
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
+needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)
+
+
+def unknown(reasons: Iterable[str]) -> Iterator[str]:
+    """What is wrong with the reasons of a run's skips, a line each.
+
+    Args:
+        reasons: That of every skipped test.
+    """
+    for reason, n in sorted(Counter(reasons).items()):
+        if n > MOST.get(reason, 0):
+            yield f"{n} skipped, {MOST.get(reason, 0)} are known: {reason}"

@@ -1,0 +1,45 @@
+"""A skip that nobody foresaw fails the run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.skips import BOUND, MOST, NO_PIPES, unknown
+
+ROOT = Path(__file__).parents[1]
+
+SKIPPING = """
+import pytest
+{at_import}
+def test_this():
+    pytest.skip("no time")
+def test_that():
+    pass
+"""
+
+
+def test_as_many_as_are_known_may_be_skipped_and_no_more() -> None:
+    assert not list(unknown([BOUND] * MOST[BOUND]))
+    assert list(unknown([NO_PIPES, NO_PIPES, "no time"])) == [
+        f"2 skipped, 1 are known: {NO_PIPES}",
+        "1 skipped, 0 are known: no time",
+    ]
+
+
+@pytest.mark.parametrize("at_import", ["", 'pytest.importorskip("no_such_package")'])
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_an_unknown_skip_fails_the_run(tmp_path: Path, at_import: str, workers: str) -> None:
+    (tmp_path / "test_it.py").write_text(SKIPPING.format(at_import=at_import))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "tests.conftest",
+         "-n", workers, "-p", "no:cacheprovider", tmp_path / "test_it.py"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout
+    reason = "no_such_package" if at_import else "no time"
+    assert "tests/skips.py does not allow this" in done.stdout
+    assert reason in done.stdout.partition("does not allow this")[2]
