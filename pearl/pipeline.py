@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from copy import copy as shallow_copy
 from dataclasses import replace
@@ -23,7 +22,7 @@ from pearl.errors import PlanningError, UsageError, did_you_mean
 from pearl.fewshot import Example, load_examples, select
 from pearl.interpreter import Limits
 from pearl.ladder import Ladder, Mode
-from pearl.llm import Model, ModelSettings, create_model
+from pearl.llm import Model, ModelSettings, address_of, create_model
 from pearl.middleware.halting import Halt
 from pearl.middleware.limiting import Limited
 from pearl.middleware.priming import Primed, PrimingMode
@@ -53,6 +52,8 @@ class Pearl:
         nearest: Show so many examples, those most like the question, and two unlike ones; None
             for the whole bank.
         base_url: Server of the model.
+        api_key_env: Name of the environment variable whose key is sent to the server; "" to send
+            none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         context: What to do with documents longer than the window.
         window: Tokens of the model's window, where you know better than the shipped table.
         max_output_tokens: Tokens of one reply at most; None for the model's own limit.
@@ -96,6 +97,7 @@ class Pearl:
         examples: str | Path | None = None,
         nearest: int | None = None,
         base_url: str | None = None,
+        api_key_env: str | None = None,
         context: Strategy = "auto",
         window: int | None = None,
         max_output_tokens: int | None = None,
@@ -131,7 +133,7 @@ class Pearl:
         self.bank = examples or self.domain.examples
         self.nearest = nearest
         self.model = (
-            create_model(model, ModelSettings(base_url, timeout_s, window, server))
+            create_model(model, ModelSettings(base_url, timeout_s, window, server, api_key_env))
             if isinstance(model, str)
             else model
         )
@@ -402,9 +404,10 @@ class Pearl:
 
 def _origin(model: str, base_url: str | None) -> str:
     """What tells a model from others of its name: its server, where that is not its maker's, or its file."""
-    backend, _, name = model.partition(":")
-    if backend == "openai":
-        return base_url or os.environ.get("OPENAI_BASE_URL", "").strip()
+    address = address_of(model, ModelSettings(base_url))
+    if address is not None:
+        return address
+    name = model.partition(":")[2]
     return file_source(name) if name else ""
 
 

@@ -32,7 +32,7 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
     """A model of a backend, with what it needs."""
     rules = tmp_path / "rules.json"
     rules.write_text('[{"match": "", "reply": "it leaked"}]')
-    names = {"openai": "test-model", "scripted": str(rules)}
+    names = {"openai": "test-model", "ollama": "llama3.2:3b", "scripted": str(rules)}
 
     def make(backend: str) -> Model:
         if backend == "llamacpp":

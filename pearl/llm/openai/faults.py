@@ -108,8 +108,10 @@ def _advice(
         return "if the request is longer than the model's window, say how long that is: --window"
     later = f"in {math.ceil(wait_s)} s" if wait_s else "later"
     advice: Mapping[ModelErrorKind, str] = {
-        "auth": f"check the key in {KEY_VARIABLE}" if endpoint.key else f"set {KEY_VARIABLE}",
-        "quota": f"add credit, or use another key in {KEY_VARIABLE}",
+        "auth": f"check the key in {endpoint.key_variable}"
+        if endpoint.key
+        else f"set {KEY_VARIABLE}, or name the variable of a key for it with --api-key-env",
+        "quota": f"add credit, or use another key in {endpoint.key_variable or KEY_VARIABLE}",
         "rate_limited": f"try again {later}, with fewer calls at once: --concurrency",
         "transport": f"try again {later}",
         "deadline": f"try again {later}",
