@@ -176,16 +176,19 @@ class OpenAIModel:
                 raise faults.cut_off(error, self._endpoint) from None
 
     def _connect(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI, Timeout
+        from openai import AsyncOpenAI, Omit, Timeout
 
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:  # connections belong to one event loop
             connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
+            # The client would tell any server OPENAI_ORG_ID and OPENAI_PROJECT_ID.
+            of_openai = dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), Omit())
             try:
                 self._client = AsyncOpenAI(
                     # Local servers ask for no key, but the client insists on one.
                     api_key=self._endpoint.key or "none",
                     base_url=self._endpoint.url,
+                    default_headers={} if self._endpoint.is_openai else of_openai,  # type: ignore[arg-type]
                     max_retries=0,
                     timeout=Timeout(self._timeout_s, connect=connect_s),
                 )
