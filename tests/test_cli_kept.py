@@ -137,7 +137,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     openai_server.delay_s = 0.0
     run = said.partition("runs resume ")[2].split()[0]
     resumed = subprocess.run(
-        [sys.executable, "-m", "pearl", "runs", "resume", run],
+        [sys.executable, "-m", "pearl", "runs", "resume", run, "--yes"],
         cwd=folder.parent, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert resumed.returncode == 0, resumed.stderr

@@ -129,13 +129,16 @@ class Keeping:
 
     def spec(self, settings: Mapping[str, Any]) -> RunSpec:
         """What makes the run the one it is."""
+        from pearl.cli.resuming import ExecuteWork
         from pearl.store import RunSpec
 
         said = {"command": self.command, **settings}
         if self.shard is not None:
             said["shard"] = str(self.shard)
-        arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
-        return RunSpec(arguments, said, self.inputs)
+        context = click.get_current_context()
+        arguments: tuple[str, ...] = context.find_root().obj or ()
+        work = ExecuteWork.of(context.params).model_dump()
+        return RunSpec(arguments, said, self.inputs, work=work)
 
     def execute(self, store: Store) -> Execute:
         """The `run` of the executor."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,10 @@ def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]
         elif source is ParameterSource.DEFAULT_MAP:
             file = next(file for file in files if name in file.values)
             where = str(file.path) if file.may_set(name) else f"refused to {file.path}"
+        if name == "base_url" and asked.params[name] is None:
+            url = os.environ.get("OPENAI_BASE_URL", "").strip()
+            rows.append({"setting": name, "value": url or None, "from": url and "$OPENAI_BASE_URL"})
+            continue
         rows.append({"setting": name, "value": asked.params[name], "from": where})
     return rows
 
