@@ -179,9 +179,12 @@ def defaults(
 
 
 def _unless_said(url: Any) -> Any:
-    """The server of a file, unless a variable names the one for this model."""
+    """The server of a file, unless the model has none or a variable names the one for this model."""
+    from pearl.llm import address_of
+
     model = str(click.get_current_context().params.get("model"))
-    if model.startswith("openai:") and os.environ.get("OPENAI_BASE_URL", "").strip():
+    is_said = model.startswith("openai:") and os.environ.get("OPENAI_BASE_URL", "").strip()
+    if is_said or address_of(model) is None:
         return None
     return url() if callable(url) else url
 

@@ -104,11 +104,10 @@ def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]
         elif source is ParameterSource.DEFAULT_MAP:
             file = next(file for file in files if name in file.values)
             where = str(file.path) if file.may_set(name) else f"refused to {file.path}"
-        if name == "base_url" and asked.params[name] is None:
-            url = os.environ.get("OPENAI_BASE_URL", "").strip()
-            rows.append({"setting": name, "value": url or None, "from": url and "$OPENAI_BASE_URL"})
-            continue
-        rows.append({"setting": name, "value": asked.params[name], "from": where})
+        value = asked.params[name]
+        if name == "base_url" and value is None and (url := os.environ.get("OPENAI_BASE_URL")):
+            value, where = url, "$OPENAI_BASE_URL"
+        rows.append({"setting": name, "value": value, "from": where})
     return rows
 
 
