@@ -1,20 +1,22 @@
-"""Models that Ollama runs on this machine: the OpenAI client at Ollama's address, without a key.
+"""Models that Ollama runs: the OpenAI client at Ollama's address, without a key.
 
 Ollama cuts a prompt that is longer than the window it has loaded the model with, in silence, and its
-OpenAI-compatible side has no way to ask for another: docs/ollama.md says what to set.
+OpenAI-compatible side has no way to ask for another. So a prompt that is longer than the window known
+here is not sent; docs/ollama.md says what to set.
 """
 
 from __future__ import annotations
 
 import os
 
-from pearl.errors import UsageError
-from pearl.llm import ModelSettings
+from pearl.errors import ModelError, UsageError
+from pearl.llm import Completion, ModelSettings, Request
 from pearl.llm.openai import OpenAIModel
 from pearl.llm.openai.endpoint import Endpoint, read_key
 from pearl.llm.openai.servers import load
+from pearl.tokens import Counter
 
-__all__ = ["DESCRIPTION", "address", "create"]
+__all__ = ["DESCRIPTION", "OllamaModel", "address", "create"]
 
 DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
 
@@ -24,7 +26,7 @@ WINDOW = 4_096
 """Tokens of Ollama's own default where a machine has less than 24 GiB of video memory."""
 
 
-def create(name: str, settings: ModelSettings) -> OpenAIModel:
+def create(name: str, settings: ModelSettings) -> OllamaModel:
     """The model `name` of the server in `settings`, in `OLLAMA_HOST`, or else of this machine.
 
     Its window is Ollama's default unless `settings` or `OLLAMA_CONTEXT_LENGTH` say another.
@@ -38,7 +40,27 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
     key = read_key(settings.api_key_env or "")
     endpoint = Endpoint(address(settings), name, key, settings.api_key_env or "" if key else "")
     window = settings.window or _window()
-    return OpenAIModel(endpoint, settings.timeout_s, window, load("ollama"), backend="ollama")
+    return OllamaModel(endpoint, settings.timeout_s, window, load("ollama"), backend="ollama")
+
+
+class OllamaModel(OpenAIModel):
+    """One model of Ollama."""
+
+    async def complete(self, request: Request) -> Completion:
+        """As any model of a server.
+
+        Raises:
+            ModelError: There is no usable reply, or the prompt is longer than the window.
+        """
+        window = self.window or WINDOW
+        n_tokens = Counter.for_model(self.name).count(request.prompt)
+        if n_tokens > window:
+            raise ModelError(
+                f"Ollama would cut this prompt of {n_tokens:,} tokens to its window of {window:,}",
+                kind="bad_request",
+                help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/ollama.md",
+            )
+        return await super().complete(request)
 
 
 def address(settings: ModelSettings) -> str:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pearl import Pearl
-from pearl.errors import UsageError
+from pearl.errors import ModelError, UsageError
 from pearl.llm import Message, Model, ModelSettings, Request, address_of, create_model
 from tests.models import answer_task
 from tests.server import Server
@@ -81,3 +81,22 @@ def test_replies_are_told_apart_by_the_address(monkeypatch: pytest.MonkeyPatch) 
     here = Pearl("ollama:m").origin
     monkeypatch.setenv("OLLAMA_HOST", "gpu")
     assert here != Pearl("ollama:m").origin == "http://gpu:11434/v1"
+
+
+def test_a_prompt_that_ollama_would_cut_is_not_sent(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
+    long = Request((Message("user", "one two three " * 2_000),), REQUEST.task)
+    model = create_model("ollama:m")
+
+    async def twice() -> None:
+        await model.complete(Request((Message("user", "one two three " * 800),), REQUEST.task))
+        with pytest.raises(ModelError, match="its window of 4,096") as caught:
+            await model.complete(long)
+        assert not caught.value.is_retryable
+        await model.aclose()
+
+    asyncio.run(twice())
+    asyncio.run(ask(create_model("ollama:m", ModelSettings(window=9_000))))
+    assert len(openai_server.requests) == 2
