@@ -134,7 +134,9 @@ def test_a_trusted_file_is_in_force_and_takes_no_key_of_openai(user: User, evil:
     said = user("config", "trust")
     assert EVIL in said
     said = user.child(*EXECUTE)
-    assert said.startswith(f"openai: m at {EVIL}, without a key\n")
+    assert said.startswith(
+        f"openai: m at {EVIL}, without a key\n  OPENAI_API_KEY is not sent there"
+    )
     assert len(evil.requests) == 1
     user(*EXECUTE, PEARL_API_KEY="for-any-server")
     user(*EXECUTE, "--api-key-env", "MINE", MINE="for-this-one")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG", "FOUND", "OWN", "SETTINGS", "TRUSTED", "as_json", "check_data", "data_options", "library_option", "model_options", "open_pearl",
     "open_samples",
-    "price_option", "read_data", "trace_option",
+    "price_option", "read_data", "tell_withheld", "trace_option",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -305,10 +306,21 @@ async def open_pearl(
     async with Pearl(**chosen, replies=replies) as pearl:
         if pearl.model.notice:
             click.echo(pearl.model.notice, err=True)
+            tell_withheld(settings)
         try:
             yield pearl
         finally:
             _tell_refused(pearl.limiter.limits, pearl.concurrency)
+
+
+def tell_withheld(settings: Mapping[str, Any]) -> None:
+    """Say on stderr that a key for OpenAI is there and is not sent, for the user did not name the server."""
+    if settings.get("api_key_env") == "" and os.environ.get("OPENAI_API_KEY"):
+        click.echo(
+            "  OPENAI_API_KEY is not sent there: only a file names that server; name it with "
+            "--base-url, or the key with --api-key-env",
+            err=True,
+        )
 
 
 def _tell_refused(limits: Limits, concurrency: int) -> None:

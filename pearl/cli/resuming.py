@@ -25,7 +25,7 @@ from pydantic import (
     ValidationError,
 )
 
-from pearl.cli.options import FOUND
+from pearl.cli.options import FOUND, tell_withheld
 from pearl.errors import DataError, ModelError, StoreError, UsageError
 from pearl.journal import Frozen, reason
 from pearl.llm import ModelSettings, address_of, create_model
@@ -256,6 +256,7 @@ def agreed(info: RunInfo, params: Mapping[str, Any], said: Container[str], *, is
     work = ExecuteWork.of(params)
     click.echo(f"pearl: run {info.id} goes on in {_shown(str(Path.cwd()))}", err=True)
     click.echo(f"  model   {_shown(_model(params))}", err=True)
+    tell_withheld(params)
     click.echo(f"  reads   {_listed(list(work.inputs))}", err=True)
     click.echo(f"  writes  {_listed(list(work.outputs))}", err=True)
     for option, name in (("out", work.out), ("trace", work.trace)):
