@@ -201,7 +201,14 @@ def test_no_file_of_a_folder_chooses_a_key(user: User, evil: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"model = 1\xff", b"x" * 1_000_001, b"[" * 100_000, b'"\x1b[2J" = 1']
+    "content",
+    [
+        b"model = 1\xff",
+        b"x" * 1_000_001,
+        b"[" * 100_000,
+        b"model = " + b"[" * 100_000,
+        b'"\x1b[2J" = 1',
+    ],
 )
 def test_a_file_that_is_none_ends_in_a_message(user: User, content: bytes) -> None:
     (user.folder / "pearl.toml").write_bytes(content)

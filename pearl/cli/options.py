@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from pearl.samples import Sample
 
 __all__ = [
-    "CONFIG", "FOUND", "OWN", "SETTINGS", "TRUSTED", "as_json", "check_data", "data_options", "library_option", "model_options", "open_pearl",
-    "open_samples",
-    "price_option", "read_data", "tell_withheld", "trace_option",
+    "CONFIG", "FOUND", "OWN", "SETTINGS", "TRUSTED", "as_json", "check_data", "data_options",
+    "library_option", "model_options", "open_pearl", "open_samples", "price_option", "read_data", "tell_withheld", "trace_option",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SETTINGS = (
-    "model", "base_url", "api_key_env", "domain", "library", "examples", "nearest", "context", "window", "max_output_tokens",
-    "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s", "constrain", "server",
+    "model", "base_url", "api_key_env", "domain", "library", "examples", "nearest", "context",
+    "window", "max_output_tokens", "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s", "constrain", "server",
     "prefix", "requests_per_minute", "tokens_per_minute",
 )  # fmt: skip
 """What may stand in a TOML file and in the environment."""

@@ -118,7 +118,7 @@ def _read(path: Path, *, is_found: bool = False) -> SettingsFile:
         settings = tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"no TOML: {error}", path=path) from None
     values = {key.replace("-", "_"): value for key, value in settings.items()}
     for key in values:

@@ -13,7 +13,15 @@ import pytest
 
 from pearl import plugins
 from pearl.errors import PearlError, UsageError
-from pearl.llm import Completion, Message, Model, ModelSettings, Request, create_model
+from pearl.llm import (
+    Completion,
+    Message,
+    Model,
+    ModelSettings,
+    Request,
+    address_of,
+    create_model,
+)
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server
@@ -58,6 +66,12 @@ def test_a_backend_describes_itself(backend: str) -> None:
     assert len(module.DESCRIPTION) <= 80
     assert "\n" not in module.DESCRIPTION
     assert list(inspect.signature(module.create).parameters) == ["name", "settings"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_where_a_server_is_can_be_said_and_found_out(backend: str) -> None:
+    if address_of(backend) is not None:
+        assert address_of(f"{backend}:x", ModelSettings("http://here/v1")) == "http://here/v1"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

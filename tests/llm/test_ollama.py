@@ -100,3 +100,13 @@ def test_a_prompt_that_ollama_would_cut_is_not_sent(
     asyncio.run(twice())
     asyncio.run(ask(create_model("ollama:m", ModelSettings(window=9_000))))
     assert len(openai_server.requests) == 2
+
+
+def test_a_model_that_is_not_pulled_is_named_as_ollama_has_it(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
+    openai_server.models = ["llama3.2:3b"]
+    openai_server.next("404")
+    with pytest.raises(ModelError, match=r"did you mean 'ollama:llama3\.2:3b'\?"):
+        asyncio.run(ask(create_model("ollama:llama3.2")))

@@ -223,7 +223,8 @@ class OpenAIModel:
         if faults.may_be_unknown_model(error, self._endpoint):
             served = await self._served()
             if served and self._endpoint.model not in served:
-                return faults.unknown_model(error, self._endpoint, served)
+                backend = self.name.partition(":")[0]
+                return faults.unknown_model(error, self._endpoint, served, backend)
         refused = faults.refused(error, self._endpoint)
         if is_of_constraint(error):
             return ModelError(refused.message, kind="unconstrained")

@@ -173,20 +173,23 @@ def may_be_unknown_model(error: APIStatusError, endpoint: Endpoint) -> bool:
     return error.status_code == 404 or (error.status_code == 400 and named)
 
 
-def unknown_model(error: APIStatusError, endpoint: Endpoint, served: Sequence[str]) -> ModelError:
+def unknown_model(
+    error: APIStatusError, endpoint: Endpoint, served: Sequence[str], backend: str
+) -> ModelError:
     """The error for a model that the server does not have.
 
     Args:
         error: What the server answered.
         endpoint: The server and the model.
         served: The models it has.
+        backend: What the model's name begins with.
     """
     close = did_you_mean(endpoint.model, served)
     some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
     return ModelError(
         f"{endpoint.shown} has no model '{endpoint.model}' ({error.status_code})",
         kind="bad_request",
-        help=(f"did you mean 'openai:{close}'?" if close else f"it has {endpoint.quote(some)};")
+        help=(f"did you mean '{backend}:{close}'?" if close else f"it has {endpoint.quote(some)};")
         + f" {endpoint.shown}/models lists them",
     )
 
