@@ -125,7 +125,9 @@ def test_a_key_of_openai_goes_to_no_server_that_only_a_store_names(
     assert hostile.precious.read_text() == "precious"
 
 
-@pytest.mark.parametrize(("said", "code"), [(b"n\n", 1), (b"y\n", 0)])
+@pytest.mark.parametrize(
+    ("said", "code"), [(b"n\n", 1), pytest.param(b"y\n", 0, marks=pytest.mark.slow)]
+)
 def test_a_terminal_is_asked(pearl: Terminal, hostile: Hostile, said: bytes, code: int) -> None:
     ours, theirs = os.openpty()
     os.write(ours, said)

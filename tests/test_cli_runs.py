@@ -241,6 +241,13 @@ def test_resume_where_the_folder_is_gone(pearl: Terminal) -> None:
     assert f"the folder of run {id} is not there" in pearl.talk
 
 
+def test_a_limit_that_is_no_number_is_refused(pearl: Terminal) -> None:
+    args = ("execute", "why.plan", "story.txt", "--out", "rows.jsonl", "--seconds-per-call", "nan")
+    pearl(*args, code=2)
+    assert "--seconds-per-call: " in pearl.talk
+    assert not Path("rows.jsonl").exists()
+
+
 def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> None:
     options = {option.name for option in execute.params}
     assert options == {*ExecuteWork.model_fields, *PLACES}

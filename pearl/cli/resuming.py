@@ -116,10 +116,16 @@ class ExecuteWork(Frozen):
 
         Args:
             params: Of the context of `pearl execute`.
+
+        Raises:
+            UsageError: A value makes no sense, as a limit that is no number.
         """
         known = {name: params[name] for name in cls.model_fields if name in params}
         settings = ModelSettings(known["base_url"])
-        return cls(**{**known, "base_url": address_of(known["model"], settings) or None})
+        try:
+            return cls(**{**known, "base_url": address_of(known["model"], settings) or None})
+        except ValidationError as error:
+            raise UsageError(f"--{reason(error).replace('_', '-')}") from None
 
     @property
     def inputs(self) -> Iterator[str]:
