@@ -9,6 +9,8 @@ import click
 from click.testing import CliRunner
 
 from pearl.cli import group
+from pearl.cli.options import OWN, SETTINGS, TRUSTED
+from pearl.cli.settings import VARIABLES
 
 PAGE = Path(__file__).with_name("cli.md")
 
@@ -21,6 +23,7 @@ def page() -> str:
         "This page is made from the commands' own help by `make docs`.",
         _section(),
         *(_section(*path) for name in names for path in _commands(name)),
+        _settings(),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -36,6 +39,30 @@ def _commands(name: str) -> Iterator[tuple[str, ...]]:
 def _section(*names: str) -> str:
     shown = CliRunner().invoke(group, [*names, "--help"], prog_name="pearl", terminal_width=100)
     return f"## {' '.join(['pearl', *names])}\n\n```\n{shown.output.rstrip()}\n```"
+
+
+def _settings() -> str:
+    """What may stand in files and in the environment."""
+    ask = group.get_command(click.Context(group), "ask")
+    assert ask
+    rows = [
+        f"| `{option.name}` | `{option.opts[0]}` | `{option.envvar}` | {_who(str(option.name))} |"
+        for option in ask.params
+        if option.name in SETTINGS
+    ]
+    of_settings = {str(option.envvar) for option in ask.params if option.name in SETTINGS}
+    others = ", ".join(f"`{name}`" for name in sorted(VARIABLES - of_settings))
+    head = (
+        "| in a file | flag | variable | a `pearl.toml` of the working folder |\n|---|---|---|---|"
+    )
+    told = f"Other variables: {others}. Which file comes when: [security.md](security.md)."
+    return "\n".join(["## Settings", "", head, *rows, "", told])
+
+
+def _who(name: str) -> str:
+    if name in OWN:
+        return "never"
+    return "once it is trusted" if name in TRUSTED else "may say it"
 
 
 if __name__ == "__main__":

@@ -52,6 +52,8 @@ class Pearl:
         nearest: Show so many examples, those most like the question, and two unlike ones; None
             for the whole bank.
         base_url: Server of the model.
+        api_key_env: Name of the environment variable whose key is sent to the server; "" to send
+            none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         context: What to do with documents longer than the window.
         window: Tokens of the model's window, where you know better than the shipped table.
         max_output_tokens: Tokens of one reply at most; None for the model's own limit.
@@ -96,6 +98,7 @@ class Pearl:
         examples: str | Path | None = None,
         nearest: int | None = None,
         base_url: str | None = None,
+        api_key_env: str | None = None,
         context: Strategy = "auto",
         window: int | None = None,
         max_output_tokens: int | None = None,
@@ -131,7 +134,7 @@ class Pearl:
         self.bank = examples or self.domain.examples
         self.nearest = nearest
         self.model = (
-            create_model(model, ModelSettings(base_url, timeout_s, window, server))
+            create_model(model, ModelSettings(base_url, timeout_s, window, server, api_key_env))
             if isinstance(model, str)
             else model
         )

@@ -16,6 +16,7 @@ from pathlib import Path
 from pearl.digest import digest
 from pearl.executors import Execute, Listener, Outcome, Task
 from pearl.executors.local import run as run_here
+from pearl.llm import address_of
 from pearl.pipeline import Pearl
 from pearl.prompts.version import prompts_sha256
 from pearl.setup import setup_of
@@ -36,12 +37,13 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
     The address of a server is left out, and so is where the file of a model lies: shards of one run
     may each have their own.
     """
-    backend, _, name = pearl.model.name.partition(":")
+    name = pearl.model.name.partition(":")[2]
+    is_file = bool(name) and address_of(pearl.model.name) is None
     return {
         **setup_of(pearl),
         "keys": KEYS,
         "prompts_sha256": prompts_sha256(),
-        "weights": _weights(Path(name)) if name and backend != "openai" else "",
+        "weights": _weights(Path(name)) if is_file else "",
     }
 
 

@@ -389,7 +389,7 @@ def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) 
     said = [
         line
         for line in pearl.talk.splitlines()
-        if not line.startswith(("extractive:", "scripted:"))
+        if not line.startswith(("extractive:", "openai:", "scripted:"))
     ]
     assert 1 <= len(said) <= 3, pearl.talk
     assert said[0].startswith("pearl: ")

@@ -131,11 +131,11 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     done = ids(folder)
     assert 0 < len(done) < N
     assert done == DOCUMENTS[: len(done)]
-    assert "to go on: pearl runs resume " in said
+    run = said.partition("to go on: pearl runs resume ")[2].split()[0]
+    assert f"runs resume {run} --base-url {openai_server.url}\n" in said
     openai_server.delay_s = 0.0
-    run = said.partition("runs resume ")[2].split()[0]
     resumed = subprocess.run(
-        [sys.executable, "-m", "pearl", "runs", "resume", run],
+        [sys.executable, "-m", "pearl", "runs", "resume", run, "--yes"],
         cwd=folder.parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert resumed.returncode == 0, resumed.stderr

@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import jsonschema
 import pytest
 from pyarrow import parquet
 
+from pearl.cli.commands.execute import command as execute
+from pearl.cli.resuming import PLACES, ExecuteWork
 from pearl.cli.storing import write_rows
 from pearl.store import RunSpec, Store
 from tests.test_cli import PLAN, STORY, Terminal
@@ -191,26 +194,64 @@ def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
     assert [json.loads(line)["id"] for line in lines] == ["0", "1", "2"]
 
 
-def test_resume_gives_the_command_again_in_its_folder(
+def begun(pearl: Terminal, folder: Path, *args: str) -> str:
+    """A run of `pearl execute --out` that a limit has ended, given in a folder; its id."""
+    with contextlib.chdir(folder):
+        Path("why.plan").write_text(PLAN, encoding="utf-8")
+        Path("d.txt").write_text(STORY, encoding="utf-8")
+        pearl(
+            "execute", "why.plan", "d.txt", "--out", "rows.jsonl", *args, "--max-calls", "0", code=7
+        )
+    return str(json.loads(pearl("runs", "list", "--json"))[0]["id"])
+
+
+def test_resume_goes_on_in_the_folder_of_the_run(
     pearl: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id = fill(command=("check", "--fresh", "--store", "elsewhere", "--store=x", "why.plan"))
-    (pearl.folder / "other").mkdir()
-    monkeypatch.chdir(pearl.folder / "other")
-    pearl("runs", "resume", id)
-    assert Path.cwd() == pearl.folder / "other"
-    pearl("runs", "resume", fill(command=(), folder="../store"), code=8)
-    assert "no command is kept" in pearl.talk
-
-
-def test_resume_where_the_folder_is_gone(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     (pearl.folder / "work").mkdir()
-    monkeypatch.chdir(pearl.folder / "work")
-    id = fill(folder="../store")
-    monkeypatch.chdir(pearl.folder)
-    (pearl.folder / "work").rmdir()
-    pearl("runs", "resume", id, code=8)
+    (pearl.folder / "other").mkdir()
+    id = begun(pearl, pearl.folder / "work", "--max-steps", "9")
+    monkeypatch.chdir(pearl.folder / "other")
+    monkeypatch.setenv("PEARL_MAX_STEPS", "1")  # the run has settings of its own
+    pearl("runs", "resume", id, "--yes", "--max-calls", "9")
+    assert Path.cwd() == pearl.folder / "other"
+    assert ids("../work/rows.jsonl") == ["d.txt"]
+    assert "max-steps 9" in pearl("runs", "show", id)
+
+
+def test_what_would_be_another_run_is_no_resuming(pearl: Terminal) -> None:
+    id = begun(pearl, pearl.folder)
+    for words in (
+        ["other.txt"],
+        ["--tasks", "t.jsonl"],
+        ["--limit", "3"],
+        ["--fresh"],
+        ["--run", id],
+    ):
+        pearl("runs", "resume", id, "--yes", *words, code=2)
+        assert "another run" in pearl.talk
+    pearl("runs", "resume", id, "--yes", "--max-steps", "3", code=8)
+    assert "other settings" in pearl.talk
+
+
+def test_resume_where_the_folder_is_gone(pearl: Terminal) -> None:
+    (pearl.folder / "work").mkdir()
+    id = begun(pearl, pearl.folder / "work")
+    shutil.rmtree("work")
+    pearl("runs", "resume", id, "--yes", code=8)
     assert f"the folder of run {id} is not there" in pearl.talk
+
+
+def test_a_limit_that_is_no_number_is_refused(pearl: Terminal) -> None:
+    args = ("execute", "why.plan", "story.txt", "--out", "rows.jsonl", "--seconds-per-call", "nan")
+    pearl(*args, code=2)
+    assert "--seconds-per-call: " in pearl.talk
+    assert not Path("rows.jsonl").exists()
+
+
+def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> None:
+    options = {option.name for option in execute.params}
+    assert options == {*ExecuteWork.model_fields, *PLACES}
 
 
 TASKS = [
@@ -248,7 +289,7 @@ def test_a_merged_run_goes_on_with_what_no_shard_has_done(pearl: Terminal) -> No
     before = Path("part.jsonl").read_bytes()
     pearl("runs", "resume", whole["id"], "--store", "all", code=2)
     assert f"pearl runs resume {whole['id']} -o rows.jsonl" in pearl.talk
-    pearl("runs", "resume", whole["id"], "--store", "all", "-o", "whole.jsonl")
+    pearl("runs", "resume", whole["id"], "--store", "all", "-o", "whole.jsonl", "--yes")
     assert f"{whole['results']} of them from before" in pearl.talk
     assert ids("whole.jsonl") == [task["id"] for task in TASKS]
     assert Path("part.jsonl").read_bytes() == before
@@ -284,8 +325,8 @@ def test_resume_takes_other_limits(pearl: Terminal) -> None:
     Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
     pearl(*SHARDED, "--max-calls", "0", code=7)
     (info,) = json.loads(pearl("runs", "list", "--json"))
-    pearl("runs", "resume", info["id"], code=7)
-    pearl("runs", "resume", info["id"], "--max-calls", "99")
+    pearl("runs", "resume", info["id"], "--yes", code=7)
+    pearl("runs", "resume", info["id"], "--max-calls", "99", "--yes")
     assert ids("part.jsonl") == [task["id"] for task in TASKS]
     shown = pearl("runs", "show", info["id"])
     counted = re.findall(r"([0-9]+) (?:answered|nothing_found)", shown)
@@ -297,7 +338,7 @@ def test_resume_writes_where_it_is_told_to(pearl: Terminal) -> None:
     Path("t.jsonl").write_text(json.dumps(TASKS[0]), "utf-8")
     pearl(*SHARDED)
     (info,) = json.loads(pearl("runs", "list", "--json"))
-    pearl("runs", "resume", info["id"], "-o", "other.jsonl")
+    pearl("runs", "resume", info["id"], "-o", "other.jsonl", "--yes")
     assert ids("other.jsonl") == ["0"]
 
 

@@ -10,21 +10,23 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from pearl import __version__, plugins
-from pearl.errors import DataError, PearlError, UsageError, did_you_mean
+from pearl.cli.options import CONFIG, FOUND
+from pearl.errors import PearlError, UsageError, did_you_mean
 
 __all__ = ["group", "main", "run"]
 
 COMMANDS = "pearl.cli.commands"
 
 EPILOG = """\
-Settings come from flags, then PEARL_... variables (PEARL_MODEL, PEARL_BASE_URL, ...), then one
-TOML file: --config, $PEARL_CONFIG or ./pearl.toml.
+Settings come from flags, then PEARL_... variables (PEARL_MODEL, PEARL_BASE_URL, ...), then TOML:
+the file of --config or $PEARL_CONFIG, else ./pearl.toml, then pearl/pearl.toml in $XDG_CONFIG_HOME
+or ~/.config. What ./pearl.toml says of servers, models and files holds in a folder that you trust:
+`pearl config`. Keys: $PEARL_API_KEY, else $OPENAI_API_KEY.
 
 \b
 Exit codes: 0 done; 1 something was found or some rows failed; 2 wrong usage; 3 an input cannot be
@@ -73,36 +75,17 @@ class _Commands(click.Group):
 @click.pass_context
 def group(ctx: click.Context, config: str | None) -> None:
     """Ask long documents questions: a question becomes a plan, the plan runs over the document."""
-    settings = _settings(config)
-    if settings:
-        ctx.default_map = dict.fromkeys(plugins.names(COMMANDS), settings)
+    from pearl.cli import settings
 
-
-def _settings(config: str | None) -> dict[str, Any]:
-    """The one TOML file, its keys checked against the options there are."""
-    path = Path(config or "pearl.toml")
-    if config is None and not path.is_file():
-        return {}
-    import tomllib
-
-    from pearl.cli.options import SETTINGS
-
-    try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"no TOML: {error}", path=path) from None
-    settings = {key.replace("-", "_"): value for key, value in settings.items()}
-    for key in settings:
-        if key not in SETTINGS:
-            close = did_you_mean(key, SETTINGS)
-            raise DataError(
-                f"unknown setting '{key}'",
-                path=path,
-                help=f"did you mean '{close}'?" if close else f"settings: {', '.join(SETTINGS)}",
-            )
-    return settings
+    for line in settings.unknown(os.environ):
+        click.echo(f"pearl: {line}", err=True)
+    ctx.meta[CONFIG] = config
+    if ctx.invoked_subcommand == "config":  # which is there to see what is wrong with the files
+        return
+    files = settings.read_settings(config)
+    if files:
+        ctx.meta[FOUND] = settings.found_names(files)
+        ctx.default_map = dict.fromkeys(plugins.names(COMMANDS), settings.defaults(files))
 
 
 def run(args: Sequence[str] | None = None) -> int:

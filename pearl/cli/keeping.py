@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,12 +13,14 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from pearl import plugins
 from pearl.addresses import LEFT_OUT, redacted
 from pearl.cli.storing import opened_folder
 from pearl.errors import StoreError
 from pearl.executors import Execute, Task
+from pearl.llm.openai.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from pearl.executors.shard import Shard
@@ -130,13 +133,17 @@ class Keeping:
 
     def spec(self, settings: Mapping[str, Any]) -> RunSpec:
         """What makes the run the one it is."""
+        from pearl.cli.resuming import ExecuteWork
         from pearl.store import RunSpec
 
         said = {"command": self.command, **settings}
         if self.shard is not None:
             said["shard"] = str(self.shard)
-        arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
-        return RunSpec(tuple(redacted(word, LEFT_OUT) for word in arguments), said, self.inputs)
+        context = click.get_current_context()
+        arguments: tuple[str, ...] = context.find_root().obj or ()
+        work = ExecuteWork.of(context.params).model_dump()
+        shown = tuple(redacted(word, LEFT_OUT) for word in arguments)
+        return RunSpec(shown, said, self.inputs, work=work)
 
     def execute(self, store: Store) -> Execute:
         """The `run` of the executor."""
@@ -196,5 +203,13 @@ class Keeping:
 
     def resume_command(self, run_id: str) -> str:
         """What to type to go on with a run."""
-        where = "" if self.store is None else f" --store {self.store}"
-        return f"pearl runs resume {run_id}{where}"
+        words = ["pearl", "runs", "resume", run_id]
+        if self.store is not None:
+            words += ["--store", self.store]
+        context = click.get_current_context()
+        url = str(context.params["base_url"])
+        is_flag = context.get_parameter_source("base_url") is ParameterSource.COMMANDLINE
+        # Where only the store names it, a key for OpenAI is not sent there. A password is not shown.
+        if is_flag and Endpoint(url, "", "").shown == url.rstrip("/"):
+            words += ["--base-url", url]
+        return shlex.join(words)

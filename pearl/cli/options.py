@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from pearl.errors import DataError, UsageError, did_you_mean
 
@@ -18,19 +21,30 @@ if TYPE_CHECKING:
     from pearl.samples import Sample
 
 __all__ = [
-    "SETTINGS", "as_json", "check_data", "data_options", "library_option", "model_options", "open_pearl",
-    "open_samples",
-    "price_option", "read_data", "trace_option",
+    "CONFIG", "FOUND", "OWN", "SETTINGS", "TRUSTED", "as_json", "check_data", "data_options",
+    "library_option", "model_options", "open_pearl", "open_samples", "price_option", "read_data", "tell_withheld", "trace_option",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SETTINGS = (
-    "model", "base_url", "domain", "library", "examples", "nearest", "context", "window", "max_output_tokens",
-    "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s", "constrain", "server",
+    "model", "base_url", "api_key_env", "domain", "library", "examples", "nearest", "context",
+    "window", "max_output_tokens", "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s", "constrain", "server",
     "prefix", "requests_per_minute", "tokens_per_minute",
 )  # fmt: skip
-"""What may stand in the TOML file and in the environment."""
+"""What may stand in a TOML file and in the environment."""
+
+TRUSTED = ("model", "base_url", "server", "domain", "library", "examples")
+"""Settings that decide where a document is sent, and which files and plug-ins are used."""
+
+OWN = ("api_key_env",)
+"""Settings that no file in a folder has, trusted or not: which of the user's keys is sent."""
+
+CONFIG = "pearl.cli.config"
+"""In `Context.meta`: the settings file that the user names, or None."""
+
+FOUND = "pearl.cli.found"
+"""In `Context.meta`: the settings that a file found in the working folder says."""
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 trace_option = click.option(
@@ -59,18 +73,41 @@ library_option = click.option(
 )
 
 
+def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Which variable's key is sent; where a file found in a folder names the server, none of OpenAI's."""
+    if value is not None and re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) is None:
+        raise UsageError(
+            "--api-key-env takes the name of an environment variable, and that is none",
+            help="export MY_KEY=..., then --api-key-env MY_KEY",
+        )
+    url, model = ctx.params.get("base_url"), str(ctx.params.get("model"))
+    is_of_file = ctx.get_parameter_source("base_url") is ParameterSource.DEFAULT_MAP
+    is_found = is_of_file and "base_url" in ctx.meta.get(FOUND, ())
+    if value is not None or not url or not is_found or not model.startswith("openai:"):
+        return value
+    from pearl.llm.openai.endpoint import key_variable
+
+    return key_variable(url, is_named=False)
+
+
 def model_options(command: Command) -> Command:
     """Everything `open_pearl` takes."""
     options = [
         click.option(
             "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
             metavar="BACKEND[:NAME]",
-            help="extractive (no network), openai:NAME, llamacpp:FILE, transformers:FOLDER, "
-            "scripted:FILE.",
+            help="extractive (no network), openai:NAME, ollama:NAME, llamacpp:FILE, "
+            "transformers:FOLDER, scripted:FILE.",
         ),
         click.option(
             "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
-            help="Server of an openai: model [default: $OPENAI_BASE_URL, then OpenAI].",
+            help="Server of the model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: "
+            "$OLLAMA_HOST, then this machine].",
+        ),
+        click.option(
+            "--api-key-env", envvar="PEARL_API_KEY_ENV", metavar="VARIABLE", callback=_key,
+            help="Environment variable of the key that is sent [default: PEARL_API_KEY, then "
+            "OPENAI_API_KEY].",
         ),
         click.option(
             "--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
@@ -268,10 +305,21 @@ async def open_pearl(
     async with Pearl(**chosen, replies=replies) as pearl:
         if pearl.model.notice:
             click.echo(pearl.model.notice, err=True)
+            tell_withheld(settings)
         try:
             yield pearl
         finally:
             _tell_refused(pearl.limiter.limits, pearl.concurrency)
+
+
+def tell_withheld(settings: Mapping[str, Any]) -> None:
+    """Say on stderr that a key for OpenAI is there and is not sent, for the user did not name the server."""
+    if settings.get("api_key_env") == "" and os.environ.get("OPENAI_API_KEY"):
+        click.echo(
+            "  OPENAI_API_KEY is not sent there: only a file names that server; name it with "
+            "--base-url, or the key with --api-key-env",
+            err=True,
+        )
 
 
 def _tell_refused(limits: Limits, concurrency: int) -> None:

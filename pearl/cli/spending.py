@@ -172,8 +172,9 @@ class Spending:
 
         options = self._options
         settings = ModelSettings(
-            options["base_url"], options["timeout_s"], options["window"], options["server"]
-        )
+            options["base_url"], options["timeout_s"], options["window"], options["server"],
+            options["api_key_env"],
+        )  # fmt: skip
         model = create_model(options["model"], settings)
         pearl = _pearl({**options, "model": model})
         self._forecaster = Forecaster(pearl, price=self.price, seconds_per_call=self._call_s)

@@ -52,9 +52,9 @@ store_option = click.option(
 
 
 def run_options(command: Command) -> Command:
-    """`--store`, `--fresh` and, for `pearl runs resume`, the hidden `--run`."""
+    """`--store`, `--fresh` and, for `pearl runs resume` alone, the hidden `--run`."""
     for option in (
-        click.option("--run", envvar="PEARL_RUN", hidden=True),
+        click.option("--run", hidden=True),
         click.option(
             "--fresh", is_flag=True, help="Start over: a new run, and replies asked for anew."
         ),

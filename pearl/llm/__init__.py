@@ -2,7 +2,8 @@
 
 A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`; `NAME` of
 `--model BACKEND:NAME` is passed through. Backends raise `ModelError`, of the right kind, for
-everything that is not a usable reply; they never retry (`middleware` does).
+everything that is not a usable reply; they never retry (`middleware` does). One that asks a server
+has `address(settings) -> str`, too: where that is, "" for its maker's own.
 
 A request says the same thing twice: `messages`, the prompt that a language model reads, and
 `task`, the same request as data, for backends that compute a reply instead of reading a prompt.
@@ -36,6 +37,7 @@ __all__ = [
     "Request",
     "Task",
     "Usage",
+    "address_of",
     "create_model",
 ]
 
@@ -336,12 +338,29 @@ class ModelSettings:
         timeout_s: Seconds that one call may take in all.
         window: Tokens of the window, where the user knows better.
         server: Kind of the server, as `pearl.llm.openai.servers` names them; None to find out.
+        api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
+            `PEARL_API_KEY`, else `OPENAI_API_KEY`.
     """
 
     base_url: str | None = None
     timeout_s: float = 600.0
     window: int | None = None
     server: str | None = None
+    api_key_env: str | None = None
+
+
+def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
+    """Where the server of a model is; "" for the backend's own place, None where there is no server.
+
+    Args:
+        spec: `BACKEND` or `BACKEND:NAME`; what names no backend has no server.
+        settings: As in `create_model`.
+    """
+    backend = spec.partition(":")[0]
+    if backend not in plugins.names(__name__):
+        return None
+    address = getattr(plugins.load(__name__, backend), "address", None)
+    return None if address is None else str(address(settings or ModelSettings()))
 
 
 def create_model(spec: str, settings: ModelSettings | None = None) -> Model:

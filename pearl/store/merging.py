@@ -90,7 +90,7 @@ def _merge_run(
     source: Reader, folder: Path, writer: Writer, info: RunInfo, *, by_spec: bool
 ) -> Merged:
     leases: list[Lease] = []
-    spec = RunSpec(info.command, info.settings, info.inputs, info.folder)
+    spec = RunSpec(info.command, info.settings, info.inputs, info.folder, info.work)
     whole = info
     if spec.shard:
         whole = replace(info, spec_key=spec.whole.key, settings=spec.whole.settings)
@@ -163,7 +163,7 @@ def _join(
         " counts) VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"
         " ?, ?, ?, CAST(? AS TEXT))",
         (
-            id, info.spec_key, packed({"argv": list(info.command)}),
+            id, info.spec_key, packed({"argv": list(info.command), "work": dict(info.work)}),
             info.folder.encode("utf-8", "backslashreplace"), packed(dict(info.settings)),
             packed(dict(info.inputs)), status, info.created, time.time(), packed(counts),
         ),

@@ -231,7 +231,7 @@ def _write(connection: sqlite3.Connection, id: str, spec: RunSpec, *, is_new: bo
         "UPDATE runs SET command = CAST(? AS TEXT), folder = CAST(? AS TEXT), status = 'running',"
         " updated = ?, lease_pid = ?, lease_host = ?, lease_started = ?, lease_at = ? WHERE id = ?",
         (
-            packed({"argv": list(spec.command)}),
+            packed({"argv": list(spec.command), "work": dict(spec.work)}),
             spec.folder.encode("utf-8", "backslashreplace"),
             now, holder.pid, holder.host, holder.started, holder.since, id,
         ),

@@ -53,19 +53,21 @@ class RunSpec:
     """The work that is asked for.
 
     Attributes:
-        command: Arguments of `pearl` that resume it, as they were given.
+        command: Arguments of `pearl` as they were given; to be shown, never to be run.
         settings: What decides the results, as JSON data: the same settings and inputs are the same
             run. What changes only how fast or how long it runs stays out, as concurrency. `shard`,
             as `1/8`, is the part of the work that the run is: each part is a run of its own, and
             merging makes them one.
         inputs: Name and digest, or path, of what is worked on.
         folder: Where the command was given: its paths are relative to that.
+        work: What was asked for, as JSON data; whoever resumes the run reads and checks it.
     """
 
     command: tuple[str, ...]
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
     folder: str = field(default_factory=lambda: str(Path.cwd()))
+    work: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> bytes:
@@ -113,6 +115,7 @@ class RunInfo:
     n_results: int
     n_failed: int
     holder: Holder | None
+    work: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def state(self) -> str:
@@ -125,6 +128,7 @@ class RunInfo:
             "id": self.id,
             "state": self.state,
             "command": list(self.command),
+            "work": dict(self.work),
             "folder": self.folder,
             "settings": dict(self.settings),
             "inputs": dict(self.inputs),
@@ -141,10 +145,13 @@ def info_of(row: tuple[Any, ...]) -> RunInfo:
     """The run of a row of `COLUMNS`; what is damaged in it comes out empty."""
     holder = _holder(row)
     status = decoded(row[6])
+    asked = unpacked(row[2]) or {}
+    words, work = asked.get("argv"), asked.get("work")
     return RunInfo(
         id=decoded(row[0]),
         spec_key=row[1] if isinstance(row[1], bytes) else b"",
-        command=_command(row[2]),
+        command=tuple(map(str, words)) if isinstance(words, list) else (),
+        work=work if isinstance(work, dict) else {},
         folder=decoded(row[3]),
         settings=unpacked(row[4]) or {},
         inputs=unpacked(row[5]) or {},
@@ -156,12 +163,6 @@ def info_of(row: tuple[Any, ...]) -> RunInfo:
         n_failed=row[15],
         holder=holder if holder is not None and holder.is_alive else None,
     )
-
-
-def _command(value: object) -> tuple[str, ...]:
-    found = unpacked(value) or {}
-    words = found.get("argv")
-    return tuple(map(str, words)) if isinstance(words, list) else ()
 
 
 def _holder(row: tuple[Any, ...]) -> Holder | None:

@@ -13,7 +13,15 @@ import pytest
 
 from pearl import plugins
 from pearl.errors import PearlError, UsageError
-from pearl.llm import Completion, Message, Model, ModelSettings, Request, create_model
+from pearl.llm import (
+    Completion,
+    Message,
+    Model,
+    ModelSettings,
+    Request,
+    address_of,
+    create_model,
+)
 from pearl.middleware.budgeting import Budget, Budgeted
 from pearl.middleware.limiting import Limited
 from pearl.middleware.remembering import Remembered
@@ -38,7 +46,7 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
     """A model of a backend, with what it needs."""
     rules = tmp_path / "rules.json"
     rules.write_text('[{"match": "", "reply": "it leaked"}]')
-    names = {"openai": "test-model", "scripted": str(rules)}
+    names = {"openai": "test-model", "ollama": "llama3.2:3b", "scripted": str(rules)}
 
     def make(backend: str) -> Model:
         if backend == "llamacpp":
@@ -63,6 +71,12 @@ def test_a_backend_describes_itself(backend: str) -> None:
     assert len(module.DESCRIPTION) <= 80
     assert "\n" not in module.DESCRIPTION
     assert list(inspect.signature(module.create).parameters) == ["name", "settings"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_where_a_server_is_can_be_said_and_found_out(backend: str) -> None:
+    if address_of(backend) is not None:
+        assert address_of(f"{backend}:x", ModelSettings("http://here/v1")) == "http://here/v1"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -125,7 +125,10 @@ def test_a_model_that_fails_is_told_and_no_model_is_needed(pearl: Pearl) -> None
     assert out.count("# stands for") == 3
 
 
-def test_settings_of_the_file_reach_the_subcommand(pearl: Pearl) -> None:
+def test_settings_of_the_file_reach_the_subcommand(
+    pearl: Pearl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEARL_CONFIG", "pearl.toml")
     Path("pearl.toml").write_text('model = "nonsense"\n', encoding="utf-8")
     code, _, err = pearl("refine", "actions", "drafts.txt")
     assert (code, "unknown model 'nonsense'" in err) == (2, True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import time
@@ -86,7 +85,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
     facts: dict[str, Any] = {
         "run": info.id,
         "state": info.state if info.holder is None else f"{info.state} (process {info.holder.pid})",
-        "command": _shown(_command(info)),
+        "command": shlex.join(_command(info)),
         "folder": info.folder,
         "begun": _time(info.created),
         "changed": _time(info.updated),
@@ -100,7 +99,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
     for name, value in facts.items():
         if value not in (None, "", [], {}):
             text = value if isinstance(value, str) else json.dumps(value)
-            click.echo(f"{name.replace('_', ' '):<20} {_short(text)}")
+            click.echo(f"{_short(name.replace('_', ' ')):<20} {_short(text)}")
     if info.status != "done" and info.holder is None:
         where = f" --store {shlex.quote(store)}" if store else ""
         click.echo(f"go on with it: pearl runs resume {info.id}{where}", err=True)
@@ -113,45 +112,66 @@ def show(run: str, store: str | None, as_json: bool) -> None:
     "-o", "--out", type=click.Path(), metavar="FILE",
     help="Write the rows there [default: as before].",
 )  # fmt: skip
+@click.option("-y", "--yes", is_flag=True, help="It is right: begin without asking.")
 @store_option
-def resume(run: str, options: tuple[str, ...], out: str | None, store: str | None) -> int:
-    """Go on with RUN: its command is given again, in its folder.
+@click.pass_context
+def resume(
+    ctx: click.Context, run: str, options: tuple[str, ...], out: str | None, yes: bool,
+    store: str | None,
+) -> int:  # fmt: skip
+    """Go on with RUN, in its folder, once you have seen what it will do.
 
-    Each OPTION takes the place of what the command said: pearl runs resume a3f9 --max-cost 5
+    Each OPTION takes the place of what was said then: pearl runs resume a3f9 --max-cost 5. A key
+    for OpenAI goes to the server of the run only if that is OpenAI's, local, or named by you, as
+    with --base-url.
     """
-    from pearl.cli import run as run_command
+    from pearl.cli.commands.execute import command as execute
+    from pearl.cli.resuming import agreed, params_of, work_of
 
     folder = opened_folder(store)
+    _refuse_others(folder)
     with _read(store) as opened:
         info = opened.run(run)
-    words = _command(info)
-    if not words:
-        raise StoreError(f"of run {info.id} no command is kept", path=folder)
-    if out is not None:
-        name, *rest = _without(words, ("--out",))
-        words = [name, "--out", str(Path(out).absolute()), *rest]
-    elif _is_of_shards(info):
-        raise UsageError(
-            f"run {info.id} is made of shards, which wrote a file each",
-            help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
-        )
-    n = words.index("--") if "--" in words else len(words)
-    words[n:n] = options  # of an option that is there twice the last counts
-    click.echo(f"pearl {_short(shlex.join(words))}", err=True)
-    with _in(info), _variables(PEARL_STORE=str(folder), PEARL_RUN=info.id):
-        # Which run of which store it is is known better now.
-        return run_command(_without(words, ("--store", "--run"), flags=("--fresh",)))
+    work = work_of(info)
+    if work.shard and not info.settings.get("shard"):  # shards were merged into it
+        if out is None:
+            raise UsageError(
+                f"run {info.id} is made of shards, which wrote a file each",
+                help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
+            )
+        work = work.model_copy(update={"shard": None, "trace": None})
+    params, said = params_of(ctx, work, options, out)
+    ctx.find_root().obj = info.command  # which is what the run goes on being called
+    with _in(info):
+        if not agreed(info, params, said, is_yes=yes):
+            click.echo("pearl: nothing was done", err=True)
+            return 1
+        code: int = ctx.invoke(execute, **params, store=str(folder), run=info.id, fresh=False)
+    return code
 
 
-def _is_of_shards(info: RunInfo) -> bool:
-    """Whether shards were merged into it: its command is then that of one of them."""
-    is_part = len(_without(info.command, ("--shard",))) < len(info.command)
-    return is_part and not info.settings.get("shard")
+def _refuse_others(folder: Path) -> None:
+    """Make sure that a store is the user's alone.
+
+    Raises:
+        StoreError: Another user may have written what is in it.
+    """
+    from pearl.cli.trust import not_alone
+    from pearl.store import FILE
+
+    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
+        why = not_alone(path) if path.exists() else ""
+        if why:
+            raise StoreError(
+                f"a run of this store is not resumed: {why}",
+                path=path,
+                help="take over what you trust into a store of yours: pearl runs merge",
+            )
 
 
 def _command(info: RunInfo) -> list[str]:
-    """The arguments that do all the work of a run."""
-    if not _is_of_shards(info):
+    """The arguments that stand for all the work of a run."""
+    if info.settings.get("shard") or not info.work.get("shard"):
         return list(info.command)
     return _without(info.command, ("--shard", "--out", "--trace", "--store"))
 
@@ -161,11 +181,11 @@ def _in(info: RunInfo) -> Iterator[None]:
     try:
         where = chdir(info.folder)
         where.__enter__()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise StoreError(
-            f"the folder of run {info.id} is not there: {error.strerror}",
-            path=info.folder,
-            help="put it back: the paths of the command begin there",
+            f"the folder of run {info.id} is not there: {getattr(error, 'strerror', error)}",
+            path=_short(info.folder),
+            help="put it back: the paths of the run begin there",
         ) from None
     try:
         yield
@@ -173,24 +193,8 @@ def _in(info: RunInfo) -> Iterator[None]:
         where.__exit__(None, None, None)
 
 
-@contextmanager
-def _variables(**values: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _without(
-    command: Sequence[str], options: tuple[str, ...], flags: tuple[str, ...] = ()
-) -> list[str]:
-    """The arguments without some options and their values, and without some flags."""
+def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
+    """The arguments without some options and their values."""
     kept: list[str] = []
     words = iter(command)
     for word in words:
@@ -198,7 +202,7 @@ def _without(
             return [*kept, word, *words]
         if word in options:
             next(words, None)
-        elif word not in flags and not word.startswith(tuple(f"{option}=" for option in options)):
+        elif not word.startswith(tuple(f"{option}=" for option in options)):
             kept.append(word)
     return kept
 
@@ -325,20 +329,16 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
             name, justify="right" if name == "results" else "left", no_wrap=name != "command"
         )
     for run in runs:
-        command = Text(_short(_shown(_command(run))))
+        command = Text(_short(shlex.join(_command(run))))
         failed = f", {run.n_failed:,} failed" if run.n_failed else ""
         results = f"{run.n_results:,}{failed}"
-        table.add_row(run.id, run.state, _ago(run.updated), results, command)
+        table.add_row(_short(run.id), run.state, _ago(run.updated), results, command)
     new_console(soft_wrap=False).print(table)
 
 
-def _shown(command: Sequence[str]) -> str:
-    return shlex.join(command).encode("utf-8", "backslashreplace").decode()
-
-
 def _short(text: str) -> str:
-    """On one line, without the middle of what names hundreds of files; `--json` has all of it."""
-    text = " ".join(text.split("\n"))
+    """On one line that moves no cursor, without the middle of what names hundreds of files."""
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split("\n")))
     half = _WIDTH // 2
     return text if len(text) <= _WIDTH else f"{text[:half]} ... {text[-half:]}"
 

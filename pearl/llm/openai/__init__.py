@@ -18,7 +18,13 @@ from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.openai import faults, replies, servers
 from pearl.llm.openai.batches import Batches
 from pearl.llm.openai.constraining import Constraining
-from pearl.llm.openai.endpoint import KEY_VARIABLE, Endpoint, scrubbed
+from pearl.llm.openai.endpoint import (
+    KEY_VARIABLE,
+    Endpoint,
+    key_variable,
+    read_key,
+    scrubbed,
+)
 from pearl.llm.openai.faults import Refuses
 from pearl.llm.openai.servers import Server
 from pearl.llm.openai.usage import plausible
@@ -27,7 +33,7 @@ from pearl.tokens import window_of
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
-__all__ = ["DESCRIPTION", "OpenAIModel", "create"]
+__all__ = ["DESCRIPTION", "OpenAIModel", "address", "create"]
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
 
@@ -42,28 +48,29 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 
     Raises:
         UsageError: The name is empty, the address is none, or there is no such kind of server.
-        ModelError: OpenAI asks for a key and `OPENAI_API_KEY` is not set, or it holds no key.
+        ModelError: OpenAI asks for a key and none is set, or a variable holds no key.
     """
     if not name:
         raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
-    url = settings.base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or OWN_URL
-    key = os.environ.get(KEY_VARIABLE, "").strip()
-    endpoint = Endpoint(url, name, key)
-    if not key and endpoint.is_openai:
+    url = address(settings) or OWN_URL
+    variable = key_variable(url) if settings.api_key_env is None else settings.api_key_env
+    key = read_key(variable)
+    endpoint = Endpoint(url, name, key, variable if key else "")
+    if not key and (settings.api_key_env or endpoint.is_openai):
+        asked = settings.api_key_env or KEY_VARIABLE
         raise ModelError(
-            f"{endpoint.shown} asks for a key, and {KEY_VARIABLE} is not set",
+            f"{endpoint.shown} asks for a key, and {asked} is not set",
             kind="auth",
-            help=f"set {KEY_VARIABLE}, or name a server of your own with --base-url",
-        )
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise ModelError(
-            f"{KEY_VARIABLE} has blanks or characters that no key has",
-            kind="auth",
-            help="copy the key anew",
+            help=f"set {asked}, or name a server of your own with --base-url",
         )
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
     return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name), server)
+
+
+def address(settings: ModelSettings) -> str:
+    """The address of the server; "" for OpenAI's own."""
+    return settings.base_url or os.environ.get("OPENAI_BASE_URL", "").strip()
 
 
 class OpenAIModel:
@@ -74,16 +81,23 @@ class OpenAIModel:
         timeout_s: Seconds that one call may take in all, however slowly the reply drips in.
         window: Tokens that the model reads and writes in one call.
         server: Kind of the server; None to find out when there is a constraint.
+        backend: What the model's name begins with.
     """
 
-    notice = ""
     reads_prompts = True
 
     def __init__(
-        self, endpoint: Endpoint, timeout_s: float, window: int, server: Server | None = None
+        self,
+        endpoint: Endpoint,
+        timeout_s: float,
+        window: int,
+        server: Server | None = None,
+        *,
+        backend: str = "openai",
     ) -> None:
-        self.name = f"openai:{endpoint.model}"
+        self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
+        self.notice = f"{backend}: {endpoint.greeting}"
         self.window: int | None = window
         self._window = window
         self._endpoint = endpoint
@@ -175,19 +189,22 @@ class OpenAIModel:
                 raise faults.cut_off(error, self._endpoint) from None
 
     def _connect(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI, Timeout
+        from openai import AsyncOpenAI, Omit, Timeout
 
         from pearl.llm.openai.wire import Wire
 
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:  # connections belong to one event loop
             connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
+            # The client would tell any server OPENAI_ORG_ID and OPENAI_PROJECT_ID.
+            of_openai = dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), Omit())
             try:
                 self._client = AsyncOpenAI(
                     # Local servers ask for no key, but the client insists on one.
                     api_key=self._endpoint.key or "none",
                     base_url=self._endpoint.base,
                     default_query=self._endpoint.query,
+                    default_headers={} if self._endpoint.is_openai else of_openai,  # type: ignore[arg-type]
                     max_retries=0,
                     timeout=Timeout(self._timeout_s, connect=connect_s),
                     http_client=Wire(self._endpoint),
@@ -223,7 +240,8 @@ class OpenAIModel:
         if faults.may_be_unknown_model(error, self._endpoint):
             served = await self._served()
             if served and self._endpoint.model not in served:
-                return faults.unknown_model(error, self._endpoint, served)
+                backend = self.name.partition(":")[0]
+                return faults.unknown_model(error, self._endpoint, served, backend)
         refused = faults.refused(error, self._endpoint)
         if is_of_constraint(error):
             return ModelError(refused.message, kind="unconstrained")

@@ -1,18 +1,29 @@
-"""Which server, which model, which key, and how messages may show them: never the key."""
+"""Which server, which model, which key goes where, and how messages may show them: never the key."""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from pearl.addresses import LEFT_OUT, redacted
 from pearl.digest import digest
-from pearl.errors import UsageError
+from pearl.errors import ModelError, UsageError
 
-__all__ = ["KEY_VARIABLE", "Endpoint", "scrubbed"]
+__all__ = ["ANY_KEY", "KEY_VARIABLE", "Endpoint", "key_variable", "read_key", "scrubbed"]
 
 KEY_VARIABLE = "OPENAI_API_KEY"
+"""The variable of a key that is OpenAI's: it goes to no other server unasked."""
+
+ANY_KEY = "PEARL_API_KEY"
+"""The variable of a key for whatever server is talked to."""
+
+_LOCAL = tuple(
+    map(ip_network, ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
+)  # fmt: skip
+"""Loopback and private addresses (RFC 1918, RFC 4193); `is_private` would take link-local ones, too."""
 
 MAX_QUOTED = 200
 """Characters of a server's own words that a message repeats."""
@@ -31,6 +42,7 @@ class Endpoint:
         url: Where the server is, `/v1` included.
         model: As the server calls it.
         key: What is sent as a key; "" where the server asks for none.
+        key_variable: The environment variable that the key is from; "" where none is sent.
         shown: The address as messages show it: without the password and the query, which may hold
             keys too.
         base: The address without its query, to which paths are added.
@@ -47,6 +59,7 @@ class Endpoint:
     url: str = field(repr=False)
     model: str
     key: str = field(repr=False)
+    key_variable: str = ""
     shown: str = field(init=False)
     base: str = field(init=False, repr=False)
     query: dict[str, str] = field(init=False, repr=False)
@@ -74,6 +87,31 @@ class Endpoint:
         """Whether the server is OpenAI's own."""
         return (urlsplit(self.shown).hostname or "").endswith("api.openai.com")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the server is on this machine, or in its private network by its address.
+
+        No name is looked up: what it stands for may change.
+
+        Example:
+            >>> Endpoint("http://192.168.1.5:8000/v1", "m", "").is_local
+            True
+            >>> Endpoint("http://169.254.169.254/v1", "m", "").is_local
+            False
+        """
+        host = urlsplit(self.shown).hostname or ""
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+        return any(address in network for network in _LOCAL)
+
+    @property
+    def greeting(self) -> str:
+        """One line for people: which server is asked, and whose key it is sent."""
+        with_key = f"with the key in {self.key_variable}" if self.key else "without a key"
+        return f"{self.model} at {self.shown}, {with_key}"
+
     def quote(self, text: str) -> str:
         r"""What the server said: on one line, not too long, without keys.
 
@@ -86,6 +124,43 @@ class Endpoint:
             text = text.replace(secret, "***")
         text = re.sub(r"\bsk-[\w*.-]+", "sk-***", scrubbed(" ".join(text.split())))
         return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 1]}…"
+
+
+def key_variable(url: str, *, is_named: bool = True) -> str:
+    """The environment variable whose key goes to a server; "" where none does.
+
+    Args:
+        url: Of the server.
+        is_named: Whether the user has named the server; not, where a file found in a folder or in
+            a store has. A key for OpenAI goes to one that is not named only where that is OpenAI's
+            own, by HTTPS, or local.
+
+    Raises:
+        UsageError: `url` is not the address of a server.
+    """
+    if os.environ.get(ANY_KEY, "").strip():
+        return ANY_KEY
+    if not os.environ.get(KEY_VARIABLE, "").strip():
+        return ""
+    server = Endpoint(url, "", "")
+    is_its_own = server.is_openai and server.shown.startswith("https:")
+    return KEY_VARIABLE if is_named or is_its_own or server.is_local else ""
+
+
+def read_key(variable: str) -> str:
+    """The key in an environment variable; "" for no variable, or where none is set.
+
+    Raises:
+        ModelError: What it holds is no key.
+    """
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ModelError(
+            f"{variable} has blanks or characters that no key has",
+            kind="auth",
+            help="copy the key anew",
+        )
+    return key
 
 
 def scrubbed(text: str) -> str:

@@ -108,8 +108,10 @@ def _advice(
         return "if the request is longer than the model's window, say how long that is: --window"
     later = f"in {math.ceil(wait_s)} s" if wait_s else "later"
     advice: Mapping[ModelErrorKind, str] = {
-        "auth": f"check the key in {KEY_VARIABLE}" if endpoint.key else f"set {KEY_VARIABLE}",
-        "quota": f"add credit, or use another key in {KEY_VARIABLE}",
+        "auth": f"check the key in {endpoint.key_variable}"
+        if endpoint.key
+        else f"set {KEY_VARIABLE}, or name the variable of a key for it with --api-key-env",
+        "quota": f"add credit, or use another key in {endpoint.key_variable or KEY_VARIABLE}",
         "rate_limited": f"try again {later}, with fewer calls at once: --concurrency",
         "transport": f"try again {later}",
         "deadline": f"try again {later}",
@@ -171,20 +173,23 @@ def may_be_unknown_model(error: APIStatusError, endpoint: Endpoint) -> bool:
     return error.status_code == 404 or (error.status_code == 400 and named)
 
 
-def unknown_model(error: APIStatusError, endpoint: Endpoint, served: Sequence[str]) -> ModelError:
+def unknown_model(
+    error: APIStatusError, endpoint: Endpoint, served: Sequence[str], backend: str
+) -> ModelError:
     """The error for a model that the server does not have.
 
     Args:
         error: What the server answered.
         endpoint: The server and the model.
         served: The models it has.
+        backend: What the model's name begins with.
     """
     close = did_you_mean(endpoint.model, served)
     some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
     return ModelError(
         f"{endpoint.shown} has no model '{endpoint.model}' ({error.status_code})",
         kind="bad_request",
-        help=(f"did you mean 'openai:{close}'?" if close else f"it has {endpoint.quote(some)};")
+        help=(f"did you mean '{backend}:{close}'?" if close else f"it has {endpoint.quote(some)};")
         + f" {endpoint.shown}/models lists them",
     )
 

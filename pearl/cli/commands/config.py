@@ -1,0 +1,131 @@
+"""`pearl config`: which settings are in force and from where, and which folders are trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from pearl.cli.options import CONFIG, FOUND, SETTINGS, as_json
+from pearl.cli.settings import (
+    NAME,
+    SettingsFile,
+    defaults,
+    found_in,
+    found_names,
+    read_settings,
+)
+from pearl.errors import DataError, PearlError
+
+
+@click.group()
+def command() -> None:
+    """Show the settings in force, and say which folders may set them.
+
+    What a pearl.toml in the working folder says of servers, models, libraries and domains holds
+    once you trust the file, as it is now: changed or moved, it is a stranger's again.
+    """
+
+
+@command.command()
+@as_json
+@click.pass_context
+def show(ctx: click.Context, as_json: bool) -> None:
+    """Show every setting, where it is from, and which server is sent which key."""
+    files = read_settings(ctx.meta.get(CONFIG))
+    rows = _rows(ctx, files)
+    server = _server({row["setting"]: row["value"] for row in rows})
+    if as_json:
+        about = [{"path": str(f.path), "found": f.is_found, "trusted": f.is_trusted} for f in files]
+        told = {"settings": rows, "files": about, "server": server}
+        click.echo(json.dumps(told, indent=2, default=str))
+        return
+    for row in rows:
+        value = "" if row["value"] is None else _shown(row["value"])
+        click.echo(f"{row['setting']:<20} {value:<28} {row['from']}".rstrip())
+    for file in files:
+        click.echo(f"file: {file.path}{'' if file.is_trusted else ', not trusted'}", err=True)
+    if server:
+        click.echo(server, err=True)
+
+
+@command.command()
+@click.argument("folder", default=".", type=click.Path(file_okay=False))
+def trust(folder: str) -> None:
+    """Let the pearl.toml of FOLDER set everything, as long as it stays as it is."""
+    from pearl.cli import trust
+
+    found = _found(folder)
+    for name, value in found.values.items():
+        click.echo(f"{name} = {_shown(value)}")
+    trust.trust(found.path, found.content)
+    click.echo(f"trusted: {found.path}", err=True)
+
+
+@command.command()
+@click.argument("folder", default=".", type=click.Path(file_okay=False))
+def untrust(folder: str) -> int:
+    """Trust the pearl.toml of FOLDER no longer."""
+    from pearl.cli import trust
+
+    path = Path(folder).resolve() / NAME
+    was_trusted = trust.untrust(path)
+    click.echo(f"{'no longer' if was_trusted else 'was not'} trusted: {path}", err=True)
+    return 0 if was_trusted else 1
+
+
+def _found(folder: str) -> SettingsFile:
+    found = found_in(Path(folder))
+    if found is None:
+        raise DataError(
+            f"there is no {NAME} here", path=Path(folder).absolute(), help="name its folder"
+        )
+    return found
+
+
+def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]:
+    """Setting, value and where it is from, as a command without flags finds them."""
+    from pearl.cli.commands.ask import command as ask
+
+    ctx.meta[FOUND] = found_names(files)
+    asked = ask.make_context(
+        "ask", ["?", "-"], parent=ctx, default_map=defaults(files, refuse=lambda file: lambda: None)
+    )
+    rows = []
+    for option in (each for each in ask.params if each.name in SETTINGS):
+        name, where = str(option.name), ""
+        source = asked.get_parameter_source(name)
+        if source is ParameterSource.ENVIRONMENT:
+            where = f"${option.envvar}"
+        elif source is ParameterSource.DEFAULT_MAP:
+            file = next(file for file in files if name in file.values)
+            where = str(file.path) if file.may_set(name) else f"refused to {file.path}"
+        value = asked.params[name]
+        if name == "base_url" and value is None and (url := os.environ.get("OPENAI_BASE_URL")):
+            value, where = url, "$OPENAI_BASE_URL"
+        rows.append({"setting": name, "value": value, "from": where})
+    return rows
+
+
+def _server(settings: dict[str, Any]) -> str:
+    """Which server the settings stand for, and which key goes there; "" where there is none."""
+    from pearl.llm import ModelSettings, address_of, create_model
+
+    model = settings["model"]
+    names = ("base_url", "timeout_s", "window", "server", "api_key_env")
+    chosen = ModelSettings(**{name: settings[name] for name in names})
+    if model is None or address_of(model, chosen) is None:
+        return ""
+    try:
+        return create_model(model, chosen).notice
+    except PearlError as error:
+        return str(error)
+
+
+def _shown(value: object) -> str:
+    """A file may hold anything: JSON in ASCII shows it as it is, and moves no cursor."""
+    return json.dumps(value, default=str)

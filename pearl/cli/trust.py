@@ -1,0 +1,97 @@
+"""What the user has allowed: settings files that were found in a folder, by their path and content.
+
+Each is a file in the user's state folder, named by the digest of path and content and holding the
+path: what was changed or moved since is not allowed. Beside it: what is the user's alone.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+
+from pearl.errors import DataError
+
+__all__ = ["is_trusted", "not_alone", "trust", "untrust"]
+
+
+def is_trusted(path: Path, content: bytes) -> bool:
+    """Whether the user has allowed this file with this content.
+
+    Args:
+        path: Absolute.
+        content: All of the file.
+    """
+    entry = _entry(path, content)
+    return entry.is_file() and not (not_alone(entry) or not_alone(entry.parent))
+
+
+def trust(path: Path, content: bytes) -> None:
+    """Allow a file with this content, and no longer with another.
+
+    Raises:
+        DataError: The state folder cannot be written.
+    """
+    untrust(path)
+    entry = _entry(path, content)
+    try:
+        entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        entry.parent.chmod(0o700)
+        with os.fdopen(os.open(entry, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(os.fsencode(path))
+    except OSError as error:
+        raise _unusable(error, entry.parent) from None
+
+
+def untrust(path: Path) -> bool:
+    """Allow a file no longer, whatever is in it.
+
+    Returns:
+        Whether it was allowed.
+
+    Raises:
+        DataError: The state folder cannot be read or written.
+    """
+    folder = _folder()
+    try:
+        entries = [one for one in folder.iterdir() if one.read_bytes() == os.fsencode(path)]
+        for entry in entries:
+            entry.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise _unusable(error, folder) from None
+    return bool(entries)
+
+
+def not_alone(path: Path) -> str:
+    """Why a file or folder may be another user's work; "" where only this user can write it.
+
+    Raises:
+        OSError: It is not there.
+    """
+    if not hasattr(os, "geteuid"):
+        return ""
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        return f"it belongs to another user ({found.st_uid})"
+    if stat.S_IMODE(found.st_mode) & 0o022:
+        return f"other users may write to it (rights {stat.S_IMODE(found.st_mode):04o})"
+    return ""
+
+
+def _folder() -> Path:
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    state = named if named.is_absolute() else Path("~/.local/state").expanduser()
+    return state / "pearl" / "trusted"
+
+
+def _entry(path: Path, content: bytes) -> Path:
+    return _folder() / sha256(os.fsencode(path) + b"\0" + content).hexdigest()
+
+
+def _unusable(error: OSError, folder: Path) -> DataError:
+    return DataError(
+        f"what is trusted cannot be kept: {error.strerror}", path=folder, help="check its rights"
+    )
