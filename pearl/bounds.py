@@ -96,7 +96,7 @@ class Walk:
         self._values: dict[str, Value] = {}
         self._unknown: dict[str, float | None] = {}  # most tokens of what a mark stands for
         self._depths: dict[str, Range] = {}
-        self._reply = Range(1, calls.limits.reply_tokens or None)
+        self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
         self._tag = "\ue000"  # what no text has that is there already
         while any(self._tag in text for text in calls.texts):
@@ -130,8 +130,7 @@ class Walk:
                     f"step '{step.output}' ({step.action}): {error.message}",
                     step=step.output, help=error.help,
                 ) from error  # fmt: skip
-            most = self._reply.most
-            self._stand_in(step.output, None if most is None else self._counter.most(int(most)))
+            self._stand_in(step.output, self._counter.most(self._reply_tokens))
         before = NONE
         for reference in step.references():
             before = _longer(before, self._depths.get(reference.name, NONE))
@@ -222,8 +221,7 @@ class Walk:
         calls = Range(least, most) + merging[0]
         output = Range(
             calls.least,
-            None if calls.most is None or self._reply.most is None
-            else calls.most * self._reply.most,
+            None if calls.most is None else calls.most * self._reply_tokens,
         )  # fmt: skip
         return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
 
@@ -332,12 +330,12 @@ class Walk:
         none = self._tokens(self._calls.request(CombineTask(task, ())).prompt)
         least = Range(1, None) if parts.least > 1 else Range(0, None)
         tokens = none.least if parts.least > 1 else 0
-        if parts.most is None or self._reply.most is None or none.most is None:
+        if parts.most is None or none.most is None:
             most = None if parts.most is None else parts.most - 1
             return Range(least.least, most), Range(tokens, None)
         n = int(parts.most)
         marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
-        text = self._counter.most(int(self._reply.most)) + marks
+        text = self._counter.most(self._reply_tokens) + marks
         frame = none.most + self._counter.bounds(str(n))[1] + self._seam
         n_calls = self._merges(n, frame, text)
         cap = self._limits.prompt_tokens

@@ -55,7 +55,8 @@ class Pearl:
         base_url: Server of the model.
         context: What to do with documents longer than the window.
         window: Tokens of the model's window, where you know better than the shipped table.
-        max_output_tokens: Tokens of one reply at most; None for the model's own limit.
+        max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
+            included; None for a limit by the kind of request (`pearl.reply_limits`).
         max_repairs: Times the model is shown what is wrong with its plan.
         max_steps: Longer plans are refused.
         fallback: `direct` answers in one step where no valid plan can be had.
@@ -218,6 +219,8 @@ class Pearl:
                 examples=self.examples_for(question),
                 max_repairs=self.max_repairs,
                 max_steps=self.max_steps,
+                window=self.limits.window,
+                max_output_tokens=self.limits.max_output_tokens,
                 rejected=rejected,
                 ladder=self._ladder,
                 trace=trace,

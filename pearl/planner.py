@@ -41,6 +41,7 @@ from pearl.prompts.planning import (
     repair_messages,
     steps_messages,
 )
+from pearl.reply_limits import default_limit
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 
 __all__ = ["MAX_REPAIRS", "Attempt", "Rejected", "one_line", "write_plan"]
@@ -75,6 +76,8 @@ async def write_plan(
     examples: Sequence[Example] = (),
     max_repairs: int = MAX_REPAIRS,
     max_steps: int = MAX_STEPS,
+    window: int | None = None,
+    max_output_tokens: int | None = None,
     rejected: Sequence[Rejected] = (),
     ladder: Ladder | None = None,
     trace: Trace | None = None,
@@ -88,6 +91,8 @@ async def write_plan(
         examples: Shown to the model, in order.
         max_repairs: Rounds after the first one.
         max_steps: Longer plans are refused.
+        window: Tokens of the model's window; its own by default.
+        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
         rejected: Valid plans that were run in vain, and why.
         ladder: What the model is held to; None for what it can be.
         trace: Every attempt is added to it.
@@ -104,7 +109,8 @@ async def write_plan(
     )
     attempts: list[Attempt] = []
     ladder = ladder or Ladder(model.constrains)
-    writer = _Writer(library, model, ladder, max_steps, trace)
+    limits = _Limits(max_steps, window or model.window, max_output_tokens)
+    writer = _Writer(library, model, ladder, limits, trace)
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected))
         completion, rung = await writer.write(messages, task)
@@ -134,6 +140,18 @@ async def write_plan(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How long a plan and a reply may be, as `write_plan` is told."""
+
+    max_steps: int
+    window: int | None
+    max_output_tokens: int | None
+
+    def reply_tokens(self, task: PlanTask) -> int:
+        return self.max_output_tokens or default_limit(task, self.window, max_steps=self.max_steps)
+
+
 class _Writer:
     """Has a text written that is a plan, or should be one, on the best rung that there is."""
 
@@ -142,13 +160,14 @@ class _Writer:
         library: ActionLibrary,
         model: Model,
         ladder: Ladder,
-        max_steps: int,
+        limits: _Limits,
         trace: Trace | None,
     ) -> None:
         self._library = library
         self._model = model
         self._ladder = ladder
-        self._max_steps = min(max_steps, MAX_WRITTEN_STEPS)
+        self._limits = limits
+        self._n_written = min(limits.max_steps, MAX_WRITTEN_STEPS)
         self._trace = trace
 
     async def write(self, messages: tuple[Message, ...], task: PlanTask) -> tuple[Completion, Rung]:
@@ -166,7 +185,7 @@ class _Writer:
         if rung.by is not None:
             kind = line_constraint if rung.name == "lines" else plan_constraint
             constraint = kind(
-                self._library, max_steps=self._max_steps, max_text=self._ladder.max_text
+                self._library, max_steps=self._n_written, max_text=self._ladder.max_text
             )
         return await self._ask(rung, messages, task, constraint)
 
@@ -182,7 +201,7 @@ class _Writer:
         header = print_header(declared.values())
         known = self._library.extended(declared.values())
         try:
-            constraint = steps_constraint(known, max_steps=self._max_steps, max_text=max_text)
+            constraint = steps_constraint(known, max_steps=self._n_written, max_text=max_text)
         except LibraryError as error:  # what all actions take, only outputs are
             raise ModelError(error.message, kind="unconstrained") from error
         second = await self._ask(rung, steps_messages(messages, header), task, constraint)
@@ -195,11 +214,13 @@ class _Writer:
         task: PlanTask,
         constraint: Constraint | None,
     ) -> Completion:
-        if rung.by is None or constraint is None:
-            return await self._model.complete(Request(messages, task))
-        if rung.by == "json" and constraint.json_form is not None:
-            messages = json_messages(messages, constraint.json_form.hint)
-        request = Request(messages, task, constraint=constraint, constrain_by=rung.by)
+        request = Request(messages, task, self._limits.reply_tokens(task))
+        if rung.by is not None and constraint is not None:
+            if rung.by == "json" and constraint.json_form is not None:
+                messages = json_messages(messages, constraint.json_form.hint)
+            request = replace(
+                request, messages=messages, constraint=constraint, constrain_by=rung.by
+            )
         return await self._model.complete(request)
 
     def _refused(self, rung: Rung, error: ModelError) -> None:
