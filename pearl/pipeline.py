@@ -28,8 +28,10 @@ from pearl.middleware.halting import Halt
 from pearl.middleware.limiting import Limited
 from pearl.middleware.priming import Primed, PrimingMode
 from pearl.middleware.remembering import Kept, Remembered, Replies
+from pearl.middleware.repeating import Unlooped
 from pearl.middleware.retrying import Retrying
 from pearl.middleware.sampling import Sampling
+from pearl.middleware.telling import Telling
 from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.plans import SharedPlans
 from pearl.running import answer_plan, direct_plan
@@ -153,8 +155,10 @@ class Pearl:
         self.origin = _origin(self.model.name, base_url)
         self.halt = Halt()
         asked: Model = self.model
-        if replies is not None and self.model.reads_prompts:
-            asked = Kept(self.model, replies, self.origin)
+        if self.model.reads_prompts:
+            asked = Unlooped(asked)
+            if replies is not None:
+                asked = Kept(asked, replies, self.origin)
         self.limiter = Limited(
             asked,
             concurrency,
@@ -388,14 +392,15 @@ class Pearl:
         return copy
 
     def calls(self, trace: Trace | None = None) -> Model:
-        """The model with this `Pearl`'s limits, and with retries, each of which the trace is told of."""
+        """The model with this `Pearl`'s limits and retries; the trace is told of waits and progress."""
         on_wait: Callable[[str, float, int], None] | None = None
         if trace is not None:
 
             def on_wait(reason: str, wait_s: float, attempt: int) -> None:
                 trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
 
-        return Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5, halt=self.halt)
+        model: Model = Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5, halt=self.halt)
+        return model if trace is None else Telling(model, trace.progressed)
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> Limits:
         """The limits of each step, where all of them share a budget."""

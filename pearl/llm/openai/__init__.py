@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, ModelSettings, Request
-from pearl.llm.openai import faults, replies, servers
+from pearl.llm.openai import faults, replies, servers, streaming
 from pearl.llm.openai.batches import Batches
 from pearl.llm.openai.constraining import Constraining
 from pearl.llm.openai.endpoint import KEY_VARIABLE, Endpoint
@@ -74,18 +74,26 @@ class OpenAIModel:
         timeout_s: Seconds that one call may take in all, however slowly the reply drips in.
         window: Tokens that the model reads and writes in one call.
         server: Kind of the server; None to find out when there is a constraint.
+        is_streamed: Whether replies are sent while they are written (`streaming`).
     """
 
     notice = ""
     reads_prompts = True
 
     def __init__(
-        self, endpoint: Endpoint, timeout_s: float, window: int, server: Server | None = None
+        self,
+        endpoint: Endpoint,
+        timeout_s: float,
+        window: int,
+        server: Server | None = None,
+        *,
+        is_streamed: bool = False,
     ) -> None:
         self.name = f"openai:{endpoint.model}"
         self.window: int | None = window
         self._endpoint = endpoint
         self._timeout_s = timeout_s
+        self._is_streamed = is_streamed
         self._parameters = Parameters(endpoint)
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -151,6 +159,8 @@ class OpenAIModel:
         client = self._connect()
         while True:
             try:
+                if self._is_streamed:
+                    return await streaming.post(client, path, body, self._endpoint)
                 # As `chat.completions.create`, which takes a fifth longer to look over a prompt.
                 return await client.post(path, cast_to=bytes, body=body)
             except openai.APIStatusError as error:

@@ -102,7 +102,7 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
     """
     reply = read_as(_Reply, body, endpoint)
     usage = _counted(reply.usage)
-    with billed(usage):
+    with billed(usage, _said(reply)):
         message = _message(reply, usage, endpoint)
         return _completion(message.content or "", reply, usage, endpoint)
 
@@ -199,13 +199,20 @@ def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
 
 
 @contextmanager
-def billed(usage: Usage) -> Iterator[None]:
-    """Errors that a reply turns out to be cost what it took."""
+def billed(usage: Usage, said: str = "") -> Iterator[None]:
+    """Errors that a reply turns out to be cost what it took, and show what it said."""
     try:
         yield
     except ModelError as error:
         error.usage = None if usage == Usage() else usage
+        error.reply = said
         raise
+
+
+def _said(reply: _Reply) -> str:
+    """What a reply says, be it of use or not."""
+    message = reply.choices[0].message if reply.choices else None
+    return (message.content if message else None) or ""
 
 
 def _message(reply: _Reply, usage: Usage, endpoint: Endpoint) -> _Message:
