@@ -99,7 +99,8 @@ async def write_plan(
 
     Raises:
         UsageError: The question is blank or no valid text.
-        PlanningError: No valid plan came out; `.attempts` has every one.
+        PlanningError: No valid plan came out; `.attempts` has every one that was read. A reply that
+            repeats itself ends the attempts: asked again, the model would do the same.
         ModelError: The model gave no usable reply.
     """
     question = one_line(question)
@@ -113,7 +114,18 @@ async def write_plan(
     writer = _Writer(library, model, ladder, limits, trace)
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected))
-        completion, rung = await writer.write(messages, task)
+        try:
+            completion, rung = await writer.write(messages, task)
+        except ModelError as error:
+            if error.kind != "repetition":
+                raise
+            if trace is not None:
+                trace.append(_endless(error, round, model.name, ladder.rung.name))
+            raise PlanningError(
+                f"no valid plan after {_counted(len(attempts) + 1)}; {error.message}",
+                attempts=attempts,
+                help=f"{error.help}; --fallback direct answers without a plan",
+            ) from error
         reading = read(completion.text, tolerant=True)
         text, fixed = mend_plan(reading.text, library, max_steps=max_steps)
         checked: CheckedPlan | None = None
@@ -132,9 +144,8 @@ async def write_plan(
             return replace(checked, plan=replace(checked.plan, question=question))
         messages = repair_messages(first, text, found)
     last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
-    rounds = f"{len(attempts)} attempt{'s' if len(attempts) > 1 else ''}"
     raise PlanningError(
-        f"no valid plan after {rounds}; last problem: {last.message} [{last.code}]",
+        f"no valid plan after {_counted(len(attempts))}; last problem: {last.message} [{last.code}]",
         attempts=attempts,
         help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
     )
@@ -226,6 +237,18 @@ class _Writer:
     def _refused(self, rung: Rung, error: ModelError) -> None:
         if self._trace is not None:
             self._trace.append(ConstraintRefused(constraint=rung.name, reason=error.message))
+
+
+def _counted(n: int) -> str:
+    return f"{n} attempt{'s' if n > 1 else ''}"
+
+
+def _endless(error: ModelError, round: int, model: str, rung: RungName) -> PlanAttempted:
+    """The attempt that came to repeat itself, for the trace: what it took counts."""
+    return PlanAttempted(
+        round=round, model=model, reply=error.reply, diagnostics=(error.message,),
+        constraint=rung, usage=error.usage or Usage(),
+    )  # fmt: skip
 
 
 def _event(

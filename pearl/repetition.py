@@ -79,13 +79,14 @@ def _unit(text: str, period: int) -> str:
     return unit
 
 
-def repeats(name: str, loop: str, usage: Usage | None) -> ModelError:
+def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError:
     """The error for a reply that is a loop.
 
     Args:
         name: Who wrote it.
         loop: What it repeats.
         usage: Tokens that it took, where that is known.
+        reply: What it said so far.
     """
     shown = " ".join(loop.split()) or "blanks"
     shown = shown if len(shown) <= MAX_QUOTED else f"{shown[: MAX_QUOTED - 1]}…"
@@ -94,6 +95,7 @@ def repeats(name: str, loop: str, usage: Usage | None) -> ModelError:
         kind="repetition",
         help="small models do; use a larger one, or a shorter prompt: --nearest 2, --context retrieve",
         usage=usage,
+        reply=reply,
     )
 
 

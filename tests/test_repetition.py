@@ -45,7 +45,7 @@ def test_a_loop_is_found_wherever_it_is_cut(unit: str, before: str, data: st.Dat
     "text",
     [
         PLAN_LOOP * 6,
-        "\n".join(f"{n}. None" for n in range(200)),
+        "\n".join(f"{n}. None" for n in range(300)),
         "\n".join(f"- {word}" for word in ["the same"] * 200),
         "{" + " " * 2_000,
         "I think that " * 100,

@@ -29,8 +29,8 @@ class Unlooped(Wrapper):
             loop = loop_in(error.reply) if error.kind == "truncated" else None
             if loop is None:
                 raise
-            raise repeats(self.name, loop, error.usage) from None
+            raise repeats(self.name, loop, error.usage, error.reply) from None
         loop = loop_in(completion.text)
         if loop is not None:
-            raise repeats(completion.model, loop, completion.usage)
+            raise repeats(completion.model, loop, completion.usage, completion.text)
         return completion

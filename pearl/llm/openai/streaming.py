@@ -135,7 +135,7 @@ class _Reply:
         loop = self._watch.add(hidden + shown)
         if loop is not None:
             usage = Usage(self._prompt.total, self._n_tokens, self._prompt.cache)
-            raise repeats(self._endpoint.model, loop, usage)
+            raise repeats(self._endpoint.model, loop, usage, "".join(self._said))
 
     def body(self) -> bytes:
         """The whole reply, as it comes without a stream.

@@ -164,9 +164,10 @@ class TransformersModel:
             tell(Progress("writing", len(tokens)))
             if len(tokens) % LOOKED_AT_EVERY:
                 return
-            loop = loop_in(weights.tokenizer.decode(tokens[-LOOKED_AT:]))
+            text = weights.tokenizer.decode(tokens[-LOOKED_AT:])
+            loop = loop_in(text)
             if loop is not None:
-                raise repeats(self.name, loop, Usage(len(prompt), len(tokens), n_cached))
+                raise repeats(self.name, loop, Usage(len(prompt), len(tokens), n_cached), text)
 
         prefix = prefixes.take(prompt)
         n_cached = len(prefix.tokens)
