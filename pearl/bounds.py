@@ -107,7 +107,7 @@ class Walk:
         self._texts: dict[str, str] = {}
         self._unknown: dict[str, float | None] = {}  # most tokens of what a mark stands for
         self._depths: dict[str, Range] = {}
-        self._reply = Range(1, calls.limits.reply_tokens or None)
+        self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
         self._tag = "\ue000"  # what no text has that is there already
         while any(self._tag in text for text in calls.texts):
@@ -150,11 +150,11 @@ class Walk:
 
     def _reply_to(self, output: str, task: ActionTask) -> None:
         """Have marks stand for what a model says: for all of it, and for the value that is read."""
-        most = None if self._reply.most is None else self._counter.most(int(self._reply.most))
+        most = self._counter.most(self._reply_tokens)
         self._texts[output] = self._mark(most)
-        if task.gives is ValueType.LIST and most is not None:
+        if task.gives is ValueType.LIST:
             most *= 4  # an entry may have had no bullet of its own
-        self._values[output] = self._mark(None if most is None else most + UNDECIDED_TOKENS)
+        self._values[output] = self._mark(most + UNDECIDED_TOKENS)
 
     def _mark(self, most: float | None) -> str:
         """What stands for a text of so many tokens at most, wherever it stands."""
@@ -167,19 +167,14 @@ class Walk:
         if task.gives is ValueType.TEXT:
             return costs
         cap = self._limits.prompt_tokens
+        calls = costs.calls + Range(0, 1)
+        output = None if calls.most is None else calls.most * self._reply_tokens
         most = costs.input_tokens.most
         if most is not None and costs.calls.most is not None:
             most += costs.calls.most * HELD_TOKENS
-        # Either it is the only prompt that is said again, or there is a window that it fits.
-        again = most if cap is None else cap
-        if most is not None and again is not None:
-            reply = self._reply.most
-            held = None if reply is None else self._counter.most(int(reply)) + AGAIN_TOKENS
-            most = most + cap if cap else None if held is None else most + again + held
-        calls = costs.calls + Range(0, 1)
-        output = None
-        if calls.most is not None and self._reply.most is not None:
-            output = calls.most * self._reply.most
+            # Either it is the only prompt that is said again, or there is a window that it fits.
+            held = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
+            most += cap if cap is not None else most + held
         return StepCosts(
             calls, Range(costs.input_tokens.least, most), Range(costs.output_tokens.least, output),
             costs.depth + Range(0, 1), costs.prefixes,
@@ -267,8 +262,7 @@ class Walk:
         calls = Range(least, most) + merging[0]
         output = Range(
             calls.least,
-            None if calls.most is None or self._reply.most is None
-            else calls.most * self._reply.most,
+            None if calls.most is None else calls.most * self._reply_tokens,
         )  # fmt: skip
         return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
 
@@ -377,12 +371,12 @@ class Walk:
         none = self._tokens(self._calls.request(CombineTask(task, ())).prompt)
         least = Range(1, None) if parts.least > 1 else Range(0, None)
         tokens = none.least if parts.least > 1 else 0
-        if parts.most is None or self._reply.most is None or none.most is None:
+        if parts.most is None or none.most is None:
             most = None if parts.most is None else parts.most - 1
             return Range(least.least, most), Range(tokens, None)
         n = int(parts.most)
         marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
-        text = self._counter.most(int(self._reply.most)) + marks
+        text = self._counter.most(self._reply_tokens) + marks
         frame = none.most + self._counter.bounds(str(n))[1] + self._seam
         n_calls = self._merges(n, frame, text)
         cap = self._limits.prompt_tokens

@@ -17,6 +17,7 @@ from pearl.dsl.signatures import ValueType
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.prompts.reading import action_messages, again_messages, combine_messages
 from pearl.reply import says_nothing
+from pearl.reply_limits import reading_limit
 from pearl.sources import Document
 from pearl.tokens import Counter
 
@@ -36,7 +37,7 @@ class Limits:
     Attributes:
         strategy: What to do with a document that is longer than the window.
         window: Tokens of the model's window; None for no limit.
-        max_output_tokens: Tokens kept free for the reply, and the most it may have.
+        max_output_tokens: Tokens of a reply at most; None for `reply_limits`' own.
         max_prompt_tokens: Tokens of a prompt at most; None for what the window leaves.
         max_retrieved: Tokens of a document that `retrieve` shows a step at most.
         max_parts: Parts of a document that `map-reduce` reads at most; None for all.
@@ -53,10 +54,8 @@ class Limits:
 
     @property
     def reply_tokens(self) -> int:
-        """Tokens kept free for the reply."""
-        if self.max_output_tokens is not None:
-            return self.max_output_tokens
-        return 0 if self.window is None else min(4_096, self.window // 4)
+        """Tokens that a reply may have, which are kept free for it in the window."""
+        return self.max_output_tokens or reading_limit(self.window)
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -136,7 +135,7 @@ class StepCalls:
             if isinstance(task, CombineTask)
             else action_messages(task)
         )
-        return Request(messages, task, max_output_tokens=self.limits.max_output_tokens)
+        return Request(messages, task, max_output_tokens=self.limits.reply_tokens)
 
     def again(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
         """What is sent after a reply that cannot be read; None where it does not fit."""

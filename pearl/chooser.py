@@ -100,7 +100,7 @@ async def _ask(task: ChooseTask, model: Model, limits: Limits) -> Choice:
         found = read_answer(task.answer, task.options)
         if found is not None or not task.answer.strip():
             return Choice(found, task.answer, n_calls=0)
-    request = Request(choose_messages(task), task, limits.max_output_tokens)
+    request = Request(choose_messages(task), task, limits.reply_tokens)
     completion = await model.complete(request)
     index = read_choice(completion.text, task.options)
     return Choice(index, completion.text, completion.usage)

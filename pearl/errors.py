@@ -311,12 +311,13 @@ class PlanningError(PearlError):
 
 
 ModelErrorKind = Literal[
-    "truncated", "filtered", "refused", "empty", "malformed",
+    "truncated", "repetition", "filtered", "refused", "empty", "malformed",
     "transport", "rate_limited", "quota", "auth", "bad_request", "deadline", "unconstrained",
 ]  # fmt: skip
 """What came in place of a usable reply, exactly one of these:
 
 - `truncated`, `filtered`, `refused`, `empty`, `malformed`: a reply that is of no use;
+- `repetition`: one that came to say the same over and over; asked again, it mostly would;
 - `transport`: no reply, be it the connection or the server (5xx) that failed; `deadline`: not in time;
 - `rate_limited`, `quota`, `auth`, `bad_request`: the server will not, now or at all;
 - `unconstrained`: it cannot be held to the constraint of the request, and might reply without.
@@ -334,6 +335,7 @@ class ModelError(PearlError):
         kind: What came instead of a reply.
         retry_after_s: Seconds the server asked to wait, if it did.
         usage: Tokens that the reply took which is of no use; None where the server does not say.
+        reply: What it said as far as it goes; "" where there is nothing of it.
     """
 
     exit_code = 5
@@ -346,8 +348,10 @@ class ModelError(PearlError):
         help: str | None = None,
         retry_after_s: float | None = None,
         usage: Usage | None = None,
+        reply: str = "",
     ) -> None:
         super().__init__(message, help=help)
+        self.reply = reply
         self.kind: ModelErrorKind = kind
         self.retry_after_s = retry_after_s
         self.usage = usage

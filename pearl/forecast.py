@@ -21,11 +21,12 @@ from pearl.calls import StepCalls
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ModelError, PearlError
 from pearl.executors import Task
-from pearl.llm import Completion, Constrains, Request, Usage
+from pearl.llm import Completion, Constrains, PlanTask, Request, Usage
 from pearl.pipeline import Pearl
 from pearl.planner import one_line
 from pearl.prices import Price
 from pearl.prompts.planning import plan_messages
+from pearl.reply_limits import default_limit
 from pearl.sources import Document
 from pearl.tokens import window_of
 
@@ -108,8 +109,7 @@ class Forecast:
         problems: Why pieces of work cannot be done, the first few reasons.
         n_problems: How many cannot.
         time_s: Seconds, where the seconds of a call are known.
-        reply_tokens: Tokens of a reply at most; None where there is no limit.
-        is_reply_limited: Whether that limit is sent along with each call.
+        reply_tokens: Tokens of a step's reply at most, which is sent along with each call.
         counter: How tokens are counted.
         model: Who would be asked.
         price: What tokens cost; None where it is not known.
@@ -122,8 +122,7 @@ class Forecast:
     problems: tuple[str, ...]
     n_problems: int
     time_s: Range | None
-    reply_tokens: int | None
-    is_reply_limited: bool
+    reply_tokens: int
     counter: str
     model: str
     price: Price | None
@@ -147,7 +146,6 @@ class Forecast:
             "total": self.total.to_json(self.price),
             "time_s": None if self.time_s is None else self.time_s.to_json(),
             "reply_tokens": self.reply_tokens,
-            "is_reply_limited": self.is_reply_limited,
             "token_count": self.counter,
             "price_usd_per_million": None if self.price is None else str(self.price),
         }
@@ -272,8 +270,7 @@ class Forecaster:
                 problems=tuple(self._problems),
                 n_problems=self._n_problems,
                 time_s=self._time_s(total),
-                reply_tokens=limits.reply_tokens or None,
-                is_reply_limited=limits.max_output_tokens is not None,
+                reply_tokens=limits.reply_tokens,
                 counter=limits.counter.method,
                 model=self._pearl.model.name,
                 price=self._price,
@@ -331,9 +328,13 @@ class Forecaster:
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.max_repairs)
         is_exact = most == 1
+        limits = pearl.limits
+        reply_tokens = limits.max_output_tokens or default_limit(
+            PlanTask(question, pearl.library), limits.window, max_steps=pearl.max_steps
+        )
         costs = StepCosts(
             Range(1, most), Range(first, first if is_exact else None),
-            Range(1, None), Range(1, most),
+            Range(1, most * reply_tokens), Range(1, most),
         )  # fmt: skip
         self._named(PLANNING).add(costs, 0)
 

@@ -28,6 +28,7 @@ from pearl.ladder import Ladder, Mode, Rung
 from pearl.llm import Completion, Message, MineTask, Model, Request
 from pearl.prompts import json_messages
 from pearl.prompts.mining import mine_messages
+from pearl.reply_limits import default_limit
 from pearl.scheduling import as_completed
 
 __all__ = ["Miner", "Proposal", "Question", "common_drafts", "read_proposal"]
@@ -54,6 +55,8 @@ class Miner:
         examples: Plans that are shown; what they call and the seed lacks is declared in them.
         full_library: Where the definitions of those actions are from.
         constrain: Hold the model to the grammar of sketches, as `Pearl` does for plans.
+        window: Tokens of the model's window; its own by default.
+        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
     """
 
     def __init__(
@@ -63,8 +66,13 @@ class Miner:
         examples: Sequence[Example] = (),
         full_library: ActionLibrary | None = None,
         constrain: Mode = "auto",
+        *,
+        window: int | None = None,
+        max_output_tokens: int | None = None,
     ) -> None:
         self._model = model
+        self._window = window or model.window
+        self._max_output_tokens = max_output_tokens
         self._ladder = Ladder(model.constrains, constrain, ("static", "json-static", "none"))
         self._library = library
         self._examples = [
@@ -138,7 +146,9 @@ class Miner:
     async def _sketch(
         self, rung: Rung, messages: tuple[Message, ...], question: Question
     ) -> Completion:
-        request = Request(messages, MineTask(question.text, self._library))
+        task = MineTask(question.text, self._library)
+        limit = self._max_output_tokens or default_limit(task, self._window)
+        request = Request(messages, task, limit)
         if rung.by is not None:
             constraint = sketch_constraint(self._library, max_text=self._ladder.max_text)
             if rung.by == "json" and constraint.json_form is not None:

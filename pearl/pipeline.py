@@ -27,8 +27,10 @@ from pearl.middleware.halting import Halt
 from pearl.middleware.limiting import Limited
 from pearl.middleware.priming import Primed, PrimingMode
 from pearl.middleware.remembering import Kept, Remembered, Replies
+from pearl.middleware.repeating import Unlooped
 from pearl.middleware.retrying import Retrying
 from pearl.middleware.sampling import Sampling
+from pearl.middleware.telling import Telling
 from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.plans import SharedPlans
 from pearl.running import answer_plan, direct_plan
@@ -56,7 +58,8 @@ class Pearl:
             none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         context: What to do with documents longer than the window.
         window: Tokens of the model's window, where you know better than the shipped table.
-        max_output_tokens: Tokens of one reply at most; None for the model's own limit.
+        max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
+            included; None for a limit by the kind of request (`pearl.reply_limits`).
         max_repairs: Times the model is shown what is wrong with its plan.
         max_steps: Longer plans are refused.
         fallback: `direct` answers in one step where no valid plan can be had.
@@ -155,8 +158,10 @@ class Pearl:
         self._plans = SharedPlans()
         self.halt = Halt()
         asked: Model = self.model
-        if replies is not None and self.model.reads_prompts:
-            asked = Kept(self.model, replies)
+        if self.model.reads_prompts:
+            asked = Unlooped(asked)
+            if replies is not None:
+                asked = Kept(asked, replies)
         self.limiter = Limited(
             asked,
             concurrency,
@@ -221,6 +226,8 @@ class Pearl:
                 examples=self.examples_for(question),
                 max_repairs=self.max_repairs,
                 max_steps=self.max_steps,
+                window=self.limits.window,
+                max_output_tokens=self.limits.max_output_tokens,
                 rejected=rejected,
                 ladder=self._ladder,
                 trace=trace,
@@ -400,14 +407,15 @@ class Pearl:
         return copy
 
     def calls(self, trace: Trace | None = None) -> Model:
-        """The model with this `Pearl`'s limits, and with retries, each of which the trace is told of."""
+        """The model with this `Pearl`'s limits and retries; the trace is told of waits and progress."""
         on_wait: Callable[[str, float, int], None] | None = None
         if trace is not None:
 
             def on_wait(reason: str, wait_s: float, attempt: int) -> None:
                 trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
 
-        return Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5, halt=self.halt)
+        model: Model = Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5, halt=self.halt)
+        return model if trace is None else Telling(model, trace.progressed)
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> Limits:
         """The limits of each step, where all of them share a budget."""

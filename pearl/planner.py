@@ -41,6 +41,7 @@ from pearl.prompts.planning import (
     repair_messages,
     steps_messages,
 )
+from pearl.reply_limits import default_limit
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 
 __all__ = ["MAX_REPAIRS", "Attempt", "Rejected", "one_line", "write_plan"]
@@ -75,6 +76,8 @@ async def write_plan(
     examples: Sequence[Example] = (),
     max_repairs: int = MAX_REPAIRS,
     max_steps: int = MAX_STEPS,
+    window: int | None = None,
+    max_output_tokens: int | None = None,
     rejected: Sequence[Rejected] = (),
     ladder: Ladder | None = None,
     trace: Trace | None = None,
@@ -88,13 +91,16 @@ async def write_plan(
         examples: Shown to the model, in order.
         max_repairs: Rounds after the first one.
         max_steps: Longer plans are refused.
+        window: Tokens of the model's window; its own by default.
+        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
         rejected: Valid plans that were run in vain, and why.
         ladder: What the model is held to; None for what it can be.
         trace: Every attempt is added to it.
 
     Raises:
         UsageError: The question is blank or no valid text.
-        PlanningError: No valid plan came out; `.attempts` has every one.
+        PlanningError: No valid plan came out; `.attempts` has every one that was read. A reply that
+            repeats itself ends the attempts: asked again, the model would do the same.
         ModelError: The model gave no usable reply.
     """
     question = one_line(question)
@@ -104,10 +110,22 @@ async def write_plan(
     )
     attempts: list[Attempt] = []
     ladder = ladder or Ladder(model.constrains)
-    writer = _Writer(library, model, ladder, max_steps, trace)
+    limits = _Limits(max_steps, window or model.window, max_output_tokens)
+    writer = _Writer(library, model, ladder, limits, trace)
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected))
-        completion, rung = await writer.write(messages, task)
+        try:
+            completion, rung = await writer.write(messages, task)
+        except ModelError as error:
+            if error.kind != "repetition":
+                raise
+            if trace is not None:
+                trace.append(_endless(error, round, model.name, ladder.rung.name))
+            raise PlanningError(
+                f"no valid plan after {_counted(len(attempts) + 1)}; {error.message}",
+                attempts=attempts,
+                help=f"{error.help}; --fallback direct answers without a plan",
+            ) from error
         reading = read(completion.text, tolerant=True)
         text, fixed = mend_plan(reading.text, library, max_steps=max_steps)
         checked: CheckedPlan | None = None
@@ -126,12 +144,23 @@ async def write_plan(
             return replace(checked, plan=replace(checked.plan, question=question))
         messages = repair_messages(first, text, found)
     last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
-    rounds = f"{len(attempts)} attempt{'s' if len(attempts) > 1 else ''}"
     raise PlanningError(
-        f"no valid plan after {rounds}; last problem: {last.message} [{last.code}]",
+        f"no valid plan after {_counted(len(attempts))}; last problem: {last.message} [{last.code}]",
         attempts=attempts,
         help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How long a plan and a reply may be, as `write_plan` is told."""
+
+    max_steps: int
+    window: int | None
+    max_output_tokens: int | None
+
+    def reply_tokens(self, task: PlanTask) -> int:
+        return self.max_output_tokens or default_limit(task, self.window, max_steps=self.max_steps)
 
 
 class _Writer:
@@ -142,13 +171,14 @@ class _Writer:
         library: ActionLibrary,
         model: Model,
         ladder: Ladder,
-        max_steps: int,
+        limits: _Limits,
         trace: Trace | None,
     ) -> None:
         self._library = library
         self._model = model
         self._ladder = ladder
-        self._max_steps = min(max_steps, MAX_WRITTEN_STEPS)
+        self._limits = limits
+        self._n_written = min(limits.max_steps, MAX_WRITTEN_STEPS)
         self._trace = trace
 
     async def write(self, messages: tuple[Message, ...], task: PlanTask) -> tuple[Completion, Rung]:
@@ -166,7 +196,7 @@ class _Writer:
         if rung.by is not None:
             kind = line_constraint if rung.name == "lines" else plan_constraint
             constraint = kind(
-                self._library, max_steps=self._max_steps, max_text=self._ladder.max_text
+                self._library, max_steps=self._n_written, max_text=self._ladder.max_text
             )
         return await self._ask(rung, messages, task, constraint)
 
@@ -182,7 +212,7 @@ class _Writer:
         header = print_header(declared.values())
         known = self._library.extended(declared.values())
         try:
-            constraint = steps_constraint(known, max_steps=self._max_steps, max_text=max_text)
+            constraint = steps_constraint(known, max_steps=self._n_written, max_text=max_text)
         except LibraryError as error:  # what all actions take, only outputs are
             raise ModelError(error.message, kind="unconstrained") from error
         second = await self._ask(rung, steps_messages(messages, header), task, constraint)
@@ -195,16 +225,30 @@ class _Writer:
         task: PlanTask,
         constraint: Constraint | None,
     ) -> Completion:
-        if rung.by is None or constraint is None:
-            return await self._model.complete(Request(messages, task))
-        if rung.by == "json" and constraint.json_form is not None:
-            messages = json_messages(messages, constraint.json_form.hint)
-        request = Request(messages, task, constraint=constraint, constrain_by=rung.by)
+        request = Request(messages, task, self._limits.reply_tokens(task))
+        if rung.by is not None and constraint is not None:
+            if rung.by == "json" and constraint.json_form is not None:
+                messages = json_messages(messages, constraint.json_form.hint)
+            request = replace(
+                request, messages=messages, constraint=constraint, constrain_by=rung.by
+            )
         return await self._model.complete(request)
 
     def _refused(self, rung: Rung, error: ModelError) -> None:
         if self._trace is not None:
             self._trace.append(ConstraintRefused(constraint=rung.name, reason=error.message))
+
+
+def _counted(n: int) -> str:
+    return f"{n} attempt{'s' if n > 1 else ''}"
+
+
+def _endless(error: ModelError, round: int, model: str, rung: RungName) -> PlanAttempted:
+    """The attempt that came to repeat itself, for the trace: what it took counts."""
+    return PlanAttempted(
+        round=round, model=model, reply=error.reply, diagnostics=(error.message,),
+        constraint=rung, usage=error.usage or Usage(),
+    )  # fmt: skip
 
 
 def _event(

@@ -85,6 +85,7 @@ async def answer_plan(
             token_count=limits.counter.method,
             model=model.name,
             window=limits.window,
+            steps=tuple(step.output for step in graph.steps),
         )
     )
     rewritten = rewrite_plan(graph)

@@ -9,13 +9,24 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pearl.errors import DataError
 from pearl.ladder import RungName
-from pearl.llm import PrefixUse, Usage
+from pearl.llm import (
+    ActionTask,
+    ChooseTask,
+    CombineTask,
+    MineTask,
+    PlanTask,
+    PrefixUse,
+    RefineTask,
+    Task,
+    Usage,
+)
+from pearl.progress import Phase, Progress
 from pearl.reply import State
 
 __all__ = [
@@ -24,6 +35,7 @@ __all__ = [
     "ConstraintRefused",
     "Event",
     "ModelCalled",
+    "ModelProgressed",
     "ModelWaited",
     "OptionChosen",
     "PlanAttempted",
@@ -104,6 +116,8 @@ class RunStarted(_Event):
     model: str
     window: int | None
     """Tokens of the model's window; None where it has no limit."""
+    steps: tuple[str, ...] = ()
+    """Outputs of the plan's steps in its order; none in traces that are older than this field."""
 
 
 class PlanRewritten(_Event):
@@ -121,6 +135,22 @@ class StepStarted(_Event):
     event: Literal["step_started"] = "step_started"
     step: str
     action: str
+
+
+class ModelProgressed(_Event):
+    """How far a call is; told to listeners as it happens, and not kept in the trace."""
+
+    event: Literal["model_progressed"] = "model_progressed"
+    purpose: Literal["plan", "step", "combine", "choose", "mine", "refine"]
+    step: str = ""
+    """The step that the call is for, if it is for one."""
+    attempt: int = 1
+    """Which writing of the plan this is, from 1."""
+    phase: Phase
+    n_tokens: int = 0
+    """Tokens read of the prompt, or written of the reply, hidden ones included."""
+    n_total: int | None = None
+    """Tokens of the prompt; None while writing."""
 
 
 class ModelWaited(_Event):
@@ -204,10 +234,12 @@ class RunFinished(_Event):
 
 
 Event = Annotated[
-    PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelWaited | ModelCalled
-    | StepFinished | StepFailed | OptionChosen | RunFinished,
+    PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
+    | ModelWaited | ModelCalled | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
+
+Stamped = TypeVar("Stamped", bound=_Event)
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
@@ -220,6 +252,11 @@ class Trace:
 
     Attributes:
         id: Which run this is, where a file holds several: the id of a task.
+
+    Args:
+        id: The same.
+        listener: Told of every event as it happens, and of how far calls are (`ModelProgressed`),
+            in the thread of the event loop.
     """
 
     def __init__(self, id: str = "", listener: Callable[[Event], None] | None = None) -> None:
@@ -230,10 +267,24 @@ class Trace:
 
     def append(self, event: Event) -> None:
         """Add an event, stamped with its time, and tell the listener."""
-        stamped = event.model_copy(update={"t_s": round(time.monotonic() - self._began, 6)})
+        stamped = self._stamped(event)
         self._events.append(stamped)
         if self._listener is not None:
             self._listener(stamped)
+
+    def progressed(self, task: Task, progress: Progress) -> None:
+        """Tell the listener how far a call is; nothing of it is kept."""
+        if self._listener is not None:
+            event = ModelProgressed(
+                phase=progress.phase,
+                n_tokens=progress.n_tokens,
+                n_total=progress.n_total,
+                **_purpose(task),
+            )
+            self._listener(self._stamped(event))
+
+    def _stamped(self, event: Stamped) -> Stamped:
+        return event.model_copy(update={"t_s": round(time.monotonic() - self._began, 6)})
 
     def __iter__(self) -> Iterator[Event]:
         return iter(self._events)
@@ -278,6 +329,25 @@ class Trace:
             del row["v"], row["id"]
             trace._events.append(_ADAPTER.validate_python(row))
         return trace
+
+
+def _purpose(task: Task) -> dict[str, Any]:
+    """What a call is for, as an event says it."""
+    match task:
+        case PlanTask():
+            return {"purpose": "plan", "attempt": task.round + 1}
+        case ActionTask():
+            return {"purpose": "step", "step": task.output}
+        case CombineTask():
+            return {"purpose": "combine", "step": task.step.output}
+        case ChooseTask():
+            return {"purpose": "choose"}
+        case MineTask():
+            return {"purpose": "mine"}
+        case RefineTask():
+            return {"purpose": "refine"}
+        case _:
+            assert_never(task)
 
 
 def read_trace(path: str | Path) -> list[Trace]:

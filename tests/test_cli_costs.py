@@ -70,7 +70,7 @@ def test_a_dry_run_as_json(pearl: Terminal) -> None:
     assert first["input_tokens"]["least"] == first["input_tokens"]["most"] > 2_000
     assert second["input_tokens"]["least"] < second["input_tokens"]["most"]
     assert second["cached_tokens"] > 2_000
-    assert found["total"]["output_tokens"] == {"least": 2, "most": 2 * 4_096}
+    assert found["total"]["output_tokens"] == {"least": 2, "most": 2 * 8_192}
     assert (found["price_usd_per_million"], found["total"]["cost_usd"]) == (None, None)
     assert found["time_s"] == {"least": 4.0, "most": 4.0}
 

@@ -235,11 +235,15 @@ def test_blocks_that_were_sent_before_are_expected_in_the_cache() -> None:
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
     this = pearl(Scripted(replies(50)))
     found = forecast(this, [task(PLAN, story(3))])
-    assert found.reply_tokens is None
-    assert found.total.output_tokens.most is None
-    assert found.total.input_tokens.most is None
     assert (found.cost_usd, found.time_s) == (None, None)
     assert found.to_json()["total"]["cost_usd"] is None
+
+
+def test_a_model_without_a_window_has_a_worst_case_too() -> None:
+    found = forecast(pearl(Scripted(replies(50))), [task(PLAN, story(3))])
+    assert found.reply_tokens == 8_192
+    assert found.total.output_tokens.most == found.total.calls.most * 8_192  # type: ignore[operator]
+    assert found.total.input_tokens.most is not None
 
 
 def test_plans_that_are_yet_to_be_written() -> None:

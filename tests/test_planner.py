@@ -12,9 +12,13 @@ from pearl.dsl.parser import parse
 from pearl.errors import PlanningError, UsageError
 from pearl.fewshot import Example
 from pearl.llm import PlanTask, Request
+from pearl.llm.openai import OpenAIModel
+from pearl.llm.openai.endpoint import Endpoint
 from pearl.llm.scripted import Scripted
+from pearl.pipeline import Pearl
 from pearl.planner import Rejected, write_plan
 from pearl.trace import PlanAttempted, Trace
+from tests.server import Canned, Server, completion
 
 LIBRARY = read_library(
     "FIND(CTX, X) : Find X\nFIND_REASON(CTX, X) : Find why\nCONCAT(S1, S2, ...) : Join\n", "test"
@@ -135,3 +139,25 @@ def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
     _, model, _ = plan(GOOD)
     assert "the wrong place" not in model.requests[0].prompt
     assert model.requests[0].task.n_rejected == 0  # type: ignore[union-attr]
+
+
+def test_a_plan_that_repeats_itself_ends_the_attempts(openai_server: Server) -> None:
+    broken = completion("1. a = FIND_TREASURE(CTX) : x")
+    endless = completion("Plan:\n1. a\n" * 300, finish_reason="length")
+    openai_server.next(Canned(broken), Canned(endless))
+    trace = Trace()
+
+    async def plan() -> None:
+        model = OpenAIModel(Endpoint(openai_server.url, "test-model", ""), 10.0, 128_000)
+        async with Pearl(model, library=LIBRARY, constrain="off") as pearl:
+            await pearl.plan("Why?", trace=trace)
+
+    with pytest.raises(PlanningError, match=r"after 2 attempts; .* repeat itself") as caught:
+        asyncio.run(plan())
+    assert "--fallback direct" in str(caught.value)
+    assert len(caught.value.attempts) == 1
+    assert len(openai_server.requests) == 2
+    tries = [event for event in trace if event.event == "plan_attempted"]
+    assert [bool(event.diagnostics) for event in tries] == [True, True]
+    assert tries[1].reply.startswith("Plan:")
+    assert trace.usage.n_output_tokens == 6 + 900

@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from pearl.cli.options import open_pearl, read_data
-from pearl.cli.output import Reporter, new_file, read_input
+from pearl.cli.output import new_file, read_input
+from pearl.cli.progress import Reporter
 from pearl.cli.stopping import Stopper
 from pearl.cli.work import tell_left_out, tell_reasons, tell_stopped
 from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable

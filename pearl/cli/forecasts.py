@@ -96,17 +96,7 @@ def _notes(found: Forecast, limits: Mapping[str, float], n_known: int) -> list[s
         lines.append(
             f"Left out, for they have a row already: {n_known:,}; --fresh runs them again."
         )
-    if found.reply_tokens is None:
-        lines.append(
-            "Replies have no limit, so there is no worst case: --max-output-tokens sets one."
-        )
-    elif found.is_reply_limited:
-        lines.append(f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens).")
-    else:
-        lines.append(
-            f"Replies: {found.reply_tokens:,} tokens at most, which the window leaves for them; "
-            "--max-output-tokens has the server keep to a limit, and so do --max-tokens and --max-cost."
-        )
+    lines.append(f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens).")
     if found.n_unplanned:
         lines.append(
             f"Tasks without a plan: {found.n_unplanned:,}; what the steps take is unknown until it is "

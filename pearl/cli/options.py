@@ -133,7 +133,8 @@ def model_options(command: Command) -> Command:
         ),
         click.option(
             "--max-output-tokens", envvar="PEARL_MAX_OUTPUT_TOKENS", type=click.IntRange(min=1),
-            metavar="TOKENS", help="Tokens of one reply at most.",
+            metavar="TOKENS",
+            help="Tokens of one reply at most, hidden ones included [default: by kind, 8192 for a step].",
         ),
         click.option(
             "--max-repairs", envvar="PEARL_MAX_REPAIRS", type=click.IntRange(min=0), default=4,

@@ -1,4 +1,4 @@
-"""What people see: answers as text, progress on stderr, files written whole or not at all."""
+"""What people see: answers as text, files written whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING
 
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
 
     from pearl.answerer import Answer
     from pearl.evidence import Evidence
-    from pearl.trace import Event
 
 __all__ = [
-    "Reporter", "counted", "keep_inputs", "keep_room", "new_console", "new_file", "print_answer", "read_input",
+    "counted", "keep_inputs", "keep_room", "new_console", "new_file", "print_answer", "read_input",
 ]  # fmt: skip
 
 
@@ -227,81 +223,3 @@ def counted(n: int, thing: str) -> str:
         ('1 row', '1,200 rows')
     """
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
-
-
-REPORT_S = 60.0
-"""Seconds between lines where nobody looks at a terminal."""
-
-
-class Reporter:
-    """Progress on stderr: on a terminal how far, and what is being waited for; else a line a minute."""
-
-    def __init__(self, total: int | None, *, enabled: bool = True) -> None:
-        self._total = total
-        self._enabled = enabled and sys.stderr.isatty()
-        self._n_done = self._n_failed = 0
-        self._began = self._told_at = monotonic()
-        self._progress: Progress | None = None
-        self._bar: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        if self._enabled:
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeElapsedColumn,
-            )
-
-            columns = [BarColumn(), MofNCompleteColumn()] if self._total != 1 else []
-            self._progress = Progress(
-                *columns, TimeElapsedColumn(), TextColumn("{task.description}"),
-                console=new_console(err=True), transient=True,
-            )  # fmt: skip
-            self._bar = self._progress.add_task(
-                "starting" if self._total == 1 else "", total=self._total
-            )
-            self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
-
-    def advance(self, *, is_failure: bool = False) -> None:
-        """One more task is done."""
-        self._n_done += 1
-        self._n_failed += is_failure
-        if self._progress is not None and self._bar is not None:
-            self._progress.advance(self._bar)
-        elif monotonic() - self._told_at >= REPORT_S:
-            self._told_at = monotonic()
-            of = "" if self._total is None else f" of {self._total:,}"
-            failed = f", {self._n_failed:,} failed" if self._n_failed else ""
-            minutes = (self._told_at - self._began) / 60
-            print(f"pearl: {self._n_done:,}{of} done{failed}, {minutes:.0f} min", file=sys.stderr)  # noqa: T201
-
-    def __call__(self, id: str, event: Event) -> None:
-        """Say what a task is waiting for."""
-        if self._progress is None or self._bar is None:
-            return
-        match event.event:
-            case "plan_attempted":
-                waiting = "running the plan" if not event.diagnostics else (
-                    f"{len(event.diagnostics)} problems in the plan: waiting for the model to mend it"
-                )  # fmt: skip
-            case "run_started":
-                waiting = f"running the plan with {event.model}"
-            case "step_started":
-                waiting = f"{event.step} = {event.action}: waiting for the model"
-            case "model_waited":
-                waiting = f"{event.reason}: trying again in {event.wait_s:.0f} s"
-            case _:
-                return
-        self._progress.update(self._bar, description=f"{id}: {waiting}" if id else waiting)

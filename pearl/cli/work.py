@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import open_pearl
-from pearl.cli.output import Reporter, counted, keep_room, new_file, print_answer
+from pearl.cli.output import counted, keep_room, new_file, print_answer
+from pearl.cli.progress import Reporter
 from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError
 from pearl.executors import Execute, Outcome, Task
 from pearl.executors.local import run
@@ -49,7 +50,8 @@ async def run_tasks(
     Args:
         tasks: What to do, read one by one.
         n_tasks: How many they are, where that is known.
-        options: Of the command line: those of `model_options`, `trace`, `as_json`, `verbose`.
+        options: Of the command line: those of `model_options`, `trace`, `as_json`, `verbose`; and
+            `tells_plans`: whether plans are shown on stderr as soon as they are there.
         out: File for one JSON line a task, else people are told on stdout.
         keeping: Where replies are kept and, with `out`, the outcomes, so that the same command goes
             on where it stopped.
@@ -76,6 +78,7 @@ async def _run_told(
     """Outcomes as they come, to stdout or to a file that is there when all is done."""
     trace, as_json = options.pop("trace"), options.pop("as_json")
     verbose = options.pop("verbose", False)
+    tells_plans = options.pop("tells_plans", False)
     is_shown_last = n_tasks == 1 and out is None  # once the progress is off the screen
     n_done = 0
     failures: list[str] = []
@@ -84,7 +87,7 @@ async def _run_told(
         async with open_pearl(options, replies) as pearl:
             rows = stack.enter_context(new_file(out)) if out or as_json else None
             events = stack.enter_context(new_file(trace)) if trace else None
-            reporter = stack.enter_context(Reporter(n_tasks))
+            reporter = stack.enter_context(Reporter(n_tasks, tells_plans=tells_plans))
             last: Outcome | None = None
             outcomes = run(
                 pearl,

@@ -37,7 +37,7 @@ class RefineSettings:
         max_tokens: Tokens of the library in a planner's prompt at most; None for no limit.
         max_rounds: Rounds of the model at most; 0 asks none.
         shard_size: Drafts shown to the model at once.
-        max_output_tokens: Tokens of one reply at most; None for the model's own limit.
+        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
     """
 
     max_actions: int = MAX_ACTIONS
@@ -81,7 +81,7 @@ async def refine_actions(
     entries, dropped, rounds = await run_rounds(
         merge_by_rule(entries, rules), model, budget, rules,
         max_rounds=settings.max_rounds, shard_size=max(2, size),
-        max_output_tokens=settings.max_output_tokens,
+        window=window, max_output_tokens=settings.max_output_tokens,
     )  # fmt: skip
     entries, clashing = without_clashes(entries)
     entries, without_room = make_room(entries, budget, rules)

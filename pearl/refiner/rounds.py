@@ -16,6 +16,7 @@ from pearl.refiner.refinement import Round, ShardRecord
 from pearl.refiner.replies import Reply, read_reply
 from pearl.refiner.room import Budget
 from pearl.refiner.sharding import shards
+from pearl.reply_limits import default_limit
 
 __all__ = ["run_rounds"]
 
@@ -41,11 +42,22 @@ async def run_rounds(
     *,
     max_rounds: int,
     shard_size: int,
+    window: int | None = None,
     max_output_tokens: int | None = None,
 ) -> tuple[list[Entry], list[Dropped], list[Round]]:
     """Have entries merged until they fit, a round merges none, or `max_rounds` are over.
 
     Native actions are not shown: they stay as they are.
+
+    Args:
+        entries: What is to be merged.
+        model: Who merges.
+        budget: What they have to fit.
+        rules: How alike is the same.
+        max_rounds: Rounds at most.
+        shard_size: Drafts shown to the model at once.
+        window: Tokens of the model's window; None for no limit.
+        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
 
     Raises:
         ModelError: The first round got no reply at all.
@@ -61,8 +73,9 @@ async def run_rounds(
         wanted = max(budget.room(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
         parts = shards(drafts, shard_size, rules.likeness)
         ask = partial(
-            _refine, model=model, stage=Stage("model", number), max_output_tokens=max_output_tokens
-        )
+            _refine, model=model, stage=Stage("model", number), window=window,
+            max_output_tokens=max_output_tokens,
+        )  # fmt: skip
         done = await asyncio.gather(
             *(ask(part, max(1, len(part) * wanted // len(drafts))) for part in parts)
         )
@@ -92,12 +105,14 @@ async def _refine(
     *,
     model: Model,
     stage: Stage,
+    window: int | None,
     max_output_tokens: int | None,
 ) -> _Shard:
     drafts = tuple(entry.action for entry in shard)
     task = RefineTask(drafts, max_actions)
+    limit = max_output_tokens or default_limit(task, window)
     try:
-        completion = await model.complete(Request(refine_messages(task), task, max_output_tokens))
+        completion = await model.complete(Request(refine_messages(task), task, limit))
     except ModelError as error:
         failed = ShardRecord(
             n_before=len(shard),

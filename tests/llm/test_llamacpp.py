@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ from pearl.dsl.constraints import steps_constraint
 from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, Request
 from pearl.llm.llamacpp import LlamaCppModel, create
+from pearl.progress import Progress, listening
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.skips import needs_proc
@@ -210,7 +212,9 @@ def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path
     async def use(model: LlamaCppModel) -> None:
         with contextlib.suppress(ModelError):
             await model.complete(asked("who?", 1))
-        call = asyncio.create_task(model.complete(asked("who?", None)))
+        # Drawn, for the likeliest tokens soon are the same over and over.
+        drawn = replace(asked("who?", None), temperature=1.0, seed=7)
+        call = asyncio.create_task(model.complete(drawn))
         await asyncio.sleep(0.2)
         os.kill(pid_of(model), signal.SIGKILL)
         with pytest.raises(ModelError, match=r"died over a request to .*: ended by SIGKILL") as caught:  # fmt: skip
@@ -222,6 +226,32 @@ def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path
             await model.complete(asked("who?", 1))
 
     used(endless, use)
+
+
+def test_a_reply_that_repeats_itself_is_cut_off_while_it_is_written(tmp_path: Path) -> None:
+    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
+    seen: list[Progress] = []
+
+    async def use(model: LlamaCppModel) -> None:
+        with listening(seen.append), pytest.raises(ModelError) as caught:
+            await model.complete(asked("who?", None))
+        assert caught.value.kind == "repetition"
+        assert not caught.value.is_retryable
+        assert "--nearest" in str(caught.value)
+        usage = caught.value.usage
+        assert usage is not None
+        assert usage.n_input_tokens > 0
+        assert 100 < usage.n_output_tokens < 4_000, "and not as many as the window holds"
+        with pytest.raises(ModelError, match="cut off"):  # it serves others at once
+            await model.complete(asked("who?", 1))
+
+    used(endless, use)
+    assert [p.phase for p in seen][:1] == ["loading"]
+    assert {p.phase for p in seen} == {"loading", "reading", "writing"}
+    written = [p.n_tokens for p in seen if p.phase == "writing"]
+    assert written == list(range(1, len(written) + 1))
+    read = [p for p in seen if p.phase == "reading"]
+    assert read[-1].n_tokens == read[-1].n_total
 
 
 CALLER = """

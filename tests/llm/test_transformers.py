@@ -21,6 +21,7 @@ from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, PlanTask, Request, create_model
 from pearl.llm.transformers import TransformersModel, create
 from pearl.llm.transformers.prefixes import n_common
+from pearl.progress import Progress, listening
 from tests.skips import NO_TORCH
 from tests.tiny_models import END, rewrite, save_model, save_saying, save_tokenizer
 
@@ -175,6 +176,38 @@ def test_a_reply_ends_where_the_model_ends_it(tmp_path: Path) -> None:
     prompt = tokenizer("Why did Ada sell the boat?\n")["input_ids"]
     assert completion.usage.n_input_tokens == len(prompt)
     assert completion.usage.n_output_tokens == len(tokenizer("it leaked")["input_ids"]) + 1
+
+
+def test_how_far_a_reply_is_is_told_token_by_token(tmp_path: Path) -> None:
+    save_saying(tmp_path, "it leaked")
+    seen: list[Progress] = []
+    with listening(seen.append):
+        reply(create(str(tmp_path), ModelSettings()), asked("\n".join(["who?"] * 400)))
+    phases = [p.phase for p in seen]
+    assert list(dict.fromkeys(phases)) == ["loading", "reading", "writing"]
+    assert phases == sorted(phases), "one after the other, which is in the order of the alphabet"
+    read = [(p.n_tokens, p.n_total) for p in seen if p.phase == "reading"]
+    assert read[0][0] == 0
+    assert len(read) > 1, "a long prompt is read in parts"
+    written = [p.n_tokens for p in seen if p.phase == "writing"]
+    assert written == list(range(1, len(written) + 1))
+
+
+def test_a_reply_that_repeats_itself_is_cut_off(tmp_path: Path) -> None:
+    save_saying(tmp_path, "it leaked")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    weights = transformers.LlamaForCausalLM.from_pretrained(tmp_path)
+    heads, end = weights.lm_head.weight, tokenizer.eos_token_id
+    with torch.no_grad():  # where it would end, it begins again
+        last = int(heads[end].argmax())
+        heads[end, last] = 0.0
+        heads[tokenizer("\nit leaked")["input_ids"][1], last] = 1.0
+    weights.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="leaked") as caught:
+        reply(create(str(tmp_path), ModelSettings()), asked(limit=3_000))
+    assert caught.value.kind == "repetition"
+    assert caught.value.usage is not None
+    assert 100 < caught.value.usage.n_output_tokens < 1_500
 
 
 def test_a_reply_that_reaches_its_limit_is_truncated(model: TransformersModel) -> None:

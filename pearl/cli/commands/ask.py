@@ -40,4 +40,5 @@ def command(question: str, documents: tuple[str, ...], together: bool, **options
         tasks = [
             Task(id, partial(load, path), question) for id, path in zip(ids, documents, strict=True)
         ]
+    options["tells_plans"] = not options["as_json"]  # to stderr: pipes get the answer alone
     return spending.run(tasks, len(tasks))

@@ -19,7 +19,8 @@ from pearl.cli.options import (
     price_option,
     read_data,
 )
-from pearl.cli.output import Reporter, keep_inputs, new_file
+from pearl.cli.output import keep_inputs, new_file
+from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out
 from pearl.errors import DataError, UsageError
 from pearl.extras import require_extra

@@ -21,7 +21,8 @@ from pearl.cli.options import (
     price_option,
     read_data,
 )
-from pearl.cli.output import Reporter, keep_inputs
+from pearl.cli.output import keep_inputs
+from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out, tell_reasons, tell_stopped
 from pearl.errors import DataError, UsageError
 
@@ -80,7 +81,10 @@ async def _mine(
         seed = load_library(seed_library)
         reporter = Reporter(len(questions))
         waits = Trace("", partial(reporter, ""))
-        miner = Miner(pearl.calls(waits), seed, pearl.examples, pearl.library, pearl.constrain)
+        miner = Miner(
+            pearl.calls(waits), seed, pearl.examples, pearl.library, pearl.constrain,
+            window=pearl.limits.window, max_output_tokens=pearl.limits.max_output_tokens,
+        )  # fmt: skip
         header = miner.header(domain=options["domain"], data=Path(options["data"]).name)
         # Another version is no other mining: what it asks is told apart by the prompt's digest.
         with Journal(out, header, MinedRow, varying={"pearl_version"}) as journal:

@@ -21,7 +21,8 @@ from pearl.cli.options import (
     open_samples,
     trace_option,
 )
-from pearl.cli.output import Reporter, keep_inputs, new_file
+from pearl.cli.output import keep_inputs, new_file
+from pearl.cli.progress import Reporter
 from pearl.cli.storing import store_option
 from pearl.cli.work import tell_failures
 from pearl.errors import DataError, PearlError, PlanningError, UsageError

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pearl.cli.options import data_options, model_options, open_pearl
 from pearl.cli.output import keep_inputs, new_file, read_input
+from pearl.cli.progress import Reporter
 from pearl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -129,14 +131,17 @@ async def _refine(
     from pearl.refiner.merging import Rules
     from pearl.refiner.reading import read_drafts
     from pearl.refiner.refining import refine_actions
+    from pearl.trace import Trace
 
     found = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
     rules = Rules.for_embedder(load_embedder(embeddings)) if embeddings else Rules()
     async with open_pearl(options) as pearl:
-        return await refine_actions(
-            found, pearl.calls(), settings,
-            rules=rules, counter=pearl.limits.counter, window=pearl.limits.window,
-        )  # fmt: skip
+        with Reporter(1) as reporter:
+            calls = pearl.calls(Trace("", partial(reporter, "")))
+            return await refine_actions(
+                found, calls, settings,
+                rules=rules, counter=pearl.limits.counter, window=pearl.limits.window,
+            )  # fmt: skip
 
 
 def _report(refinement: Refinement, *, is_json: bool) -> str:

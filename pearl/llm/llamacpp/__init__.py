@@ -2,7 +2,8 @@
 
 llama.cpp runs in a child process (`worker`), which is started by the first request and ends with
 `aclose` or with this process. So a broken file, too little memory or a crash are errors here, and
-no end of the program. It is spoken to as any server is, by `OpenAIModel`.
+no end of the program. It is spoken to as any server is, by `OpenAIModel`; its replies are streamed, so
+that every token is told (`pearl.progress`) and a reply that repeats itself is cut off.
 
 **The prefix of a prompt is read once.** The steps of a plan share the document, which stands first
 in their prompts; what the model has computed for the longest common prefix is kept and used again
@@ -31,6 +32,7 @@ from pearl.llm.llamacpp.header import trained_context
 from pearl.llm.llamacpp.process import Worker
 from pearl.llm.openai import OpenAIModel, servers
 from pearl.llm.openai.endpoint import Endpoint
+from pearl.progress import Progress, report
 from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "LlamaCppModel", "create"]
@@ -146,6 +148,8 @@ class LlamaCppModel:
         if stale is not None:  # its connections lead to a process that has ended
             await stale.aclose()
         try:
+            if not worker.is_settled:
+                report(Progress("loading"))
             async with asyncio.timeout(self._timeout_s):
                 while not worker.is_settled:  # noqa: ASYNC110, an event belongs to one loop
                     await asyncio.sleep(POLL_S)
@@ -189,7 +193,8 @@ class LlamaCppModel:
         assert self.window
         endpoint = Endpoint(f"{address}/v1", self._path.stem, self._key)
         # This llama.cpp is built with llguidance, under which only whole characters are written.
-        return OpenAIModel(endpoint, self._timeout_s, self.window, servers.load("llguidance"))
+        server = servers.load("llguidance")
+        return OpenAIModel(endpoint, self._timeout_s, self.window, server, is_streamed=True)
 
     def _died(self, worker: Worker) -> ModelError:
         worker.stop()

@@ -17,6 +17,9 @@ import os
 import sys
 from typing import Any
 
+N_READ_AT_ONCE = 512
+"""Tokens of a prompt between two words on how far it is read, as many as are computed together."""
+
 ERRORS_ONLY = 1
 """llama.cpp's level of messages."""
 
@@ -51,6 +54,7 @@ def _serve(settings: dict[str, Any]) -> Any:
     parameters.n_ctx = settings["window"]
     parameters.cache_prompt = settings["cache_prompt"]
     parameters.cache_ram_mib = settings["cache_mib"]
+    parameters.n_batch = N_READ_AT_ONCE
     parameters.n_parallel = 1
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, ModelSettings, Request
-from pearl.llm.openai import faults, replies, servers
+from pearl.llm.openai import faults, replies, servers, streaming
 from pearl.llm.openai.batches import Batches
 from pearl.llm.openai.constraining import Constraining
 from pearl.llm.openai.endpoint import (
@@ -23,9 +23,9 @@ from pearl.llm.openai.endpoint import (
     Endpoint,
     key_variable,
     read_key,
-    scrubbed,
 )
 from pearl.llm.openai.faults import Refuses
+from pearl.llm.openai.parameters import Parameters
 from pearl.llm.openai.servers import Server
 from pearl.llm.openai.usage import plausible
 from pearl.tokens import window_of
@@ -82,6 +82,7 @@ class OpenAIModel:
         window: Tokens that the model reads and writes in one call.
         server: Kind of the server; None to find out when there is a constraint.
         backend: What the model's name begins with.
+        is_streamed: Whether replies are sent while they are written (`streaming`).
     """
 
     reads_prompts = True
@@ -94,6 +95,7 @@ class OpenAIModel:
         server: Server | None = None,
         *,
         backend: str = "openai",
+        is_streamed: bool = False,
     ) -> None:
         self.name = f"{backend}:{endpoint.model}"
         self.identity = f"{self.name}@{endpoint.identity}"
@@ -102,13 +104,14 @@ class OpenAIModel:
         self._window = window
         self._endpoint = endpoint
         self._timeout_s = timeout_s
-        self._takes_temperature = True
+        self._is_streamed = is_streamed
+        self._parameters = Parameters(endpoint)
         self._client: AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._constraining = Constraining(
             endpoint,
             server,
-            body_of=self._parameters,
+            body_of=self._parameters.body,
             send=self._post,
             owners=self._owners,
             timeout_s=timeout_s,
@@ -123,7 +126,7 @@ class OpenAIModel:
         return f"OpenAIModel({self.name!r}, {self._endpoint.shown!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request: in one call, or two if the server refuses `temperature`.
+        """Carry out one request: in one call, or a few if the server refuses a parameter.
 
         The first under a constraint makes a few calls more, to find out what the server takes.
 
@@ -135,7 +138,7 @@ class OpenAIModel:
 
         try:
             async with asyncio.timeout(self._timeout_s):
-                with at_most(reply_bytes(request, self._window)):
+                with at_most(reply_bytes(request, self._window, is_streamed=self._is_streamed)):
                     completion = await self._reply(request)
         except TimeoutError:
             raise faults.too_slow(self._timeout_s, self._endpoint) from None
@@ -147,7 +150,7 @@ class OpenAIModel:
     async def _reply(self, request: Request) -> Completion:
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)
-        body = await self._post("/chat/completions", self._parameters(request))
+        body = await self._post("/chat/completions", self._parameters.body(request))
         return replies.read_completion(body, self._endpoint)
 
     def batches(self) -> Batches:
@@ -155,9 +158,9 @@ class OpenAIModel:
         return Batches(
             self._endpoint,
             connect=self._connect,
-            body_of=self._parameters,
+            body_of=self._parameters.body,
             refused=lambda error: self._refused(error, faults.refuses_nothing),
-            drop_temperature=self._drop_temperature,
+            drop_temperature=self._parameters.drop_temperature,
             timeout_s=self._timeout_s,
         )
 
@@ -177,13 +180,16 @@ class OpenAIModel:
         client = self._connect()
         while True:
             try:
+                if self._is_streamed:
+                    return await streaming.post(client, path, body, self._endpoint)
                 # As `chat.completions.create`, which takes a fifth longer to look over a prompt.
                 return await client.post(path, cast_to=bytes, body=body)
             except openai.APIStatusError as error:
-                if "temperature" in body and faults.refuses_temperature(error):
-                    self._drop_temperature()
-                    body = {key: body[key] for key in body if key != "temperature"}
-                    continue
+                if error.status_code in (400, 422):
+                    mended = self._parameters.mended(body, str(error.body), error.param)
+                    if mended is not None:
+                        body = mended
+                        continue
                 raise await self._refused(error, is_of_constraint) from None
             except openai.APIConnectionError as error:
                 raise faults.cut_off(error, self._endpoint) from None
@@ -213,28 +219,6 @@ class OpenAIModel:
                 raise faults.no_way(error, self._endpoint) from None
             self._loop = loop
         return self._client
-
-    def _parameters(self, request: Request) -> dict[str, Any]:
-        parameters: dict[str, Any] = {
-            "model": self._endpoint.model,
-            "messages": [
-                {"role": message.role, "content": scrubbed(message.content)}
-                for message in request.messages
-            ],
-        }
-        if request.max_output_tokens is not None:
-            # OpenAI's newer models refuse the older name, other servers do not know the newer one.
-            newer = self._endpoint.is_openai
-            limit = "max_completion_tokens" if newer else "max_tokens"
-            parameters[limit] = request.max_output_tokens
-        if request.temperature is not None and self._takes_temperature:
-            parameters["temperature"] = request.temperature
-        if request.seed is not None:
-            parameters["seed"] = request.seed
-        return parameters
-
-    def _drop_temperature(self) -> None:
-        self._takes_temperature = False
 
     async def _refused(self, error: APIStatusError, is_of_constraint: Refuses) -> ModelError:
         if faults.may_be_unknown_model(error, self._endpoint):

@@ -59,7 +59,7 @@ PROBE = Constraint(
 """The language of one sentence."""
 
 _VERDICTS: frozenset[ModelErrorKind] = frozenset(
-    {"unconstrained", "truncated", "empty", "refused", "filtered"}
+    {"unconstrained", "truncated", "repetition", "empty", "refused", "filtered"}
 )
 """Replies to the probe that tell that a form is of no use; other errors tell nothing of it."""
 

@@ -28,7 +28,6 @@ __all__ = [
     "refuses_constraint",
     "refuses_nothing",
     "refuses_probe",
-    "refuses_temperature",
     "reported",
     "retry_after_s",
     "too_slow",
@@ -126,12 +125,6 @@ def _message(body: object) -> str:
         body = message if isinstance(message, str) else json.dumps(message)
     text = str(body or "").strip()
     return "" if text.startswith("<") else text
-
-
-def refuses_temperature(error: APIStatusError) -> bool:
-    """Whether a request was refused because of its `temperature`."""
-    named = error.param == "temperature" or "temperature" in _message(error.body)
-    return error.status_code == 400 and named
 
 
 Refuses = Callable[["APIStatusError"], bool]

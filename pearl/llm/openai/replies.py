@@ -100,7 +100,7 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
     """
     reply = read_as(_Reply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
-    with billed(usage):
+    with billed(usage, _said(reply)):
         message = _message(reply, usage, endpoint)
         return _completion(message.content or "", reply, usage, endpoint)
 
@@ -255,13 +255,20 @@ def within(completion: Completion, request: Request, endpoint: Endpoint) -> Comp
 
 
 @contextmanager
-def billed(usage: Usage) -> Iterator[None]:
-    """Errors that a reply turns out to be cost what it took."""
+def billed(usage: Usage, said: str = "") -> Iterator[None]:
+    """Errors that a reply turns out to be cost what it took, and show what it said."""
     try:
         yield
     except ModelError as error:
         error.usage = None if usage == Usage() else usage
+        error.reply = said
         raise
+
+
+def _said(reply: _Reply) -> str:
+    """What a reply says, be it of use or not."""
+    message = reply.choices[0].message if reply.choices else None
+    return (message.content if message else None) or ""
 
 
 def _message(

@@ -28,6 +28,9 @@ MAX_BYTES = 4 * 2**20
 BYTES_A_TOKEN = 64
 """Bytes of JSON for each token asked for: the longest are long, and escapes make six of one."""
 
+BYTES_A_STREAMED_TOKEN = 512
+"""The same where every token comes in an event of its own."""
+
 MAX_ERROR_BYTES = 64 * 1024
 """Read of what comes with a status of failure; the rest of it would not be shown."""
 
@@ -40,14 +43,16 @@ _ASKED_FOR = frozenset({"gzip", "deflate"})
 _most: ContextVar[int] = ContextVar("most", default=MAX_BYTES)
 
 
-def reply_bytes(request: Request, window: int) -> int:
+def reply_bytes(request: Request, window: int, *, is_streamed: bool = False) -> int:
     """Bytes that the reply to a request may have.
 
     Args:
         request: Without a limit of its own, its reply may fill the window.
         window: Of the model, in tokens.
+        is_streamed: Whether the reply comes token by token.
     """
-    return MAX_BYTES + BYTES_A_TOKEN * (request.max_output_tokens or window)
+    a_token = BYTES_A_STREAMED_TOKEN if is_streamed else BYTES_A_TOKEN
+    return MAX_BYTES + a_token * (request.max_output_tokens or window)
 
 
 @contextmanager

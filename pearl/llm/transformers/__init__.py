@@ -13,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from pearl.llm.transformers.decoding import Draw, Written, write
 from pearl.llm.transformers.loading import Weights, load, read_window
 from pearl.llm.transformers.masks import Held, hold
 from pearl.llm.transformers.prefixes import Prefixes
+from pearl.progress import Progress, report
+from pearl.repetition import loop_in, repeats
 from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "TransformersModel", "create"]
@@ -34,6 +38,12 @@ DESCRIPTION = "weights in a folder, run in this process: transformers:PATH"
 
 MAX_OUTPUT_TOKENS = 4_096
 """Tokens of a reply where nothing else is said: a model that never ends one would write on."""
+
+LOOKED_AT_EVERY = 64
+"""Tokens between two looks whether a reply repeats itself."""
+
+LOOKED_AT = 4_096
+"""Tokens at the end of it that are looked at."""
 
 MAX_TEXT = 240
 """Characters of a free text under a constraint: enough for an explanation of a step."""
@@ -108,8 +118,15 @@ class TransformersModel:
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="transformers")
         is_left = threading.Event()
+        loop, context = asyncio.get_running_loop(), copy_context()
+
+        def tell(progress: Progress) -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody listens
+                loop.call_soon_threadsafe(report, progress, context=context)
+
         try:
-            return await asyncio.wrap_future(self._worker.submit(self._reply, request, is_left))
+            reply = self._worker.submit(self._reply, request, is_left, tell)
+            return await asyncio.wrap_future(reply)
         finally:
             is_left.set()  # whoever was cancelled waits for one token at most
 
@@ -123,7 +140,11 @@ class TransformersModel:
     # -----------------------------------------------------------------------------------------
     # In the worker's thread
 
-    def _reply(self, request: Request, is_left: threading.Event) -> Completion:
+    def _reply(
+        self, request: Request, is_left: threading.Event, tell: Callable[[Progress], None]
+    ) -> Completion:
+        if self._weights is None:
+            tell(Progress("loading"))
         weights, prefixes = self._loaded()
         prompt = self._encoded(request, weights.tokenizer)
         limit = self._limit(request, len(prompt))
@@ -140,12 +161,24 @@ class TransformersModel:
                     help="allow more with --timeout-s",
                 )
 
-        look_up()
+            if n_cached <= len(prefix.tokens) < len(prompt):
+                tell(Progress("reading", len(prefix.tokens), len(prompt)))
+
+        def look_at(tokens: Sequence[int]) -> None:
+            tell(Progress("writing", len(tokens)))
+            if len(tokens) % LOOKED_AT_EVERY:
+                return
+            text = weights.tokenizer.decode(tokens[-LOOKED_AT:])
+            loop = loop_in(text)
+            if loop is not None:
+                raise repeats(self.name, loop, Usage(len(prompt), len(tokens), n_cached), text)
+
         prefix = prefixes.take(prompt)
         n_cached = len(prefix.tokens)
+        look_up()
         draw = Draw(request.temperature or 0.0, request.seed)
         try:
-            written = write(weights, prefix, prompt, limit, draw, held, look_up)
+            written = write(weights, prefix, prompt, limit, draw, held, look_up, look_at)
         except RuntimeError as error:  # out of memory, most of all
             # Its prefix is not kept: what it says it has read and what it has may differ.
             said = " ".join(str(error).split())[:200]
@@ -158,8 +191,9 @@ class TransformersModel:
             prefixes.give(prefix)
             raise
         prefixes.give(prefix)
-        text = self._usable(written, held, weights.tokenizer)
-        return Completion(text, self.name, Usage(len(prompt), written.n_tokens, n_cached))
+        usage = Usage(len(prompt), written.n_tokens, n_cached)
+        text = self._usable(written, held, weights.tokenizer, usage)
+        return Completion(text, self.name, usage)
 
     def _loaded(self) -> tuple[Weights, Prefixes]:
         if self._weights is None or self._prefixes is None:
@@ -204,13 +238,14 @@ class TransformersModel:
             )
         return min(limit, self.window - n_prompt)
 
-    def _usable(self, written: Written, held: Held | None, tokenizer: Any) -> str:
+    def _usable(self, written: Written, held: Held | None, tokenizer: Any, usage: Usage) -> str:
         """The text of a reply. Why it ends comes first: a cut reply may be blank, too."""
         if not written.has_ended:
             raise ModelError(
                 f"the reply of {self.name} was cut off after {written.n_tokens:,} tokens",
                 kind="truncated",
                 help="allow more with --max-output-tokens, or use a model with a larger window",
+                usage=usage,
             )
         if held is not None:
             text = held.text
@@ -218,7 +253,7 @@ class TransformersModel:
             decoded: str = tokenizer.decode(written.tokens, skip_special_tokens=True)
             text = decoded.replace("\ufffd", "")  # bytes that are no characters
         if is_blank(text):
-            raise ModelError(f"the reply of {self.name} is blank", kind="empty")
+            raise ModelError(f"the reply of {self.name} is blank", kind="empty", usage=usage)
         return text
 
 

@@ -60,6 +60,7 @@ def write(
     draw: Draw,
     held: Held | None,
     look_up: Callable[[], None],
+    look_at: Callable[[Sequence[int]], None],
 ) -> Written:
     """Write a reply.
 
@@ -71,6 +72,7 @@ def write(
         draw: How tokens are chosen.
         held: What the reply is held by, if anything.
         look_up: Called before every call of the model; raises to have it stop.
+        look_at: Shown what is written after every token; raises to have it stop.
 
     Raises:
         ModelError: The model computes no numbers, or the constraint allows nothing.
@@ -90,6 +92,7 @@ def write(
             if token in weights.ends:
                 return Written(tokens, True)
             tokens.append(token)
+            look_at(tokens)
             if held is not None:
                 held.take(token)
             if len(tokens) == limit:

@@ -1,0 +1,166 @@
+"""No request leaves without a limit to its reply, whatever is asked and whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import get_args
+
+import pytest
+
+from pearl.actions.library import read_library
+from pearl.dsl.checker import MAX_STEPS
+from pearl.errors import ModelError
+from pearl.llm import Completion, Constrains, Model, Request, Task
+from pearl.llm.openai import OpenAIModel
+from pearl.llm.openai.endpoint import Endpoint
+from pearl.miner import Miner, Question
+from pearl.pipeline import Pearl
+from pearl.planner import write_plan
+from pearl.refiner.reading import read_drafts
+from pearl.refiner.refining import RefineSettings, refine_actions
+from pearl.reply_limits import default_limit
+from pearl.sources import Document
+from tests.models import RandomWriter
+from tests.server import Canned, Server, error
+
+SEED = read_library("FIND(CTX, X) : Find X\n", "seed")
+PLAN = '1. a = FIND(CTX, "the boat") : Find it'
+LONG = Document(" ".join(f"On day {day} the boat was seen again." for day in range(400)))
+
+
+class Asked:
+    """A model that keeps what it is asked, and says what its server would."""
+
+    name = identity = "asked"
+    notice = ""
+    reads_prompts = True
+    constrains = Constrains()
+
+    def __init__(self, window: int | None = 2_000) -> None:
+        self.window = window
+        self.requests: list[Request] = []
+
+    async def complete(self, request: Request) -> Completion:
+        self.requests.append(request)
+        is_plan = type(request.task).__name__ in ("PlanTask", "MineTask")
+        return Completion(f"New actions:\n- None\n\n{PLAN}" if is_plan else "A", self.name)
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+
+async def everything(model: Model, limit: int | None = None) -> None:
+    """One request of every kind, at least."""
+    pearl = Pearl(model, library=SEED, max_output_tokens=limit, prefix="off")
+    await pearl.plan("Where is the boat?")
+    await pearl.execute(PLAN, LONG)
+    await pearl.choose("Where?", ["here", "there"], answer="over there")
+    await pearl.choose("Where?", ["here", "there"], document=LONG, is_reasoned=True)
+    miner = Miner(
+        pearl.calls(), SEED, window=pearl.limits.window,
+        max_output_tokens=pearl.limits.max_output_tokens,
+    )  # fmt: skip
+    await miner.ask(Question("q", 0, "Where is the boat?"))
+    drafts = "".join(f"FIND_{name}(CTX, X) : Find {name} of X\n" for name in ("OAK", "TEA", "INK"))
+    settings = RefineSettings(max_actions=1, max_output_tokens=limit)
+    await refine_actions(read_drafts(drafts, "drafts"), pearl.calls(), settings)
+
+
+@pytest.mark.parametrize("window", [None, 2_000])
+@pytest.mark.parametrize("limit", [None, 77])
+def test_every_kind_of_request_has_a_limit(window: int | None, limit: int | None) -> None:
+    model = Asked(window)
+    asyncio.run(everything(model, limit))
+    kinds = {type(request.task) for request in model.requests}
+    parted = set(get_args(Task)) if window else kinds  # nothing is merged that is read as a whole
+    assert kinds == parted
+    for request in model.requests:
+        expected = limit or default_limit(request.task, window)
+        assert request.max_output_tokens == expected, request.task
+
+
+@pytest.mark.parametrize("by", ["line", "grammar", "json"])
+def test_a_plan_under_a_constraint_has_a_limit(by: str) -> None:
+    model = RandomWriter([by])  # type: ignore[list-item]
+    asyncio.run(write_plan("Where?", SEED, model, max_repairs=20))
+    assert model.requests
+    for request in model.requests:
+        assert request.constraint is not None
+        assert request.max_output_tokens == default_limit(request.task, None)
+
+
+def test_a_longer_plan_may_have_a_longer_reply() -> None:
+    model = Asked(None)
+    for max_steps in (1, MAX_STEPS, 4 * MAX_STEPS):
+        asyncio.run(write_plan("Where?", SEED, model, max_steps=max_steps))
+    limits = [request.max_output_tokens or 0 for request in model.requests]
+    assert limits == sorted(set(limits))
+    assert limits[0] > 4_096, "a model that reasons needs room for what it does not show"
+
+
+def asked_of(server: Server, n: int = 1) -> list[int]:
+    """The limits that a server was sent over so many plans."""
+
+    async def plans() -> None:
+        model = OpenAIModel(Endpoint(server.url, "test-model", ""), 10.0, 128_000)
+        try:
+            for i in range(n):
+                await write_plan(f"Where is boat {i}?", SEED, model, max_output_tokens=4_000)
+        finally:
+            await model.aclose()
+
+    server.on("", f"New actions:\n- None\n\n{PLAN}")
+    asyncio.run(plans())
+    names = ("max_tokens", "max_completion_tokens")
+    return [
+        next(seen.body[name] for name in names if name in seen.body) for seen in server.requests
+    ]
+
+
+TOO_LARGE = {
+    "openai": "max_tokens is too large: 4000. This model supports at most 2048 completion tokens, "
+    "whereas you provided 4000.",
+    "deepseek": "Invalid max_tokens value, the valid range of max_tokens is [1, 2048]",
+    "groq": "`max_tokens` must be less than or equal to `2048`, the maximum value for "
+    "`max_tokens` is less than the `context_window` for this model",
+}
+
+
+@pytest.mark.parametrize("said", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_a_model_that_writes_less_is_asked_for_less_from_then_on(
+    said: str, openai_server: Server
+) -> None:
+    openai_server.next(Canned(error(said), 400))
+    assert asked_of(openai_server, 3) == [4_000, 2_000, 2_000, 2_000]
+
+
+def test_what_leaves_no_room_in_the_window_is_lowered_for_this_call_alone(
+    openai_server: Server,
+) -> None:
+    said = (
+        "'max_tokens' or 'max_completion_tokens' is too large: 4000. This model's maximum context "
+        "length is 8192 tokens and your request has 6000 input tokens (4000 > 8192 - 6000)."
+    )
+    openai_server.next(Canned(error(said), 400))
+    assert asked_of(openai_server, 2) == [4_000, 2_000, 4_000]
+
+
+def test_a_prompt_that_is_too_long_is_told_so(openai_server: Server) -> None:
+    said = "This model's maximum context length is 8192 tokens, your messages have 9000; max_tokens"
+    openai_server.answer = lambda seen: Canned(error(said, code="context_length_exceeded"), 400)
+    with pytest.raises(ModelError, match="maximum context length") as caught:
+        asked_of(openai_server)
+    assert caught.value.kind == "bad_request"
+    sent = [seen.body["max_tokens"] for seen in openai_server.requests]
+    assert sent == [4_000, 2_000, 1_000, 500]
+
+
+def test_a_limit_by_the_other_name_is_sent_by_that(openai_server: Server) -> None:
+    said = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        "'max_completion_tokens' instead."
+    )
+    openai_server.next(Canned(error(said, param="max_tokens", code="unsupported_parameter"), 400))
+    asked_of(openai_server, 2)
+    names = [sorted(key for key in seen.body if key.startswith("max")) for seen in openai_server.requests]  # fmt: skip
+    assert names == [["max_tokens"], ["max_completion_tokens"], ["max_completion_tokens"]]
