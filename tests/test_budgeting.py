@@ -357,3 +357,10 @@ def test_no_discount_is_given_on_the_word_of_a_server_that_talks_nonsense() -> N
     model = Lying(Usage(n, 1, n, 1))
     asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 10))
     assert model.n_calls == 2
+
+
+def test_one_report_that_is_much_too_high_ends_no_run() -> None:
+    budget = Budget(COUNTER, max_tokens=100_000, reply_tokens=20)
+    asyncio.run(Budgeted(Lying(Usage(60_000, 1)), budget).complete(request("who?")))
+    done = asyncio.run(ask(Budgeted(Lying(Usage(100, 1)), budget), ["word " * 20] * 8))
+    assert all(isinstance(one, Completion) for one in done)
