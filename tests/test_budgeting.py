@@ -271,3 +271,61 @@ def test_calls_under_way_together_stretch_later_prompts_once() -> None:
     single = budget.worst(request("word " * 100, 1)).n_input
     asyncio.run(main())
     assert budget.worst(request("word " * 100, 1)).n_input <= 2.1 * single
+
+
+class Lying(Billing):
+    """Reports what it was told to, whatever it took."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__(0)
+        self.usage = usage
+
+    async def complete(self, request: Request) -> Completion:
+        self.n_calls += 1
+        return Completion("yes", self.name, self.usage)
+
+
+@pytest.mark.parametrize(
+    "usage", [Usage(), Usage(1, 0), Usage(0, 1), Usage(0, 0, 0, 1), Usage(5, 1, 5, 1)]
+)
+def test_no_report_of_a_server_undoes_a_limit(usage: Usage) -> None:
+    model = Lying(usage)
+    budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=20)
+    done = asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 60))
+    assert any(isinstance(one, BudgetError) for one in done)
+    n_real = COUNTER.count("word " * 100) + COUNTER.count("yes")
+    assert model.n_calls * n_real <= 2_000 < (model.n_calls + 1) * (n_real + 40)
+
+
+def test_what_is_shown_is_what_the_server_says_and_what_limits_count_is_the_larger() -> None:
+    budget = Budget(COUNTER, max_tokens=2_000, max_cost_usd=1.0, price=PRICE, reply_tokens=20)
+    asyncio.run(Budgeted(Lying(Usage(10, 1)), budget).complete(request("word " * 100)))
+    assert budget.spent.usage == Usage(10, 1)
+    assert budget.cost_usd == PRICE.cost_usd(Usage(10, 1))
+    with pytest.raises(BudgetError) as caught:
+        asyncio.run(Budgeted(Lying(Usage(10, 1)), budget).complete(request("word " * 2_000)))
+    assert caught.value.spent >= COUNTER.count("word " * 100)
+
+
+def test_nonsense_is_shown_as_our_own_count_and_flagged() -> None:
+    budget = Budget(COUNTER)
+    asyncio.run(Budgeted(Lying(Usage(0, 3, 0, 1)), budget).complete(request("word " * 100)))
+    own = COUNTER.count("word " * 100)
+    assert budget.spent.usage == Usage(own, 3, 0, 1)
+
+
+def test_no_discount_is_given_on_the_word_of_a_server_that_talks_nonsense() -> None:
+    price = Price(input_usd=10.0, output_usd=0.0, cached_usd=0.0)
+    n = COUNTER.count("word " * 100)
+    limit = price.cost_usd(Usage(2 * n + 40))
+    budget = Budget(COUNTER, max_cost_usd=limit, price=price, reply_tokens=20)
+    model = Lying(Usage(n, 1, n, 1))
+    asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 10))
+    assert model.n_calls == 2
+
+
+def test_one_report_that_is_much_too_high_ends_no_run() -> None:
+    budget = Budget(COUNTER, max_tokens=100_000, reply_tokens=20)
+    asyncio.run(Budgeted(Lying(Usage(60_000, 1)), budget).complete(request("who?")))
+    done = asyncio.run(ask(Budgeted(Lying(Usage(100, 1)), budget), ["word " * 20] * 8))
+    assert all(isinstance(one, Completion) for one in done)

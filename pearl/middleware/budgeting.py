@@ -23,6 +23,10 @@ FRAME_TOKENS = 8
 DEFAULT_REPLY_TOKENS = 4_096
 """Tokens of a reply at most, where neither the user nor the window sets a limit."""
 
+MAX_STRETCH = 16.0
+"""No server counts more than so many times our own: a token has a byte at least, and we count one for
+every four characters or so. What is beyond is not in the prompt, and does not grow with it."""
+
 UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstrained"})
 """Kinds of failure that come before any token is read; after all others there may be a bill."""
 
@@ -214,7 +218,7 @@ class Budget:
             if is_sure and worst.n_input and took.n_input_tokens > worst.n_input:
                 # Calls that were under way together all find the same out; it counts once.
                 found = worst.stretch * took.n_input_tokens / worst.n_input
-                self._stretch = max(self._stretch, found)
+                self._stretch = min(MAX_STRETCH, max(self._stretch, found))
         if self._changed is not None:
             self._changed.set()
             self._changed = asyncio.Event()

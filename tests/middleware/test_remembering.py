@@ -96,6 +96,18 @@ async def test_a_reply_that_was_kept_is_never_asked_for_again() -> None:
 
 
 @within_a_loop
+async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
+    act, kept = Waiting(), Shelf()
+    act.may_end.set()
+    for server in ("a", "b"):
+        model = Acting(act)
+        model.identity = f"acting@http://{server}/v1"
+        completion = await Remembered(Kept(model, kept), kept).complete(REQUEST)
+        assert not completion.is_remembered
+    assert act.n_begun == len(kept.replies) == 2
+
+
+@within_a_loop
 async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None:
     act, kept = Waiting(n_failures=1), Shelf()
     model = Remembered(Kept(Acting(act), kept), kept)

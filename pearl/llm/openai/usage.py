@@ -19,9 +19,11 @@ MOST_TOKENS = 100_000_000
 BYTES_A_CHARACTER = 4
 """A token has a byte at least, and a character so many at most."""
 
-HIDDEN_TOKENS = 262_144
-"""Tokens that a request does not show: what a server puts before a prompt, and what a model thinks
-before it replies."""
+HIDDEN_INPUT_TOKENS = 65_536
+"""What a server may put before a prompt."""
+
+HIDDEN_OUTPUT_TOKENS = 262_144
+"""What a model may think before it replies."""
 
 
 def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
@@ -58,8 +60,8 @@ def plausible(usage: Usage, request: Request) -> Usage:
     n_characters = sum(len(message.content) for message in request.messages)
     if request.constraint is not None:
         n_characters += len(request.constraint.lark)
-    most_input = BYTES_A_CHARACTER * n_characters + HIDDEN_TOKENS
-    most_output = (request.max_output_tokens or 0) + HIDDEN_TOKENS
+    most_input = BYTES_A_CHARACTER * n_characters + HIDDEN_INPUT_TOKENS
+    most_output = (request.max_output_tokens or 0) + HIDDEN_OUTPUT_TOKENS
     if usage.n_input_tokens > most_input:
         usage = replace(usage, n_input_tokens=0, n_cached_tokens=0, n_implausible_calls=1)
     if usage.n_output_tokens > most_output:

@@ -96,7 +96,8 @@ class TransformersModel:
         n_kept: int | None = None,
     ) -> None:
         self.name = f"transformers:{name}"
-        self.identity = " ".join([self.name, *map(file_source, sorted(folder.rglob("*")))])
+        files = sorted(each for each in folder.rglob("*") if each.is_file())
+        self.identity = " ".join([self.name, *map(file_source, files)])
         self.window = window
         self._folder = folder
         self._timeout_s = timeout_s

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +16,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Model, ModelSettings, Request, create_model
 from tests.llm.openai.wire_cases import CASES, Case, Says
 from tests.models import answer_task
-from tests.server import Canned, Server, serving
+from tests.server import Canned, Server, completion, serving
 
 REQUEST = Request((Message("user", "Who?"),), answer_task("Who?", ""))
 KEY = "sk-very-secret-0123456789"
@@ -97,3 +101,49 @@ def test_it_is_what_it_was_said_to_be(case: Case, wired: Wired) -> None:
             assert found.retry_after_s == outcome.retry_after_s
     assert len(wired.here.requests) == case.n_requests, "nothing is asked again in silence"
     assert not wired.other.requests, "no other server hears of the prompt"
+
+
+ASKING = """
+import asyncio, re, sys
+from pathlib import Path
+from pearl.errors import ModelError
+from pearl.llm import Message, ModelSettings, Request, create_model
+from tests.models import answer_task
+
+REQUEST = Request((Message("user", "Who?"),), answer_task("Who?", ""))
+
+async def ask():
+    model = create_model("openai:m", ModelSettings(sys.argv[1], 60.0, window=1_000))
+    for _ in range(2):
+        try:
+            print((await model.complete(REQUEST)).text)
+        except ModelError as error:
+            print(error.kind, "MiB" in str(error))
+        peak = re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())
+        print(int(peak[1]) // 1024)
+    await model.aclose()
+
+asyncio.run(ask())
+"""
+
+
+def _large() -> Iterator[tuple[str, Canned]]:
+    many = b'{"choices": [' + b"[]," * (50 * 2**20 // 3) + b"0]}"
+    yield "plain", Canned(many)
+    yield "packed", Canned(gzip.compress(many, 1), headers={"content-encoding": "gzip"})
+    yield "endless", Canned(b"[" * 2**16, manner="endless")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plain", "packed", "endless"])
+def test_a_large_reply_takes_no_more_memory_than_a_reply_may(name: str) -> None:
+    """50 MiB of empty lists took more than 3 GB once."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("the most memory that a process had is read from /proc")
+    with serving() as server:
+        server.next(Canned(completion("ok")), dict(_large())[name])
+        command = [sys.executable, "-c", ASKING, server.url]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, before_mib, second, after_mib = done.stdout.splitlines()
+    assert (first, second) == ("ok", "malformed True")
+    assert int(after_mib) - int(before_mib) < 64
