@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from pearl.executors.ray import leasing
 from pearl.middleware import halting, limiting, queueing, retrying
 
 __all__ = ["ComputedLoop", "computed"]
@@ -41,9 +42,9 @@ class ComputedLoop(asyncio.SelectorEventLoop):
 
 @contextmanager
 def computed(patch: pytest.MonkeyPatch) -> Iterator[asyncio.Runner]:
-    """Runs things on a computed clock, which is that of retries and limits, too."""
+    """Runs things on a computed clock, which is that of retries, limits and leases, too."""
     with asyncio.Runner(loop_factory=ComputedLoop) as runner:
-        for module in (halting, limiting, queueing, retrying):
+        for module in (halting, leasing, limiting, queueing, retrying):
             if hasattr(module, "monotonic"):
                 patch.setattr(module, "monotonic", runner.get_loop().time)
         yield runner

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from pearl.executors.ray.wire import packed_outcome, unpacked_outcome
 from pearl.executors.ray.worker import Setup, Worker, version
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.scripted import Scripted
+from tests.clock import computed
 from tests.executors.clustered import ROOT
 from tests.models import Acting
 from tests.skips import needs_ray
@@ -268,23 +268,34 @@ class Asked:
         return self._leases.pop(0)
 
 
-def leased(
-    act: Callable[[Request], Any], ask: Asked, n_calls: int, first: Lease
-) -> tuple[Leased, list[Any]]:
-    async def main() -> tuple[Leased, list[Any]]:
+Run = Callable[[Callable[[Request], Any], Asked, int, Lease], tuple[Leased, list[Any], float]]
+
+
+@pytest.fixture
+def leased(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Make calls with a lease; the model, what came of them, and how many seconds they took."""
+
+    async def main(
+        act: Callable[[Request], Any], ask: Asked, n_calls: int, first: Lease
+    ) -> tuple[Leased, list[Any], float]:
         model = Leased(Acting(act), first, ask)
         renewing = asyncio.create_task(model.renew())
         found = await asyncio.gather(
             *(model.complete(REQUEST) for _ in range(n_calls)), return_exceptions=True
         )
+        took_s = asyncio.get_running_loop().time()
         await asyncio.sleep(0.1)
         renewing.cancel()
-        return model, found
+        return model, found, took_s
 
-    return asyncio.run(main())
+    def run(*given: Any) -> tuple[Leased, list[Any], float]:
+        with computed(monkeypatch) as runner:
+            return runner.run(main(*given))
+
+    return run
 
 
-def test_a_worker_keeps_to_its_places() -> None:
+def test_a_worker_keeps_to_its_places(leased: Run) -> None:
     running = most = 0
 
     async def act(request: Request) -> str:
@@ -299,16 +310,15 @@ def test_a_worker_keeps_to_its_places() -> None:
     assert most == 3
 
 
-def test_a_worker_keeps_to_its_rate() -> None:
+def test_a_worker_keeps_to_its_rate(leased: Run) -> None:
     async def act(request: Request) -> str:
         return "I"
 
-    began = monotonic()
-    leased(act, Asked(), 30, Lease(20, 40.0))
-    assert monotonic() - began >= (30 - 20) / 40
+    _, _, took_s = leased(act, Asked(), 30, Lease(20, 40.0))
+    assert (30 - 20) / 40 <= took_s < 1
 
 
-def test_a_refusal_is_reported_at_once() -> None:
+def test_a_refusal_is_reported_at_once(leased: Run) -> None:
     async def act(request: Request) -> str:
         await asyncio.sleep(0.02)
         raise ModelError("slow down", kind="rate_limited", retry_after_s=7.0)
@@ -320,7 +330,7 @@ def test_a_refusal_is_reported_at_once() -> None:
 
 
 def test_without_a_limiter_half_of_the_last_share_is_left(
-    monkeypatch: pytest.MonkeyPatch,
+    leased: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leasing, "LEASE_S", 0.03)
     monkeypatch.setattr(leasing, "RENEW_S", 0.02)
@@ -328,6 +338,6 @@ def test_without_a_limiter_half_of_the_last_share_is_left(
     async def act(request: Request) -> str:
         return "I"
 
-    model, found = leased(act, Asked(Lease(8, 10.0)), 1, Lease(2))
+    model, found, _ = leased(act, Asked(Lease(8, 10.0)), 1, Lease(2))
     assert not isinstance(found[0], Exception)
     assert model.lease == Lease(4, 5.0)

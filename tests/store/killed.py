@@ -12,6 +12,7 @@ are not made again.
 from __future__ import annotations
 
 import asyncio
+import mmap
 import os
 import random
 import signal
@@ -33,9 +34,21 @@ def reply_of(i: int) -> Completion:
     return Completion(f"reply {i} " + "é" * (i % 500), "m", Usage(i, 1, 0))
 
 
+N_SAID = mmap.mmap(-1, 8)
+"""How many lines this process and its copies have said: memory that they share."""
+
+MOST_SAID = 90
+"""Lines that a copy says, at most, before it is killed; three a step."""
+
+
+def n_said() -> int:
+    return int.from_bytes(N_SAID[:])
+
+
 def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+    N_SAID[:] = (n_said() + 1).to_bytes(8)
 
 
 async def step(store: Store, run: Run, i: int) -> None:
@@ -69,11 +82,13 @@ async def main(folder: str, n_steps: int, concurrency: int) -> None:
 def kill_copies(folder: str, n_steps: int, concurrency: int, n_kills: int) -> None:
     chance = random.Random(n_kills)
     for _ in range(n_kills):
+        killed_at = n_said() + chance.randrange(MOST_SAID)
         pid = os.fork()
         if pid == 0:
             asyncio.run(main(folder, n_steps, concurrency))
             os._exit(0)
-        time.sleep(chance.uniform(0, 0.15))
+        while n_said() < killed_at:
+            time.sleep(0.000_2)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 
