@@ -3,15 +3,15 @@
 A number is one token with its sign, comparison and currency before it, its decimals, groups,
 fractions and range, and the `%`, `°` or currency after it: `5` is not in `1.5`, `-5`, `< 5`, `$5`,
 `1 250`, `1/2`, `10-20` or `5%`. A hyphen, a slash or an apostrophe between letters joins words, also
-over a line break: `sign` is not in `re-sign`, nor `can` in `can't`. A unit in words (`5 mg`) may be
-left off, but is then shown with the number.
+over a line break: `sign` is not in `re-sign`, nor `can` in `can't`. A unit or currency that stands apart
+(`5 mg`, `5 %`, `$ 5`) may be left off, but is then shown with the number.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["is_inside_token", "unit_end"]
+__all__ = ["is_inside_token", "with_units"]
 
 _REACH = 24
 """Characters looked at on either side of a border; no rule needs more."""
@@ -25,6 +25,7 @@ _BLANK = r"[ \u00a0\u2009\u202f]"  # on the same line
 _DECIMAL = r"[-\u2013\u2212+]?[.·]?\d"
 _LINE_END = r"(?:[ \t]*\n\s*)?"
 _FRACTION = r"(?:\d{1,2}[/⁄]\d{1,2}(?![\d/])|[¼-¾⅐-⅞])"
+_CURRENCY = "[$€£¥₹₩₽¢]"
 _HAN_NUMBER = "[〇零一二三四五六七八九十百千万萬亿億兆两兩]"
 
 
@@ -46,8 +47,8 @@ _JOINED = re.compile(
         rf"(?:^|[\s(\[<>~≈±$€£+–−-])[.·]{_AT}\d",
         rf"(?:^|[^\w–—-])[-–−+±]{_AT}[.·]?\d",
         # A `>` that begins a line marks a quotation.
-        rf"(?:[<≤≥≦≧⩽⩾≠≈~±$€£¥₹₩₽¢]|[^\s>][ \t]*>){_BLANK}?{_AT}{_DECIMAL}",
-        rf"\d{_AT}{_BLANK}?[%‰°$€£¥₹₽¢](?!{_BLANK}?\d)",
+        rf"(?:(?:[<≤≥≦≧⩽⩾≠≈~±]|[^\s>][ \t]*>){_BLANK}?|{_CURRENCY}){_AT}{_DECIMAL}",
+        rf"\d{_AT}(?:[%‰°]|{_CURRENCY})(?!{_BLANK}?\d)",
         rf"{_LETTER}{_AT}['’ʼ](?!s\b|[\u3040-\u9fff]){_LETTER}",  # `the dog` may be of `the dog's`
         rf"\b[nN]['’ʼ]{_AT}{_LETTER}",  # French; `l'homme` may lose its article
         rf"[不没沒未勿莫]{_AT}\w",
@@ -68,9 +69,10 @@ _UNIT = re.compile(
     | pour[ ]cent|por[ ]ciento|por[ ]cento|per[ ]cento|mille|millions?|milliards?|millones|milhões|milioni
     | heures?|jours?|semaines?|mois|ans|años|horas|días|meses|anni|ore|giorni|mesi
     | процент\w*|тысяч\w*|миллион\w*|миллиард\w*|лет|год\w*|руб\w*|мг|кг|мл|см|км
-    )(?!{_W})""",
+    )(?!{_W}) | {_BLANK}(?:[%‰°]|{_CURRENCY})(?!{_BLANK}?\d)""",
     re.VERBOSE,
 )
+_CURRENCY_APART = re.compile(rf"{_CURRENCY}{_BLANK}\Z")
 
 
 def is_inside_token(text: str, at: int) -> bool:
@@ -79,15 +81,21 @@ def is_inside_token(text: str, at: int) -> bool:
     return _JOINED.search(around) is not None
 
 
-def unit_end(text: str, end: int) -> int:
-    """Where a range that ends at an offset ends with the unit of its last number.
+def with_units(text: str, start: int, end: int) -> tuple[int, int]:
+    """A range with the currency of the number that it begins with, and the unit of its last.
 
     Example:
-        >>> text = "Take 5 mg a day."
-        >>> text[: unit_end(text, 6)], text[: unit_end(text, 4)]
-        ('Take 5 mg', 'Take')
+        >>> text = "Pay $ 5 a month."
+        >>> begin, end = with_units(text, 6, 7)
+        >>> text[begin:end]
+        '$ 5'
+        >>> with_units("Take 5 mg a day.", 0, 6)
+        (0, 9)
     """
-    if not text[max(end - 1, 0) : end].isdigit():
-        return end
-    unit = _UNIT.match(text, end)
-    return end if unit is None else unit.end()
+    if text[start : start + 1].isdigit():
+        currency = _CURRENCY_APART.search(text, max(start - 2, 0), start)
+        start = start if currency is None else currency.start()
+    if text[max(end - 1, 0) : end].isdigit():
+        unit = _UNIT.match(text, end)
+        end = end if unit is None else unit.end()
+    return start, end
