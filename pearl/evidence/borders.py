@@ -22,38 +22,42 @@ _LETTER = r"[^\W\d_]"
 _HYPHEN = r"[-\u2010\u2011\xad]"
 _DASH = r"[-\u2010-\u2013\u2212]"  # to the en dash: an em dash is no part of a number
 _BLANK = r"[ \u00a0\u2009\u202f]"  # on the same line
-_DECIMAL = r"[-\u2013\u2212+]?[.·]?\d"
-_LINE_END = r"(?:[ \t]*\n\s*)?"
-_FRACTION = r"(?:\d{1,2}[/⁄]\d{1,2}(?![\d/])|[¼-¾⅐-⅞])"
 _CURRENCY = "[$€£¥₹₩₽¢]"
 _HAN_NUMBER = "[〇零一二三四五六七八九十百千万萬亿億兆两兩]"
+_DECIMAL = r"[-\u2013\u2212+]?[.·]?\d"
 
 
-def _either_side(left: str, between: str, right: str) -> str:
-    """A join of two halves, cut before or after what joins them."""
-    return f"{left}{between}{_AT}{right}|{left}{_AT}{between}{right}"
+def _cut(before: str, after: str) -> str:
+    """A border; what is before it is read backwards, from the border, so that a rule fails fast."""
+    return f"{before}[^{_AT}]*{_AT}{{1,2}}{after}"
+
+
+def _join(before: str, between: str, after: str, backwards: str | None = None) -> str:
+    """A token of two halves, cut before or after what joins them."""
+    joint = between if backwards is None else backwards
+    return f"{_cut(joint + before, after)}|{_cut(before, between + after)}"
 
 
 _JOINED = re.compile(
     "|".join((
-        _either_side(r"\d", r"[.,:'’·/^×*]", r"\d"),
-        _either_side(_W, _HYPHEN + _LINE_END, _W),
-        _either_side(r"\d", _DASH + _LINE_END, _W),
-        _either_side(_W, _DASH, r"\d"),
-        _either_side(r"\d", rf"{_BLANK}?(?:{_DASH}|[±×]){_BLANK}?", r"\d"),
-        _either_side(r"(?<![\d.,])\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})*", _BLANK, r"\d{3}(?!\d)"),
-        _either_side(r"(?<!\d)\d{1,3}", f"{_BLANK}?", _FRACTION),
-        _either_side(_W, "[/_@]", _W),
-        rf"(?:^|[\s(\[<>~≈±$€£+–−-])[.·]{_AT}\d",
-        rf"(?:^|[^\w–—-])[-–−+±]{_AT}[.·]?\d",
-        # A `>` that begins a line marks a quotation.
-        rf"(?:(?:[<≤≥≦≧⩽⩾≠≈~±]|[^\s>][ \t]*>){_BLANK}?|{_CURRENCY}){_AT}{_DECIMAL}",
-        rf"\d{_AT}(?:[%‰°]|{_CURRENCY})(?!{_BLANK}?\d)",
-        rf"{_LETTER}{_AT}['’ʼ](?!s\b|[\u3040-\u9fff]){_LETTER}",  # `the dog` may be of `the dog's`
-        rf"\b[nN]['’ʼ]{_AT}{_LETTER}",  # French; `l'homme` may lose its article
-        rf"[不没沒未勿莫]{_AT}\w",
-        rf"{_HAN_NUMBER}{_AT}{_HAN_NUMBER}",
-        rf"\d{_AT}[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]",
+        _join(r"\d", r"[.,:'’·/^×*]", r"\d"),
+        _join(_W, rf"{_HYPHEN}(?:[ \t]*\n\s*)?", _W, rf"(?:\s*\n[ \t]*)?{_HYPHEN}"),
+        _join(r"\d", rf"{_DASH}(?:[ \t]*\n\s*)?", _W, rf"(?:\s*\n[ \t]*)?{_DASH}"),
+        _join(_W, _DASH, r"\d"),
+        _join(r"\d", rf"{_BLANK}?(?:{_DASH}|[±×]){_BLANK}?", r"\d"),
+        _join(rf"(?:\d{{3}}{_BLANK})*\d{{1,3}}(?![\d.,])", _BLANK, r"\d{3}(?!\d)"),
+        _join(r"\d{1,3}(?!\d)", f"{_BLANK}?", r"(?:\d{1,2}[/⁄]\d{1,2}(?![\d/])|[¼-¾⅐-⅞])"),
+        _join(_W, "[/_@]", _W),
+        _cut(rf"[.·](?:{_AT}|[\s(\[<>~≈±$€£+–−-])", r"\d"),
+        _cut(rf"[-–−+±](?:{_AT}|[^\w–—-])", r"[.·]?\d"),
+        _cut(rf"{_BLANK}?(?:[<≤≥≦≧⩽⩾≠≈~±]|>[ \t]*[^\s>{_AT}])", _DECIMAL),  # `> 5` quotes, at a line's begin
+        _cut(_CURRENCY, _DECIMAL),
+        _cut(r"\d", rf"(?:[%‰°]|{_CURRENCY})(?!{_BLANK}?\d)"),
+        _cut(_LETTER, rf"['’ʼ](?!s\b|[\u3040-\u9fff]){_LETTER}"),  # `the dog` may be of `the dog's`
+        _cut(r"['’ʼ][nN](?!\w)", _LETTER),  # French `n'est`; `l'homme` may lose its article
+        _cut("[不没沒未勿莫]", r"\w"),
+        _cut(_HAN_NUMBER, _HAN_NUMBER),
+        _cut(r"\d", r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]"),
     ))
 )  # fmt: skip
 
@@ -77,8 +81,9 @@ _CURRENCY_APART = re.compile(rf"{_CURRENCY}{_BLANK}\Z")
 
 def is_inside_token(text: str, at: int) -> bool:
     """Whether a text would be cut at an offset inside a number or a word of several parts."""
-    around = f"{text[max(at - _REACH, 0) : at]}{_AT}{text[at : at + _REACH]}"
-    return _JOINED.search(around) is not None
+    before = text[max(at - _REACH, 0) : at][::-1]
+    # The second mark is the text's beginning, or as good as one.
+    return _JOINED.match(f"{before}{_AT}{_AT}{text[at : at + _REACH]}") is not None
 
 
 def with_units(text: str, start: int, end: int) -> tuple[int, int]:
