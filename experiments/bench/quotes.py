@@ -22,9 +22,8 @@ import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pearl
 from pearl import Document, load
@@ -37,8 +36,7 @@ MIN_DOCUMENT = 2_000
 """Characters from which a string of a data file is a document."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A reply that quotes a document."""
 
     document: str
