@@ -163,11 +163,14 @@ def test_the_trace_file_tells_what_happened(pearl: Terminal) -> None:
 @pytest.mark.parametrize("document", ["story", "consultation"])
 def test_the_demo_shows_question_plan_steps_and_evidence(pearl: Terminal, document: str) -> None:
     out = pearl("demo", document)
-    for part in ("Question:", "Plan", "1. ", "Answer", "Evidence", "[1] "):
+    for part in ("Question:", "Plan", "1. ", "Answer", "Evidence", "characters "):
         assert part in out
     row = json.loads(pearl("demo", document, "--json"))
     assert row["evidence"]
     assert not row["unverified_quotes"]
+    # A passage stands in its step and in the answer, with its place there, not once more below.
+    for each in row["evidence"]:
+        assert out.count(" ".join(each["text"].split())) == 2
 
 
 def test_inputs_are_never_written_over(pearl: Terminal) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pearl.errors import Span
@@ -271,9 +271,7 @@ def test_a_short_quote_needs_one_place() -> None:
         ("It takes ≥5 mg a day.", "5 mg a day"),
         ("It takes >5 mg a day.", "5 mg a day"),
         ("It costs $5 a day now.", "5 a day now"),
-        ("It costs € 5 a day now.", "5 a day now"),
         ("It rose by 5% in May.", "It rose by 5"),
-        ("It rose by 5 % in May.", "It rose by 5"),
         ("It was 5 ± 2 in May.", "It was 5"),
         ("It was 10:30 in May.", "30 in May"),
         ("It has 5 mg/dL of it.", "It has 5 mg"),
@@ -309,6 +307,8 @@ def test_numbers_and_words_are_not_cut(document: str, quote: str) -> None:
         ("They re-\nsign the treaty.", "They re-sign the treaty", "They re-\nsign the treaty"),
         ("An exam- ple of it.", "An example of it", "An exam- ple of it"),
         ("It takes 5 mg a day.", "It takes 5", "It takes 5 mg"),
+        ("It costs € 5 a day now.", "5 a day now", "€ 5 a day now"),
+        ("It rose by 5 % in May.", "It rose by 5", "It rose by 5 %"),
         ("It lost 5 million.", "It lost 5", "It lost 5 million"),
         ("Il lit l’homme de paille.", "l'homme de paille", "l’homme de paille"),
         ("It was −12.4 percent.", "It was -12.4 percent", "It was −12.4 percent"),
@@ -407,6 +407,7 @@ def test_a_sentence_is_found_however_it_is_set(data: st.DataObject, sentences: l
     sentence = data.draw(st.sampled_from(sentences))
     quote = data.draw(settings_of(sentence))
     verified = Verifier(document).verify(quote)
+    assume(verified.result != "short")  # of a few characters, and said twice
     assert verified.is_verified
     (span,) = verified.spans
     shown = normalise(document[span.start : span.end]).strip("'.!。")

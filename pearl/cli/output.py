@@ -188,6 +188,10 @@ def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
         head("Evidence: none; no step quotes the document")
     elif others:
         head("Evidence")
+    else:
+        head(
+            f"Evidence: {counted(len(answer.evidence), 'passage')}, each quoted above with its place"
+        )
     for number, evidence in enumerate(others, start=1):
         console.print(
             Text.assemble(f"[{number}] ", evidence.marked, (f"  ({_where(evidence)})", "dim"))

@@ -16,7 +16,7 @@ CHARACTERS_PER_WORD = 2
 
 _QUOTED_LINE = re.compile(
     r"""[ \t]* (?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?  # may be an item of a list
-    > (?:[ \t]*>)*+ (?!= | [-+−–±~≈<.,$€£¥₹]*\d)  # not `>=` and `>5 mg`, comparisons
+    > (?:[ \t]*>)*+ (?!=|[-+−–±~≈<.,$€£¥₹]*\d(?!\d?[.)]\s))  # `>=` and `>5 mg` compare
     [ \t]* (?P<text>.*)""",
     re.VERBOSE,
 )

@@ -15,7 +15,7 @@ from itertools import islice, pairwise
 from typing import Literal
 
 from pearl.errors import Span
-from pearl.evidence.borders import unit_end
+from pearl.evidence.borders import with_units
 from pearl.evidence.finding import is_passage, n_words
 from pearl.evidence.negation import negations
 from pearl.evidence.normal import NormalText, Range
@@ -80,7 +80,7 @@ _LOCATOR = re.compile(
       |página|pagina|capitolo|стр|гл|страница|глава)\b[.]?\s*(?:\d|[ivxlc]+\b)""",
     re.VERBOSE | re.IGNORECASE,
 )
-_ASIDE = re.compile(r"\s*[(\[（【]")
+_ASIDE = re.compile(r"[ \t]*\n?[ \t]*[(\[（【]")
 _PARAGRAPH_END = re.compile(r"\n\s*\n")
 _NOTHING = re.compile(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
 
@@ -124,7 +124,8 @@ class Verifier:
                     self._elided(wording, pieces) if pieces[1:] else self._whole(wording, pieces[0])
                 )
                 if found.is_verified and wording != quote:
-                    if _ASIDE.match(self._text, found.spans[-1].end):
+                    end = found.spans[-1].end
+                    if not _SENTENCE_END.search(wording) and _ASIDE.match(self._text, end):
                         continue  # what the document has there is quoted wrongly
                     # Something was left out: it is not the quote as it is.
                     result = "normalised" if found.result == "exact" else found.result
@@ -166,7 +167,7 @@ class Verifier:
             found = self._normal.original(*at)
         if not is_passage(piece) and not self._stands_once(needle):
             return Quote(wording, (), "short")
-        span = Span(found.start, unit_end(self._text, found.end))
+        span = Span(*with_units(self._text, found.start, found.end))
         is_exact = self._text[span.start : span.end] == piece
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
 
@@ -234,14 +235,17 @@ class Verifier:
                 yield places
 
     def _spans(self, places: Sequence[Range]) -> tuple[Span, ...]:
-        """Spans of pieces with the unit of their last number, if the next piece lets it be."""
-        spans = [self._normal.original(*place) for place in places]
-        ends = [unit_end(self._text, span.end) for span in spans]
-        limits = [*(span.start for span in spans[1:]), len(self._text)]
-        return tuple(
-            Span(span.start, end if end <= limit else span.end)
-            for span, end, limit in zip(spans, ends, limits, strict=True)
-        )
+        """Spans of pieces with the units of their numbers, if the other pieces let them be."""
+        spans: list[Span] = []
+        for i, place in enumerate(places):
+            found = self._normal.original(*place)
+            start, end = with_units(self._text, found.start, found.end)
+            low = spans[-1].end if spans else 0
+            high = self._normal.original(*places[i + 1]).start if places[i + 1 :] else end
+            spans.append(
+                Span(start if start >= low else found.start, end if end <= high else found.end)
+            )
+        return tuple(spans)
 
     def _is_one_passage(self, spans: Sequence[Span]) -> bool:
         """Whether what is left out between pieces is of one sentence, or ends where one begins."""
