@@ -9,30 +9,14 @@ import pytest
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
-from pearl.middleware import halting, limiting, queueing, retrying
 from pearl.middleware.limiting import Limited
 from pearl.middleware.retrying import Retrying
+from tests.clock import Computed
 from tests.models import answer_task
 
 AT_ONCE = 64
 TOKENS_PER_S = 20_000.0
 UNTIL_S = 200.0
-
-
-class Computed(asyncio.SelectorEventLoop):
-    """A loop whose time goes on to the next timer when there is nothing else to do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = 0.0
-
-    def time(self) -> float:
-        return self.now
-
-    def _run_once(self) -> None:
-        if self._scheduled and not self._ready:  # type: ignore[attr-defined]
-            self.now = max(self.now, self._scheduled[0].when())  # type: ignore[attr-defined]
-        super()._run_once()  # type: ignore[misc]
 
 
 class TokenLimited:
@@ -73,9 +57,6 @@ def test_a_limit_of_tokens_is_a_limit(burst_s: float, monkeypatch: pytest.Monkey
     """Long calls are refused more often than short ones, which is not at random."""
     draw, loop = random.Random(1), Computed()
     server = TokenLimited(loop, burst_s)
-    for module in (limiting, queueing, retrying, halting):
-        if hasattr(module, "monotonic"):
-            monkeypatch.setattr(module, "monotonic", loop.time)
     asked = Retrying(Limited(server, AT_ONCE))
     n_failed = 0
 
@@ -91,8 +72,7 @@ def test_a_limit_of_tokens_is_a_limit(burst_s: float, monkeypatch: pytest.Monkey
     async def main() -> None:
         await asyncio.gather(*(work() for _ in range(2 * AT_ONCE)))
 
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(main())
+    loop.run(main(), monkeypatch)
     assert server.n_refused < 0.06 * server.n_admitted
     assert n_failed < 0.005 * server.n_admitted
     assert server.n_tokens > 0.6 * TOKENS_PER_S * UNTIL_S
