@@ -191,6 +191,8 @@ def measure(side: str, rps: float, options: argparse.Namespace) -> dict[str, Any
 
 async def outlast(url: str, n_calls: int, n_workers: int) -> tuple[float, int]:
     """The seconds that so many calls take, and how many of them fail."""
+    import openai  # noqa: F401 - takes its time, which is none of the calls
+
     from pearl.errors import ModelError
     from pearl.llm import ModelSettings, create_model
     from pearl.middleware.limiting import Limited

@@ -131,12 +131,14 @@ class _Emptied:
     """When the server's bucket was empty, and how much had come out of it.
 
     Attributes:
-        at: When the last call was sent that it was refused to; of a storm, the first.
+        number: Of the last call that was refused; of a storm, the first.
+        at: When that call was sent.
         n_admitted: Calls admitted until then.
         idle_s: Seconds until then in which less was asked for than the rate allows.
         until: When the last call was sent that was refused; later than `at` in a storm alone.
     """
 
+    number: int
     at: float
     n_admitted: int
     idle_s: float
@@ -164,6 +166,7 @@ class LearnedRate:
         self._last: _Emptied | None = None
         self._resume_at = 0.0
         self._n_storm = 0
+        self._is_guess = False
         self._admitted = Admitted()
 
     @property
@@ -229,30 +232,41 @@ class LearnedRate:
                 return "cleared"
             if self._is_unchanged(sent):
                 return self._storm(sent, now, pause_s)
-            is_first = self.known is None
+            self._is_guess = False
             self.known = rate = max(LEAST_RATE, self._learn(sent, now))
             self._bucket = self._bucket or Bucket(rate * MARGIN, now)
             self._bucket.rate = rate * MARGIN
-            self._calm_s = HOLD_S if is_first else 0.0  # what is a guess is not held
+            self._calm_s = HOLD_S if self._is_guess else 0.0  # what is a guess is not held
             self._episode = self.n_sent
         self._resume_at = max(self._resume_at, now + pause_s)
         if self._bucket:
             self._bucket.drain(self._resume_at)
         idle_s = self._bucket.idle_s if self._bucket else 0.0
-        if is_new or self._last is None or sent.at > self._last.at:
-            self._last = _Emptied(sent.at, sent.number - self.n_refused, idle_s, sent.at)
-        else:  # refusals do not come back in the order in which the calls were sent
-            self._last = replace(self._last, n_admitted=self._last.n_admitted - 1)
+        last = self._last
+        if is_new or last is None or (sent.number > last.number and not self._n_storm):
+            n_admitted = sent.number - self.n_refused
+            self._last = _Emptied(sent.number, sent.at, n_admitted, idle_s, sent.at)
+        elif sent.number < last.number:
+            # Refusals do not come back in the order in which the calls were sent.
+            self._last = replace(last, n_admitted=last.n_admitted - 1)
         return "limit" if is_new else "same"
 
-    def admit(self, sent: Sent) -> None:
-        """A call was answered: if it was sent in a storm, that is over."""
+    def admit(self, sent: Sent) -> bool:
+        """A call was answered: if it was sent in a storm, that is over.
+
+        Returns:
+            Whether it is, and no rate was known before it: as many calls as come are allowed, and the
+            caller had better begin with few.
+        """
         if not self._n_storm or sent.number <= self._episode:
-            return
+            return False
         self._n_storm = 0
         self._resume_at = sent.at
-        if self._bucket:
+        if self._is_guess:
+            self.known = self._bucket = None
+        elif self._bucket:
             self._bucket.drain(sent.at)
+        return self._is_guess
 
     def _is_unchanged(self, sent: Sent) -> bool:
         """Whether no call was admitted between the last one that was refused and this one."""
@@ -277,9 +291,12 @@ class LearnedRate:
     def _learn(self, sent: Sent, now: float) -> float:
         if self.faults.share is not None:  # single refusals say nothing of when a bucket was empty
             return self._admitted.rate(now, WINDOW_S)
-        if self.known is None or sent.rate is None:
-            return max(FIRST_RATE, 2 * self._admitted.most)
         between = self._between(sent)
+        if self.known is None or sent.rate is None:
+            if self._last and between is not None:
+                return between
+            self._is_guess = True
+            return max(FIRST_RATE, 2 * self._admitted.most)
         if sent.is_probe:
             if sent.rate > MOVED * self.known:
                 return max(self.known, self._admitted.rate(now, 3))
@@ -292,10 +309,10 @@ class LearnedRate:
 
     def _between(self, sent: Sent) -> float | None:
         """Calls per second admitted since the last refusal, if that tells the limit."""
-        if self._last is None or self._bucket is None:
+        if self._last is None:
             return None
         span_s = sent.at - self._last.at
-        idle_s = self._bucket.idle_s - self._last.idle_s
+        idle_s = self._bucket.idle_s - self._last.idle_s if self._bucket else 0.0
         if span_s < SHORTEST_S or idle_s > MOST_IDLE * span_s:
             return None
         n_admitted = sent.number - self.n_refused - self._last.n_admitted

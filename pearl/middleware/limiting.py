@@ -148,7 +148,7 @@ class Limited(Wrapper):
         try:
             completion = await self._model.complete(request)
             self._silence.end()
-            self._learned.admit(sent)
+            self._note_admitted(sent)
             if is_retry:
                 self._learned.faults.retry(is_refused=False)
             if len(queue) and queue.n_running >= self._places.n:
@@ -164,6 +164,10 @@ class Limited(Wrapper):
             raise
         finally:
             queue.end()
+
+    def _note_admitted(self, sent: Sent) -> None:
+        if self._learned.admit(sent):
+            self._places.restart()
 
     def _note_refused(self, request: Request, *, is_retry: bool) -> None:
         self._refused[id(request)] = request
@@ -237,4 +241,4 @@ class Limited(Wrapper):
         if error.is_retryable:
             self._places.on_trouble(now)
         else:
-            self._learned.admit(sent)
+            self._note_admitted(sent)

@@ -163,6 +163,15 @@ def test_a_call_after_a_pause_of_minutes_is_not_held_back(
     assert loop.now < 112
 
 
+@pytest.mark.parametrize("storm_s", [2.0, 10.0])
+def test_much_work_begins_anew_quickly(storm_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Computed()
+    server = Stormy(loop, lasting(storm_s), call_s=0.05)
+    seconds, n_failed = work(server, loop, monkeypatch, 640, 64)
+    assert n_failed == 0
+    assert seconds <= 2 * (storm_s + 640 / 64 * 0.05) + 1
+
+
 @pytest.mark.parametrize("since", [0.0, 15.0])
 @pytest.mark.parametrize("storm_s", [2.0, 10.0, 40.0])
 @pytest.mark.parametrize("rate", [None, 20.0, 3.0])
