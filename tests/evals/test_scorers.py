@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.cli import main
+from pearl.cli import run
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, Header, Record
 from pearl.evals.report import chance, compare, is_below, scores
@@ -76,7 +76,7 @@ def test_a_scorer_that_is_not_there_is_named() -> None:
 def noted(n: int = 24) -> EvalLog:
     """Notes of which each answer has half of the words."""
     rows = [
-        record(f"s{i}", method, 0, status="answered", options=(), gold=None, choice=None,
+        record(f"s{i}", method, status="answered", options=(), gold=None, choice=None,
                reference="pain of the left knee since May", answer=answer)
         for i in range(n)
         for method, answer in (("direct", "pain of the knee"), ("pearl", "fever"))
@@ -102,7 +102,7 @@ def test_a_log_is_scored_anew_by_another_scorer() -> None:
 
 def test_worse_than_guessing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = tuple(
-        record(f"s{i}", "pearl", 0, options=("a", "b", "c", "d"), gold=0, choice=1, reply="B")
+        record(f"s{i}", "pearl", options=("a", "b", "c", "d"), choice=1, reply="B", score=0.0)
         for i in range(40)
     )
     log = EvalLog(header(methods=("pearl",)), rows)
@@ -111,16 +111,16 @@ def test_worse_than_guessing_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert not is_below(score, None)
     path = tmp_path / "log.jsonl"
     path.write_text("".join(f"{row.model_dump_json()}\n" for row in (log.header, *log.records)))
-    assert main(["eval", "--rescore", str(path)]) == 0
+    assert run(["eval", "--rescore", str(path)]) == 0
     assert "pearl is below chance on all" in capsys.readouterr().out
-    assert main(["eval", "--rescore", str(path), "--json"]) == 0
+    assert run(["eval", "--rescore", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["is_below_chance"] is True
 
 
 def test_the_scorer_is_in_log_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, path, out = noted(), tmp_path / "log.jsonl", tmp_path / "again.jsonl"
     path.write_text("".join(f"{row.model_dump_json()}\n" for row in (log.header, *log.records)))
-    assert main(["eval", "--rescore", str(path), "--scorer", "rouge-l", "-o", str(out)]) == 0
+    assert run(["eval", "--rescore", str(path), "--scorer", "rouge-l", "-o", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "scored by rouge-l (ROUGE-L" in shown
     assert Header.model_validate_json(out.read_text().splitlines()[0]).scorer == "rouge-l"
