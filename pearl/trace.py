@@ -154,7 +154,10 @@ class ModelProgressed(_Event):
 
 
 class ModelWaited(_Event):
-    """A call failed in a way that may pass, and is tried again after a wait."""
+    """A call failed in a way that may pass, and is tried again after a wait; or a limit holds it back.
+
+    Long waits are told again every ten seconds, with the seconds that are left.
+    """
 
     event: Literal["model_waited"] = "model_waited"
     reason: str

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import pytest
 
 from pearl.executors.ray import leasing
 from pearl.middleware import halting, limiting, queueing, retrying
+
+Result = TypeVar("Result")
 
 __all__ = ["ComputedLoop", "computed"]
 
@@ -39,11 +42,18 @@ class ComputedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.now
 
+    def run(self, main: Coroutine[Any, Any, Result], patch: pytest.MonkeyPatch) -> Result:
+        """Run to its end what keeps to this clock, limits and retries included."""
+        with computed(patch, self) as runner:
+            return runner.run(main)
+
 
 @contextmanager
-def computed(patch: pytest.MonkeyPatch) -> Iterator[asyncio.Runner]:
+def computed(
+    patch: pytest.MonkeyPatch, loop: ComputedLoop | None = None
+) -> Iterator[asyncio.Runner]:
     """Runs things on a computed clock, which is that of retries, limits and leases, too."""
-    with asyncio.Runner(loop_factory=ComputedLoop) as runner:
+    with asyncio.Runner(loop_factory=lambda: loop or ComputedLoop()) as runner:
         for module in (halting, leasing, limiting, queueing, retrying):
             if hasattr(module, "monotonic"):
                 patch.setattr(module, "monotonic", runner.get_loop().time)

@@ -12,6 +12,12 @@ places as there are workers answer at most; there are then twice as many workers
 those which wait to ask again hold up no place. With `--refused` that share of the calls is refused
 at random, with `--retry-after`. `overhead_us` is what both wrappers add to one call without
 limits, and `calls` how many of them were timed.
+
+    python experiments/bench/rate_limits.py --storms 3 10 30
+
+For each storm of S seconds a server (`stand_in.py`) refuses all that comes in that time (429, no
+`Retry-After`), beginning with the first call. Measured is when one call is answered, and when 640 calls
+by 64 workers are: as a multiple of S and what the calls take by themselves.
 """
 
 from __future__ import annotations
@@ -129,8 +135,15 @@ def simulated(sim: Path, rps: float, options: argparse.Namespace) -> Iterator[st
     arguments = ["--rps", str(rps), "--call-s", str(options.call_s), "--slots", "1000"]
     arguments += ["--retry-after", options.retry_after]
     arguments += ["--faults", json.dumps({"429": options.refused})]
+    with serving([str(sim), *arguments]) as address:
+        yield address
+
+
+@contextmanager
+def serving(arguments: list[str]) -> Iterator[str]:
+    """The address of a server that prints its port, for the length of a block."""
     with subprocess.Popen(
-        [sys.executable, str(sim), *arguments], stdout=subprocess.PIPE, text=True
+        [sys.executable, *arguments], stdout=subprocess.PIPE, text=True
     ) as server:
         assert server.stdout is not None
         try:
@@ -176,6 +189,60 @@ def measure(side: str, rps: float, options: argparse.Namespace) -> dict[str, Any
     }
 
 
+async def outlast(url: str, n_calls: int, n_workers: int) -> tuple[float, int]:
+    """The seconds that so many calls take, and how many of them fail."""
+    import openai  # noqa: F401 - takes its time, which is none of the calls
+
+    from pearl.errors import ModelError
+    from pearl.llm import ModelSettings, create_model
+    from pearl.middleware.limiting import Limited
+    from pearl.middleware.retrying import Retrying
+
+    model = create_model("openai:sim", ModelSettings(url))
+    limited = Limited(model, AT_ONCE)
+    wrapped = Retrying(limited, first_wait_s=0.5, halt=limited.halt)
+    numbers, n_failed = iter(range(n_calls)), 0
+
+    async def worker() -> None:
+        nonlocal n_failed
+        for number in numbers:
+            try:
+                await wrapped.complete(request(f"question {number}"))
+            except ModelError:
+                n_failed += 1
+
+    began = time.monotonic()
+    await asyncio.gather(*(worker() for _ in range(n_workers)))
+    taken_s = time.monotonic() - began
+    await model.aclose()
+    return taken_s, n_failed
+
+
+def storms(options: argparse.Namespace) -> None:
+    """How soon after a storm its victims are answered."""
+    rows = []
+    print(f"{'storm':>8} {'calls':>8} {'seconds':>8} {'of ideal':>8} {'failed':>8}")
+    for storm_s in options.storms:
+        for n_calls, n_workers in ((1, 1), (10 * AT_ONCE, AT_ONCE)):
+            arguments = ["--storm-s", str(storm_s), "--call-s", str(options.call_s)]
+            with serving([str(Path(__file__).with_name("stand_in.py")), *arguments]) as address:
+                taken_s, n_failed = asyncio.run(outlast(f"{address}/v1", n_calls, n_workers))
+            ideal_s = storm_s + options.call_s * n_calls / n_workers
+            row = {
+                "storm_s": storm_s,
+                "calls": n_calls,
+                "taken_s": round(taken_s, 2),
+                "of_ideal": round(taken_s / ideal_s, 2),
+                "failed": n_failed,
+            }
+            rows.append(row)
+            print(
+                f"{storm_s:>6g} s {n_calls:>8} {taken_s:>8.1f} {taken_s / ideal_s:>8.2f} {n_failed:>8}",
+                flush=True,
+            )
+    print(json.dumps({"bench": "rate_limits", "at_once": AT_ONCE, "storms": rows}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sim", type=Path, metavar="PATH", help="a simulated server to start")
@@ -186,6 +253,7 @@ def main() -> None:
     parser.add_argument("--call-s", type=float, default=0.05)
     parser.add_argument("--refused", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--retry-after", default="1", metavar="SECONDS")
+    parser.add_argument("--storms", type=float, nargs="+", metavar="SECONDS", help="storms alone")
     parser.add_argument("--side", choices=["ours", "bare"], help="one side, in this process")
     parser.add_argument("--url", help="for --side")
     parser.add_argument("--workers", type=int, help="for --side")
@@ -193,6 +261,9 @@ def main() -> None:
     if options.side:
         side = ours if options.side == "ours" else bare
         asyncio.run(side(options.url, options.steady_s, options.workers))
+        return
+    if options.storms:
+        storms(options)
         return
     if options.sim is None:
         parser.error("--sim PATH")

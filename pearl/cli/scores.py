@@ -11,6 +11,7 @@ import click
 from pearl.cli.output import new_console
 from pearl.cli.work import tell_reasons
 from pearl.evals import report
+from pearl.evals.scorers import load_scorer
 from pearl.evals.stats import Interval
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     _say(f"{header.data}: {', '.join(filter(None, facts))}")
     if guess is not None:
         _say(f"guessing gets {100 * guess:.1f} %; failed and unmapped count as wrong")
+    if any(not record.options for record in log.records):
+        about = load_scorer(header.scorer).DESCRIPTION
+        _say(f"answers in words are scored by {header.scorer} ({about})")
     n = max(score.n_clusters for score in scores)
     if cluster == "document" or n < report.MIN_CLUSTERS:
         few = ": too few for intervals that mean much" if n < report.MIN_CLUSTERS else ""
@@ -46,6 +50,9 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     for subset, group in groupby(scores, key=lambda score: score.subset):
         _say("")
         _show(_scores(list(group), subset))
+    for score in scores:
+        if report.is_below(score, report.chance(log.of(score.method, _subset(score)))):
+            _say(f"{score.method} is below chance on {score.subset}: look at its records")
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
         shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)
@@ -55,6 +62,10 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         _say("")
         print_comparisons(found)
     tell_reasons((record.error for record in log.records if record.error), n=5)
+
+
+def _subset(score: Score) -> str | None:
+    return None if score.subset == "all" else score.subset
 
 
 def _scores(scores: Sequence[Score], subset: str) -> Table:

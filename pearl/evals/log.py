@@ -46,6 +46,8 @@ class Header(Setup):
     part_tokens: int | None = None
     """Tokens of a call of `map-reduce`, and of what `retrieve` shows."""
     price: Price | None = None
+    scorer: str = "exact"
+    """How answers in words were scored; options are right or wrong."""
 
 
 class PlanShape(Frozen):
@@ -104,9 +106,14 @@ class Record(Frozen):
         return self.sample, self.method, self.seed
 
     @property
+    def credit(self) -> float:
+        """Its score, 0 to 1; what failed has none."""
+        return 0.0 if self.status == "failed" else self.score
+
+    @property
     def is_correct(self) -> bool:
         """Whether it is wholly right; what failed never is."""
-        return self.score == 1.0 and self.status != "failed"
+        return self.credit == 1.0
 
     @property
     def is_unmapped(self) -> bool:

@@ -11,6 +11,7 @@ from pearl import __version__
 from pearl.evals.log import EvalLog, Header, Key, Price, Record
 from pearl.evals.results import EXECUTED
 from pearl.evals.runner import Evaluation, digest
+from pearl.evals.scorers import EXACT
 from pearl.journal import Journal
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
@@ -53,6 +54,7 @@ def describe(
         token_budget=evaluation.effort.token_budget,
         part_tokens=evaluation.effort.part_tokens,
         price=evaluation.price,
+        scorer=evaluation.scorer,
     )
 
 
@@ -61,6 +63,7 @@ def describe_results(
     samples: Sequence[Sample],
     *,
     price: Price | None = None,
+    scorer: str = EXACT,
     data: str = "",
     n_bad_rows: int = 0,
 ) -> Header:
@@ -70,6 +73,7 @@ def describe_results(
         mapper: The model that maps them to options.
         samples: The rows of results.
         price: Of a token.
+        scorer: Of answers in words.
         data: What to call the rows.
         n_bad_rows: Rows that are no sample.
     """
@@ -94,6 +98,7 @@ def describe_results(
         seeds=(0,),
         temperature=None,
         price=price,
+        scorer=scorer,
     )
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "compare",
     "comparisons",
     "errors",
+    "is_below",
     "score_of",
     "scores",
 ]
@@ -49,7 +50,7 @@ class Score:
         n: Records: samples times seeds.
         n_samples: Different samples.
         n_clusters: What the interval resamples: samples, or documents.
-        accuracy: Share of right answers with its 95 % interval, 0 to 1.
+        accuracy: Share of right answers, or mean score, with its 95 % interval, 0 to 1.
         by_seed: The same for every seed alone, without intervals.
         usage: Tokens of all records together.
         cost_usd: Of all records together; None where prices are not known.
@@ -100,7 +101,8 @@ class Comparison:
         n_samples: Different samples.
         n_clusters: What the interval resamples: samples, or documents.
         bootstrap_p: Two-sided p of the paired bootstrap; None with fewer than `MIN_CLUSTERS`.
-        mcnemar: Exact test over pairs of records; None where pairs depend on one another, by
+        mcnemar: Exact test over pairs of records; None where answers are not right or wrong but more
+            or less so, and where pairs depend on one another, by
             several seeds or, resampled by document, by their document.
     """
 
@@ -123,6 +125,11 @@ def chance(records: Iterable[Record]) -> float | None:
     """The share that guessing gets right, a sample counted once; None where one has no options."""
     sizes = [len(options) for _, options in {(r.sample, r.options) for r in records}]
     return fmean(1 / size for size in sizes) if sizes and all(sizes) else None
+
+
+def is_below(score: Score, guess: float | None) -> bool:
+    """Whether a method does worse than guessing, by more than its interval allows for."""
+    return guess is not None and score.accuracy.high < guess
 
 
 def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
@@ -166,9 +173,9 @@ def score_of(
         n_unmapped=sum(record.is_unmapped for record in records),
         n_correct=sum(record.is_correct for record in records),
         accuracy=stats.accuracy(
-            [record.is_correct for record in records], clusters=_clusters(records, cluster)
+            [record.credit for record in records], clusters=_clusters(records, cluster)
         ),
-        by_seed=tuple(fmean(r.is_correct for r in records if r.seed == seed) for seed in seeds),
+        by_seed=tuple(fmean(r.credit for r in records if r.seed == seed) for seed in seeds),
         usage=sum((record.usage for record in records), Usage()),
         n_calls=sum(record.n_calls for record in records),
         cost_usd=sum(costs) if len(costs) == len(records) else None,
@@ -217,8 +224,9 @@ def compare(
             )
     if not pairs:
         return None
-    ones = [record.is_correct for record, _ in pairs]
-    twos = [other.is_correct for _, other in pairs]
+    ones = [record.credit for record, _ in pairs]
+    twos = [other.credit for _, other in pairs]
+    is_right_or_wrong = {*ones, *twos} <= {0.0, 1.0}
     clusters = _clusters([record for record, _ in pairs], cluster)
     n_clusters = len(set(clusters))
     n_samples = len({record.sample for record, _ in pairs})
@@ -231,7 +239,9 @@ def compare(
         n_clusters,
         stats.difference(ones, twos, clusters=clusters),
         stats.bootstrap_p(ones, twos, clusters=clusters) if n_clusters >= MIN_CLUSTERS else None,
-        stats.mcnemar(ones, twos) if is_independent and cluster == "sample" else None,
+        stats.mcnemar([one == 1.0 for one in ones], [two == 1.0 for two in twos])
+        if is_independent and is_right_or_wrong and cluster == "sample"
+        else None,
     )
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.evals.log import Key, Price, Record
-from pearl.evals.scorers import reason, score
+from pearl.evals.scorers import EXACT
+from pearl.evals.scoring import reason, score
 from pearl.journal import reason as first_reason
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
@@ -33,6 +34,7 @@ async def score_results(
     samples: Sequence[Sample],
     *,
     price: Price | None = None,
+    scorer: str = EXACT,
     done: Collection[Key] = (),
     until: Callable[[Iterator[Sample]], Iterator[Sample]] = iter,
 ) -> AsyncGenerator[Record, None]:
@@ -42,6 +44,7 @@ async def score_results(
         pearl: Who maps answers to options.
         samples: The rows; what `execute` wrote is in their `extra`.
         price: For the cost; of the run and of the mapping.
+        scorer: Of answers in words.
         done: What need not be scored again.
         until: May end the work early; what is under way is finished.
 
@@ -52,7 +55,7 @@ async def score_results(
     todo = (sample for sample in samples if (sample.id, EXECUTED, 0) not in done)
 
     async def one(sample: Sample) -> Record:
-        return await _record(pearl, sample, price)
+        return await _record(pearl, sample, price, scorer)
 
     async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as records:
         async for record in records:
@@ -86,7 +89,7 @@ class _Result(_Lenient):
     duration_s: float = 0.0
 
 
-async def _record(pearl: Pearl, sample: Sample, price: Price | None) -> Record:
+async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str) -> Record:
     began = time.monotonic()
     record = Record(
         sample=sample.id,
@@ -127,7 +130,7 @@ async def _record(pearl: Pearl, sample: Sample, price: Price | None) -> Record:
         "duration_s": round(result.duration_s + time.monotonic() - began, 4),
     }
     record = record.model_copy(update=update)
-    return record.model_copy(update={"score": score(record)})
+    return record.model_copy(update={"score": score(record, scorer)})
 
 
 def _why(result: _Result) -> str:

@@ -20,7 +20,8 @@ from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
 from pearl.evals.log import Key, PlanShape, Price, Record
 from pearl.evals.methods import Effort, Method, Prediction, load_method
-from pearl.evals.scorers import reason, right_option, score
+from pearl.evals.scorers import EXACT
+from pearl.evals.scoring import reason, right_option, score
 from pearl.executors import Listener
 from pearl.fewshot import Example, asked_again
 from pearl.llm import Usage
@@ -54,6 +55,7 @@ class Evaluation:
         seeds: One run a seed; each writes plans of its own.
         temperature: Of every call; None for 0.
         price: For the cost of each record; None where it is not known.
+        scorer: Of answers in words, where a sample has no options.
     """
 
     methods: tuple[str, ...]
@@ -61,6 +63,7 @@ class Evaluation:
     temperature: float | None = None
     effort: Effort = field(default_factory=Effort)
     price: Price | None = None
+    scorer: str = EXACT
 
     def work(self, samples: Iterable[Sample]) -> Iterator[Work]:
         """Every piece of work, seed by seed, then sample by sample: calls over one document are near."""
@@ -260,7 +263,7 @@ async def _record(
         "coverage": update.get("coverage", _coverage(trace)),
     }
     record = record.model_copy(update=update)
-    return record.model_copy(update={"score": score(record)})
+    return record.model_copy(update={"score": score(record, evaluation.scorer)})
 
 
 def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:

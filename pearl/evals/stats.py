@@ -61,7 +61,7 @@ class McNemar:
 
 
 def accuracy(
-    correct: Sequence[bool],
+    correct: Sequence[float],
     *,
     clusters: Sequence[str] | None = None,
     confidence: float = 0.95,
@@ -76,7 +76,7 @@ def accuracy(
     to the end of the scale. For answers all right or all wrong this is Clopper and Pearson's own.
 
     Args:
-        correct: Whether each answer is right.
+        correct: Whether each answer is right, or how far, from 0 to 1.
         clusters: What each belongs to, such as its document, by name; the order of the answers
             does not matter then. Without, each stands alone.
         confidence: Coverage of the interval, between 0 and 1.
@@ -99,13 +99,13 @@ def accuracy(
         >>> round(accuracy([True, True, True]).low, 2)  # not 1.0
         0.29
     """
-    sums, sizes = _per_cluster([int(right) for right in correct], clusters)
+    sums, sizes = _per_cluster(correct, clusters)
     return _interval(sums, sizes, 0, confidence, n_resamples, seed)
 
 
 def difference(
-    first: Sequence[bool],
-    second: Sequence[bool],
+    first: Sequence[float],
+    second: Sequence[float],
     *,
     clusters: Sequence[str] | None = None,
     confidence: float = 0.95,
@@ -143,8 +143,8 @@ def difference(
 
 
 def bootstrap_p(
-    first: Sequence[bool],
-    second: Sequence[bool],
+    first: Sequence[float],
+    second: Sequence[float],
     *,
     clusters: Sequence[str] | None = None,
     n_resamples: int = 10_000,
@@ -231,15 +231,15 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     )
 
 
-def _differences(first: Sequence[bool], second: Sequence[bool]) -> list[int]:
-    """1 where only the first is right, -1 where only the second is, else 0."""
+def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """1 where only the first is right, -1 where only the second is, and what lies between."""
     if len(first) != len(second):
         raise UsageError(
             f"{len(first):,} answers cannot be paired with {len(second):,}",
             help="give both methods' answers to the same samples, in the same order",
         )
     _require_some(first)
-    return [int(one) - int(other) for one, other in zip(first, second, strict=True)]
+    return [float(one) - float(other) for one, other in zip(first, second, strict=True)]
 
 
 def _require_some(answers: Sequence[object]) -> None:
@@ -248,7 +248,7 @@ def _require_some(answers: Sequence[object]) -> None:
 
 
 def _per_cluster(
-    values: Sequence[int], clusters: Sequence[str] | None
+    values: Sequence[float], clusters: Sequence[str] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The sum of the values of each cluster, and how many they are, by the clusters' names.
 

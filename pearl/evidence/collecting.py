@@ -154,16 +154,15 @@ def placed(
     """Put the evidence of an answer where the answer quotes it.
 
     Returns:
-        The text in pieces, in order, each a block quote with the evidence that is this very passage,
-        or anything else; and the evidence that no block quote of the text shows.
+        The text in pieces, in order, each a line, an entry or a block quote with the evidence that is
+        this very passage, or anything else; and the evidence that none of them shows.
     """
     by_form = {_form(each.text): each for each in evidence if not each.omitted}
     pieces: list[tuple[str, Evidence | None]] = []
     is_placed: set[int] = set()
     rest: list[str] = []
     for block in _blocks(text):
-        quoted = [line for line in map(quoted_line, block) if line is not None]
-        each = by_form.get(_form("\n".join(quoted))) if quoted else None
+        each = by_form.get(_form("\n".join(map(_bare, block))))
         if each is None:
             rest += block
             continue
@@ -175,6 +174,12 @@ def placed(
     if rest:
         pieces.append(("\n".join(rest), None))
     return pieces, [each for each in evidence if id(each) not in is_placed]
+
+
+def _bare(line: str) -> str:
+    """A line without the mark of a quote or of an entry."""
+    quoted = quoted_line(line)
+    return line.removeprefix("- ") if quoted is None else quoted
 
 
 def _blocks(text: str) -> Iterator[list[str]]:

@@ -50,6 +50,12 @@ class Places:
         self._was_refused = True
         self._now = max(1.0, self._now * SHRINK)
 
+    def restart(self) -> None:
+        """Nothing is known any more of what the server bears: from one at a time, doubling."""
+        self._now = 1.0
+        self._was_refused = False
+        self._frozen_until = 0.0
+
     def restore(self) -> None:
         """What was taken for too many calls at once was none of that: back to what there was."""
         self._now = self._reached

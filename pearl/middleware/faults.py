@@ -95,6 +95,11 @@ class Faults:
         """Whether the last refusals came too soon, each after the one before."""
         return len(self._early) >= SUSPECTED
 
+    def doubt(self) -> None:
+        """A refusal was none at random: it was to be expected, or another one of a storm."""
+        if self._early:
+            self._early.popleft()
+
     def suspect(self, n_sent: int, n_refused: int, is_early: bool) -> bool:
         """Think about a refusal that nothing explains; whether it shows that they are faults.
 
@@ -106,8 +111,7 @@ class Faults:
         if self.share is not None:
             return False
         if not is_early:
-            if self._early:
-                self._early.popleft()
+            self.doubt()
             return False
         self._early.append((n_sent, n_refused))
         n_before, n_refused_before = self._early[0]

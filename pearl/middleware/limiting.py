@@ -141,13 +141,14 @@ class Limited(Wrapper):
         """
         queue = self._queue
         if queue is None or queue.loop is not asyncio.get_running_loop():
-            queue = self._queue = Queue(self._delay_s, self._enter, self.halt)
+            queue = self._queue = Queue(self._delay_s, self._enter, self._why, self.halt)
         cost = float(self._count_tokens(request)) if self._tokens else 0.0
         is_retry = self._refused.pop(id(request), None) is not None
         sent = await queue.turn(cost)
         try:
             completion = await self._model.complete(request)
             self._silence.end()
+            self._note_admitted(sent)
             if is_retry:
                 self._learned.faults.retry(is_refused=False)
             if len(queue) and queue.n_running >= self._places.n:
@@ -163,6 +164,10 @@ class Limited(Wrapper):
             raise
         finally:
             queue.end()
+
+    def _note_admitted(self, sent: Sent) -> None:
+        if self._learned.admit(sent):
+            self._places.restart()
 
     def _note_refused(self, request: Request, *, is_retry: bool) -> None:
         self._refused[id(request)] = request
@@ -181,6 +186,13 @@ class Limited(Wrapper):
     def _delay_s(self, n_running: int, cost: float) -> float | None:
         return self._blocked(n_running, cost, monotonic())[1]
 
+    def _why(self) -> tuple[str, float]:
+        """What a call is held back by; waiting for a place is the usual thing, and is not told."""
+        limits = self.limits
+        if limits.waits_for in ("", "a place"):
+            return "", 0.0
+        return f"held back by {limits.waits_for}", limits.wait_s
+
     def _blocked(self, n_running: int, cost: float, now: float) -> tuple[Reason, float | None]:
         """What the next call waits for, and how long; None for until another one has ended."""
         if n_running >= self._places.n:
@@ -193,7 +205,9 @@ class Limited(Wrapper):
         tokens_s = self._tokens.delay_s(cost, now) if self._tokens else 0.0
         if tokens_s > requests_s:
             return "the token limit", tokens_s
-        return ("the rate limit" if requests_s else ""), requests_s
+        if not requests_s:
+            return "", 0.0
+        return ("the server" if self._learned.is_storm else "the rate limit"), requests_s
 
     def _on_error(self, error: ModelError, sent: Sent) -> None:
         """Learn from a failed call.
@@ -226,3 +240,5 @@ class Limited(Wrapper):
             self._paused_until = max(self._paused_until, now + pause_s)
         if error.is_retryable:
             self._places.on_trouble(now)
+        else:
+            self._note_admitted(sent)

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 
 from pearl.middleware.halting import Halt
 from pearl.middleware.learning import Sent
+from pearl.middleware.waits import held
 
 __all__ = ["Queue"]
+
+LOOK_S = 1.0
+"""Seconds after which it is asked again how long the next call has to wait: rates that are learned grow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +31,7 @@ class Queue:
         delay_s: Of the calls under way and the cost of the next one, seconds until that may be
             sent; None for not before one of them ends.
         enter: Told the cost of each call whose turn it is; what it returns goes along with the call.
+        why: The reason for which the next call waits, and the seconds; told to those who wait long.
         halt: Wakes everybody when the run ends.
 
     Attributes:
@@ -38,12 +43,14 @@ class Queue:
         self,
         delay_s: Callable[[int, float], float | None],
         enter: Callable[[float], Sent],
+        why: Callable[[], tuple[str, float]],
         halt: Halt,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.n_running = 0
         self._delay_s = delay_s
         self._enter = enter
+        self._why = why
         self._halt = halt
         self._waiters: deque[_Waiter] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -71,7 +78,8 @@ class Queue:
         if len(self._waiters) == 1:
             self.serve()
         try:
-            return await self._halt.interruptible(waiter.future)
+            with held(self._why):
+                return await self._halt.interruptible(waiter.future)
         except BaseException:
             future = waiter.future
             if future.done() and not future.cancelled() and future.exception() is None:
@@ -99,7 +107,7 @@ class Queue:
                 if delay_s is None:
                     return
                 if delay_s > 0.0:
-                    self._timer = self.loop.call_later(delay_s, self.serve)
+                    self._timer = self.loop.call_later(min(delay_s, LOOK_S), self.serve)
                     return
                 self.n_running += 1
                 waiter.future.set_result(self._enter(waiter.cost))

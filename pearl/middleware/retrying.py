@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
+from math import ceil
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
 from pearl.middleware.halting import LONGEST_WAIT_S, Halt, verdict
+from pearl.middleware.waits import TELL_S, telling
 from pearl.middleware.wrapper import Wrapper
 
 __all__ = ["OnWait", "Retrying"]
 
 OnWait = Callable[[str, float, int], None]
-"""Told before each wait: the reason, the seconds, and which attempt has failed, from 1."""
+"""Told before each wait, and every `TELL_S` seconds while it lasts: the reason, the seconds that are
+left, and which attempt has failed, from 1; 0 of a first one that is held back by a limit."""
 
 DEADLINE_S = 3600.0
+PATIENCE = 3
+"""So many times more attempts has a call that is refused for its rate: with the usual four, it outlasts
+a limit of a few calls a minute that others use as well."""
+
 GROWN_WAIT_S = 60.0
 """Seconds to which the wait grows where the server names none."""
 
@@ -29,8 +37,9 @@ class Retrying(Wrapper):
 
     Args:
         model: The model to ask.
-        attempts: Calls of one request at most, the first included.
-        on_wait: Told before each wait.
+        attempts: Calls of one request at most, the first included; where the server refuses them
+            for their rate, three times as many, unless it is 1.
+        on_wait: Told before each wait, and while it lasts; of waits for a limit as well.
         first_wait_s: Seconds before the second call where the server names none; doubles with
             each further call up to a minute, plus up to as much again at random.
         longest_wait_s: Seconds that a server may ask to wait.
@@ -100,21 +109,36 @@ class Retrying(Wrapper):
         while True:
             self._halt.check()
             try:
-                return await self._model.complete(request)
+                if self._on_wait is None:
+                    return await self._model.complete(request)
+                with telling(partial(self._tell, failures)):
+                    return await self._model.complete(request)
             except ModelError as error:
                 ends_run = verdict(error, self._longest_wait_s)
                 if ends_run:
                     self._halt.throw(ends_run)
                     raise ends_run from None
                 failures.append(error)
-                if not error.is_retryable or len(failures) >= self._attempts:
+                if not error.is_retryable or len(failures) >= self._most(error):
                     raise
                 wait_s = self._wait_s(error, len(failures))
                 if deadline and asyncio.get_running_loop().time() + wait_s >= deadline:
                     raise  # nobody is left waiting for what cannot come in time
-            if self._on_wait:
-                self._on_wait(failures[-1].message, wait_s, len(failures))
-            await self._halt.sleep(wait_s)
+            await self._sleep(wait_s, failures)
+
+    def _tell(self, failures: list[ModelError], reason: str, wait_s: float) -> None:
+        if self._on_wait is not None:
+            self._on_wait(reason, wait_s, len(failures))
+
+    async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
+        for left_s in (wait_s - i * TELL_S for i in range(max(1, ceil(wait_s / TELL_S)))):
+            self._tell(failures, failures[-1].message, left_s)
+            await self._halt.sleep(min(TELL_S, left_s))
+
+    def _most(self, error: ModelError) -> int:
+        """Calls at most, the first included."""
+        is_patient = error.kind == "rate_limited" and self._attempts > 1
+        return self._attempts * (PATIENCE if is_patient else 1)
 
     def _wait_s(self, error: ModelError, n_failed: int) -> float:
         if error.retry_after_s:  # one that says "0" says nothing about when it is worth while

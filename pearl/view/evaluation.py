@@ -12,7 +12,7 @@ from itertools import combinations
 from textwrap import shorten
 
 from pearl.evals.log import Header, Price, Record
-from pearl.evals.report import Score, compare
+from pearl.evals.report import Score, chance, compare, is_below
 from pearl.view.pictures import Picture
 from pearl.view.summary import Series, heading, one_line, subsets_of
 
@@ -58,6 +58,7 @@ _FACTS = {
     "seeds": "seeds",
     "methods": "methods",
     "token_budget": "input tokens of a document at most",
+    "scorer": "answers in words scored by",
     "library": "action library",
     "n_actions": "actions",
     "library_sha256": "SHA-256 of the library",
@@ -130,6 +131,12 @@ def _table(rows: Sequence[Series]) -> Iterator[str]:
                 yield _cells([escape(row.label), *_numbers(row.cells[subset])])
         yield "</tbody>"
     yield "</table>\n</div>"
+    for row in rows:
+        for subset, cell in row.cells.items():
+            records = [one for one in row.records if subset is None or subset in one.subsets]
+            if is_below(cell, chance(records)):
+                where = "all samples" if subset is None else subset
+                yield f"<p><b>{escape(row.label)}: below chance on {escape(where)}.</b></p>"
     yield (
         '<p class="note">Accuracy is the share of records that are wholly right; failures and '
         "unmapped answers count as wrong. Tokens (input and output) and dollars are means of a "
@@ -257,9 +264,10 @@ def _place(record: Record) -> tuple[list[tuple[int, str]], int]:
 
 def _record(record: Record) -> str:
     mark = "failed" if record.status == "failed" else "right" if record.is_correct else "wrong"
+    told = f"{100 * record.credit:.0f} %" if 0 < record.credit < 1 else mark
     seed = f", seed {record.seed}" if record.seed else ""
     lines = [
-        f'<details>\n<summary><span class="mark {mark}">{mark}</span> '
+        f'<details>\n<summary><span class="mark {mark}">{told}</span> '
         f"{escape(record.sample + seed)}: {escape(shorten(record.question, 110, placeholder='…'))}</summary>",
         f"<p><b>Question</b> {escape(record.question)}</p>",
     ]

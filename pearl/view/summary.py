@@ -29,6 +29,7 @@ FACTS = {
     "nearest": "nearest {}",
     "temperature": "temperature {}",
     "token_budget": "budget {}",
+    "scorer": "scored by {}",
 }
 """What tells one log from another, and how it is said."""
 

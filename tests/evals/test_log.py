@@ -13,7 +13,7 @@ from pearl.errors import DataError, ModelError
 from pearl.evals.log import EvalLog, Price, Record, read_log
 from pearl.evals.results import score_results
 from pearl.evals.runner import Evaluation, evaluate
-from pearl.evals.scorers import rescored, score
+from pearl.evals.scoring import rescored, score
 from pearl.llm import Usage
 from pearl.samples import Sample
 from tests import evallogs

@@ -13,6 +13,7 @@ import pytest
 from pearl.middleware.faults import EARLY, Faults
 from pearl.middleware.learning import Admitted, LearnedRate
 from pearl.middleware.limiting import PAUSE_S
+from pearl.middleware.queueing import LOOK_S
 
 
 @dataclass
@@ -102,11 +103,13 @@ def simulate(
             continue
         delay_s = max(learned.delay_s(now), paused_until - now)
         if delay_s > 0:
-            now = min(now + delay_s, heard[0][0] if heard else until)
+            now = min(now + min(delay_s, LOOK_S), heard[0][0] if heard else until)
             continue
         sent = learned.send(now)
         if server.admits(now):
             outcome.admitted.append(now)
+            at = now + answer_s
+            heapq.heappush(heard, (at, next(order), lambda sent=sent: learned.admit(sent)))
         else:
             outcome.refused.append(now)
             at = now + answer_s

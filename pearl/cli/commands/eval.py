@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     help="Read the replies of LOG anew and score them, without any call.",
 )  # fmt: skip
 @click.option(
+    "--scorer", metavar="NAME",
+    help="Of answers in words: exact, f1, rouge-l [default: exact, or that of the log].",
+)  # fmt: skip
+@click.option(
     "-o", "--out", type=click.Path(), metavar="LOG",
     help="Write the log to LOG; what is there already is not run again.",
 )  # fmt: skip
@@ -69,7 +73,7 @@ if TYPE_CHECKING:
 @as_json
 def command(
     methods: str, results: str | None, rescore: str | None, out: str | None,
-    by_document: bool, **options: Any,
+    scorer: str | None, by_document: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
 
@@ -86,25 +90,30 @@ def command(
     require_extra("eval", "an evaluation", "scipy")  # before a model is asked anything
     keep_inputs([out], [name for name in (options["data"], results, rescore) if name])
     cluster: Cluster = "document" if by_document else "sample"
+    if scorer is not None:
+        from pearl.evals.scorers import load_scorer
+
+        load_scorer(scorer)
+    options["scorer"] = scorer
     if rescore is not None:
-        return _rescore(rescore, out, cluster, is_json=options["as_json"])
+        return _rescore(rescore, out, cluster, options)
     if results is not None:
         options["data"] = results
     return asyncio.run(_evaluate(methods, results is not None, out, cluster, options))
 
 
-def _rescore(path: str, out: str | None, cluster: Cluster, *, is_json: bool) -> int:
+def _rescore(path: str, out: str | None, cluster: Cluster, options: dict[str, Any]) -> int:
     from pearl.evals.log import read_log
-    from pearl.evals.scorers import rescored
+    from pearl.evals.scoring import rescored
 
     log = read_log(path)
-    found = rescored(log)
+    found = rescored(log, options["scorer"])
     n_changed = sum(one != two for one, two in zip(log.records, found.records, strict=True))
     if out is not None:
         with new_file(out) as file:
             file.writelines(f"{row.model_dump_json()}\n" for row in (found.header, *found.records))
     click.echo(f"{n_changed} of {len(found.records)} records changed", err=True)
-    _print(found, cluster, is_json=is_json)
+    _print(found, cluster, is_json=options["as_json"])
     return 0
 
 
@@ -116,6 +125,7 @@ async def _evaluate(
     from pearl.evals.methods import Effort
     from pearl.evals.recorder import describe, describe_results, record
     from pearl.evals.results import EXECUTED, score_results
+    from pearl.evals.scorers import EXACT
 
     names = (EXECUTED,) if is_executed else tuple(dict.fromkeys(_names(methods)))
     evaluation = runner.Evaluation(
@@ -124,6 +134,7 @@ async def _evaluate(
         options["temperature"],
         Effort(options["token_budget"], options["part_tokens"]),
         options["price"],
+        options["scorer"] or EXACT,
     )
     read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
     samples, unfit = runner.scorable(read, with_document=not is_executed)
@@ -140,7 +151,12 @@ async def _evaluate(
     async with open_pearl(options) as pearl:
         if is_executed:  # whose bank and library are not those of the model that maps
             header = describe_results(
-                pearl.model.name, samples, price=evaluation.price, data=name, n_bad_rows=n_bad
+                pearl.model.name,
+                samples,
+                price=evaluation.price,
+                scorer=evaluation.scorer,
+                data=name,
+                n_bad_rows=n_bad,
             )
         else:
             runner.refuse_known(samples, pearl.examples)
@@ -151,7 +167,12 @@ async def _evaluate(
             def run(done: Collection[Key]) -> AsyncIterator[Record]:
                 if is_executed:
                     return score_results(
-                        pearl, samples, price=evaluation.price, done=done, until=stopper.until
+                        pearl,
+                        samples,
+                        price=evaluation.price,
+                        scorer=evaluation.scorer,
+                        done=done,
+                        until=stopper.until,
                     )
                 return runner.evaluate(
                     pearl, samples, evaluation, done=done, until=stopper.until, listener=reporter
@@ -203,7 +224,10 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
         {
             "header": log.header.model_dump(),
             "chance": guess,
-            "rows": [score.to_json() for score in report.scores(log, cluster=cluster)],
+            "rows": [
+                score.to_json() | {"is_below_chance": report.is_below(score, guess)}
+                for score in report.scores(log, cluster=cluster)
+            ],
             "comparisons": [c.to_json() for c in report.comparisons(log, cluster=cluster)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },

@@ -63,7 +63,7 @@ class Leased(Wrapper):
             ModelError: There is no usable reply.
         """
         if self._queue is None:
-            self._queue = Queue(self._delay_s, self._enter, Halt())
+            self._queue = Queue(self._delay_s, self._enter, self._why, Halt())
         await self._queue.turn(0.0)
         try:
             return await self._model.complete(request)
@@ -111,6 +111,11 @@ class Leased(Wrapper):
             "n_refused": self._n_refused,
             "retry_after_s": self._retry_after_s,
         }
+
+    def _why(self) -> tuple[str, float]:
+        """What a call is held back by, if that is not that all places are taken."""
+        wait_s = self._delay_s(self._queue.n_running if self._queue else 0, 0.0)
+        return ("held back by the rate limit", wait_s) if wait_s else ("", 0.0)
 
     def _keep(self, lease: Lease) -> None:
         now = monotonic()

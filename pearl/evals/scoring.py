@@ -1,13 +1,13 @@
-"""Prediction + what is right → 0 or 1. What names no option, and what failed, is wrong."""
+"""Prediction + what is right → 0 to 1. What names no option, and what failed, is wrong."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 
 from pearl.choices import read_choice
 from pearl.evals.log import EvalLog, Record
+from pearl.evals.scorers import EXACT, load_scorer
+from pearl.evals.words import words
 
 __all__ = ["reason", "rescored", "right_option", "score"]
 
@@ -19,12 +19,15 @@ def right_option(options: Sequence[str], reference: str) -> int | None:
         >>> right_option(["a mill", "The boat"], "boat.")
         1
     """
-    found = [i for i, option in enumerate(options) if _words(option) == _words(reference)]
+    found = [i for i, option in enumerate(options) if words(option) == words(reference)]
     return found[0] if len(found) == 1 else None
 
 
-def score(record: Record) -> float:
-    """1 where the right option was chosen, or the answer is the reference word for word.
+def score(record: Record, scorer: str = EXACT) -> float:
+    """1 where the right option was chosen, else 0; of free text, what the scorer says.
+
+    Raises:
+        UsageError: There is no such scorer, or what it needs is not installed.
 
     Example:
         >>> record = Record(sample="1", method="mcq", status="answered", question="Who?", gold=1)
@@ -36,7 +39,7 @@ def score(record: Record) -> float:
     if record.gold is not None:
         return float(record.choice == record.gold)
     if record.reference is not None:
-        return float(_words(record.answer) == _words(record.reference))
+        return load_scorer(scorer).score(record.answer, record.reference)
     return 0.0
 
 
@@ -46,29 +49,24 @@ def reason(error: Exception) -> str:
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
-def rescored(log: EvalLog) -> EvalLog:
+def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
     """The log with its replies read anew and its records scored anew; no model is called.
 
     What the records keep of a model is its reply, so a change of how replies are read shows.
+
+    Args:
+        log: The log.
+        scorer: Of free text; None for the one that the log names.
+
+    Raises:
+        UsageError: There is no such scorer, or what it needs is not installed.
     """
-    return EvalLog(log.header, tuple(_rescored(record) for record in log.records))
+    header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
+    return EvalLog(header, tuple(_rescored(record, header.scorer) for record in log.records))
 
 
-def _rescored(record: Record) -> Record:
+def _rescored(record: Record, scorer: str) -> Record:
     if record.status != "failed" and record.options:
         choice = read_choice(record.reply, record.options)
         record = record.model_copy(update={"choice": choice})
-    return record.model_copy(update={"score": score(record)})
-
-
-def _words(text: str) -> list[str]:
-    """What an exact match compares: case, articles, blanks and marks do not count.
-
-    Where nothing else is there, as in the blood type "A", they do: else no answer would be as right.
-
-    Source:
-        Rajpurkar et al., SQuAD (2016), the answer normalisation of its scorer.
-    """
-    folded = unicodedata.normalize("NFKC", text).casefold().strip()
-    words = [word for word in re.findall(r"\w+", folded) if word not in ("a", "an", "the")]
-    return words or [folded]
+    return record.model_copy(update={"score": score(record, scorer)})
