@@ -185,21 +185,20 @@ def test_omissions_divide_a_quote(omission: str) -> None:
     [
         ("The committee did not approve the merger.", "The committee did ... approve the merger"),
         ("He could, I think, never swim that far.", "He could ... swim that far"),
-        ("She didn’t know and couldn't say where he was.", "She ... say where he was"),
+        ("She didn’t know and couldn't say where he was.", "She didn’t know ... say where he was"),
         ("They left without paying for the meal.", "They left ... paying for the meal"),
-        ("He fails to see the point of it.", "He ... see the point of it"),
+        ("The man fails to see the point of it.", "The man ... see the point of it"),
         ("Das Gericht hat den Antrag nicht bewilligt.", "Das Gericht hat ... bewilligt"),
-        ("Il ne l'a pas vu ce soir-là.", "Il ... vu ce soir-là"),
+        ("Le juge ne l'a pas vu ce soir-là.", "Le juge ... vu ce soir-là"),
         ("No lo he visto nunca en la casa.", "No lo he visto ... en la casa"),
-        ("Он никогда не видел этого человека.", "Он ... видел этого человека"),
+        ("Старик никогда не видел этого человека.", "Старик ... видел этого человека"),
         ("委员会最后没有同意批准这次合并。", "委员会最后……批准这次合并"),
         ("彼は会社の合併を承認しなかったと言った。", "彼は会社の合併を承認し…たと言った"),
     ],
 )
 def test_a_negation_left_out_is_told(document: str, quote: str) -> None:
-    quote = quote.replace("She ...", "She didn’t know ...").replace("He ...", "He … ")
     found = Verifier(document).verify(quote)
-    assert found.result in {"negation", "short"}, found
+    assert found.result == "negation"
     assert not found.is_verified
 
 
@@ -313,15 +312,14 @@ def test_numbers_and_words_are_not_cut(document: str, quote: str) -> None:
         ("Il lit l’homme de paille.", "l'homme de paille", "l’homme de paille"),
         ("It was −12.4 percent.", "It was -12.4 percent", "It was −12.4 percent"),
         ("It was −12.4 percent.", "–12.4 percent", "−12.4 percent"),
-        ("problems:,1. Gout is bad.", "1. Gout is bad!", "1. Gout is bad."[:-1]),
+        ("problems:,1. Gout is bad.", "1. Gout is bad!", "1. Gout is bad"),
         ("- 5 mg a day.\n- 6 mg", "5 mg a day!", "5 mg a day"),
         ("> 5 men came\nby.", "5 men came by", "5 men came\nby"),
         ("He left—5 men came.", "“5 men came”", "5 men came"),
-        ("The dog's bowl is full.", "The “dog", "The dog"),
+        ("The dog's bowl is full.", "The  dog", "The dog"),
     ],
 )
 def test_what_is_between_tokens_is_found(document: str, quote: str, shown: str) -> None:
-    quote = quote.replace("The “dog", "The  dog")
     assert check(document, quote) == ("normalised", [shown])
 
 

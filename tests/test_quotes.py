@@ -11,9 +11,15 @@ from types import ModuleType
 import pytest
 
 from pearl import Document
+from pearl.answerer import Answer
 from pearl.evidence import Evidence, Reply, Unverified, collect, placed, quoted_line
+from pearl.executors import Outcome, Task
+from pearl.executors.ray.wire import packed_outcome, unpacked_outcome
+from pearl.llm import Usage
 from pearl.sources import from_text, join
+from pearl.trace import Trace
 
+TASK = Task("t", lambda: Document(TEXT), plan="")
 TEXT = "The committee did not approve the merger. Nils sold the boat, which was old, to Ana.\n"
 
 
@@ -96,6 +102,15 @@ def test_an_elided_passage_is_never_left_out_of_the_evidence() -> None:
 @pytest.mark.parametrize("line", [">5 mg", ">= 5", ">$5", "a > b", "-> here", "", "2. one"])
 def test_other_lines_are_no_quotes(line: str) -> None:
     assert quoted_line(line) is None
+
+
+def test_evidence_comes_through_to_another_process() -> None:
+    evidence, unverified = collected("> The committee did ... approve the merger.\n\n> Nor this.")
+    answer = Answer(
+        "q", "t", "p", "plan", "d", (), evidence, unverified, "m", Usage(), 0.1, Trace()
+    )  # fmt: skip
+    packed = json.loads(json.dumps(packed_outcome(Outcome(TASK, answer, None, Trace()))))
+    assert unpacked_outcome(TASK, packed).answer == answer
 
 
 # The measure, a slice of it
