@@ -107,7 +107,7 @@ def test_other_lines_are_no_quotes(line: str) -> None:
 def test_evidence_comes_through_to_another_process() -> None:
     evidence, unverified = collected("> The committee did ... approve the merger.\n\n> Nor this.")
     answer = Answer(
-        "q", "t", "p", "plan", "d", (), evidence, unverified, "m", Usage(), 0.1, Trace()
+        "q", "t", "p", ("a",), "plan", "d", (), evidence, unverified, "m", Usage(), 0.1, Trace()
     )  # fmt: skip
     packed = json.loads(json.dumps(packed_outcome(Outcome(TASK, answer, None, Trace()))))
     assert unpacked_outcome(TASK, packed).answer == answer

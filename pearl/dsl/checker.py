@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pearl.dsl.confusables import skeleton, unlike
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.parser import Reading, parse, read
 from pearl.dsl.printer import print_argument, print_plan
@@ -18,6 +19,7 @@ from pearl.errors import (
     Fix,
     PlanCheckError,
     PlanSyntaxError,
+    Span,
     apply_fixes,
     did_you_mean,
 )
@@ -154,6 +156,7 @@ def _diagnose(
     plan: Plan, library: ActionLibrary, max_steps: int, lost: frozenset[str] = frozenset()
 ) -> Iterator[Diagnostic]:
     yield from _declarations(plan, library, lost)
+    yield from _confusables(plan, library, max_steps)
     actions = library.extended(plan.new_actions)
     for step in plan.steps[max_steps : max_steps + 1]:
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
@@ -205,6 +208,32 @@ def _declarations(plan: Plan, library: ActionLibrary, lost: frozenset[str]) -> I
                 "unused-action", f"action '{name}' is never called", action.span, "note"
             )
         seen.add(name)
+
+
+def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator[Diagnostic]:
+    """Names that look like another name of the plan, of the library or CTX, each told once."""
+    known = {skeleton(name): name for name in (*library, CTX)}
+    told: set[str] = set()
+    for name, span in _names(plan, max_steps):
+        first = known.setdefault(skeleton(name), name)
+        if name not in (first, CTX) and name not in library and name not in told:
+            told.add(name)
+            yield Diagnostic(
+                "confusable-name",
+                f"'{name}' looks like '{first}' and is another name",
+                span,
+                "note",
+                help=f"it has {unlike(name, first)}",
+            )
+
+
+def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
+    """The actions, outputs and references of a plan, in their order."""
+    yield from ((action.name, action.span) for action in plan.new_actions)
+    for step in plan.steps[:max_steps]:
+        yield step.output, step.output_span
+        yield step.action, step.action_span
+        yield from ((reference.name, reference.span) for reference in step.references())
 
 
 def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from functools import cache
 
 from pearl import resources
 from pearl.errors import Diagnostic, Fix, Span
 
-__all__ = ["BrokenError", "Cursor", "Scan", "should_read", "terminal"]
+__all__ = ["MAX_NAME", "BrokenError", "Cursor", "Scan", "canonical_name", "should_read", "terminal"]
+
+MAX_NAME = 80
+"""Characters of a name; the grammar says so, too."""
 
 _BLANKS = re.compile(r"\s*+")
 
@@ -20,6 +24,19 @@ def terminal(name: str) -> re.Pattern[str]:
     found = re.search(rf"^{name}: /(.*)/$", resources.read("grammars", "plan.lark"), re.M)
     assert found, name
     return re.compile(found[1])
+
+
+def canonical_name(name: str) -> str:
+    r"""A name as it is compared, kept and printed: in Unicode's normal form C (UAX #31, R4).
+
+    Not in form KC, which would make one name of two that are written differently for a reader's
+    eye, such as `x` and full-width `ｘ`; the checker notes those.
+
+    Example:
+        >>> canonical_name("cle\u0301") == canonical_name("cl\u00e9")
+        True
+    """
+    return unicodedata.normalize("NFC", name)
 
 
 @dataclass(slots=True)

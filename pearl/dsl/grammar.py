@@ -50,9 +50,14 @@ NEW_PARAMETERS = ("X", "Y", "Z")
 
 @cache
 def _terminals(max_text: int | None) -> Mapping[str, str]:
-    """The open terminals of the plan language, their texts bounded to so many characters."""
+    """The open terminals of the plan language, their texts bounded to so many characters.
+
+    Names are those that a decoder may make up: names of other scripts have a normal form, which no
+    grammar can hold to, and take a grammar of 20 kB.
+    """
     source = resources.read("grammars", "plan.lark")
-    found = dict(re.findall(r"^(NAME|NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
+    found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
+    found["NAME"] = names_except(())
     if max_text is not None:
         found["STRING"] = re.sub(r'\*"$', f'{{0,{max_text}}}"', found["STRING"])
         found["TEXT"] = re.sub(r"\*$", f"{{0,{max_text - 1}}}", found["TEXT"])

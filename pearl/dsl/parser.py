@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pearl import resources
 from pearl.dsl import tolerance
+from pearl.dsl.cursor import MAX_NAME, canonical_name
 from pearl.dsl.literals import unescape
 from pearl.dsl.nodes import CTX, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.scanner import STEP_HELP, scan_action
@@ -38,13 +39,25 @@ def _span(token: Token) -> Span:
     return Span(start, start + len(token))
 
 
+class _LongNameError(Exception):
+    """A name that the grammar admits and that is too long in its normal form."""
+
+
+def _name(token: Token) -> str:
+    name = canonical_name(str(token))  # else an unchanged token comes back as one
+    if len(name) > MAX_NAME:
+        raise _LongNameError(_span(token))
+    return name
+
+
 _Children = list[Any]
 
 
 class _Head(NamedTuple):
     """The declared part of an action, before its definition."""
 
-    name: Token
+    name: str
+    span: Span
     parameters: tuple[Parameter, ...]
     is_variadic: bool
 
@@ -71,9 +84,10 @@ class _Builder:
         name, *parameters = children
         is_variadic = bool(parameters) and parameters[-1].type == "ELLIPSIS"
         return _Head(
-            name,
+            _name(name),
+            _span(name),
             tuple(
-                Parameter(str(p), ValueType.CONTEXT if p == CTX else ValueType.TEXT)
+                Parameter(_name(p), ValueType.CONTEXT if p == CTX else ValueType.TEXT)
                 for p in (parameters[:-1] if is_variadic else parameters)
             ),
             is_variadic,
@@ -83,12 +97,12 @@ class _Builder:
         head, *rest = children
         gives = rest.pop(0) if rest and rest[0].type == "GIVES" else None
         return Action(
-            str(head.name),
+            head.name,
             head.parameters,
             str(rest[0]).rstrip(_BLANKS) if rest else "",
             head.is_variadic,
             ValueType(gives.strip(" ->")) if gives else ValueType.TEXT,
-            span=_span(head.name),
+            span=head.span,
         )
 
     library_action = action
@@ -96,8 +110,8 @@ class _Builder:
     def step(self, children: _Children) -> Step:
         output, action, *arguments, explanation = children
         return Step(
-            str(output),
-            str(action),
+            _name(output),
+            _name(action),
             tuple(arguments),
             str(explanation).rstrip(_BLANKS),
             output_span=_span(output),
@@ -109,7 +123,7 @@ class _Builder:
         return ListLiteral(tuple(items), Span(_span(opening).start, _span(closing).end))
 
     def reference(self, children: _Children) -> Reference:
-        return Reference(str(children[0]), _span(children[0]))
+        return Reference(_name(children[0]), _span(children[0]))
 
     def string(self, children: _Children) -> String:
         return String(unescape(children[0]), _span(children[0]))
@@ -143,6 +157,8 @@ def _node(text: str, start: Start, span: Span) -> Any:
 
     try:
         return _parser().parse(TextSlice(text, span.start, span.end), start=start)
+    except _LongNameError as error:
+        return Diagnostic("syntax", f"a name has at most {MAX_NAME} characters", error.args[0])
     except UnexpectedInput as error:
         at = error.pos_in_stream if error.pos_in_stream is not None else span.end
         at = min(max(at, span.start), span.end)

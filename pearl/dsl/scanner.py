@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from pearl.dsl.cursor import BrokenError, Cursor, Scan, terminal
+from pearl.dsl.cursor import MAX_NAME, BrokenError, Cursor, Scan, canonical_name, terminal
 from pearl.dsl.literals import SPECIAL, UNTYPED, flaw, requote
 from pearl.errors import Fix, Span
 
@@ -186,14 +186,16 @@ class _Line(Cursor):
         found = self.match(terminal("NAME"))
         if not found:
             raise self.broken(f"{self.seen(self.at)}, expected {what}", self.at, advice=advice)
-        if found.end() < self.end and (
-            self.text[found.end()] in "0123456789" or self.match(terminal("NAME"), found.end())
-        ):
-            raise self.broken("a name has at most 80 characters", self.at, found.end())
+        name, end = canonical_name(found[0]), found.end()
+        is_cut = end < self.end and (
+            self.text[end] in "0123456789" or self.match(terminal("NAME"), end)
+        )
+        if is_cut or len(name) > MAX_NAME:
+            raise self.broken(f"a name has at most {MAX_NAME} characters", self.at, end)
         if not self.result.names:
-            self.result.names.append(found[0])
-        self.at = found.end()
-        return found[0]
+            self.result.names.append(name)
+        self.at = end
+        return name
 
     def call(self, value: Callable[[bool], None], what: str, advice: str) -> str:
         name = self.name(what, advice)

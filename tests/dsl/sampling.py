@@ -19,7 +19,15 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.dsl.states import States
 from tests.strategies import names, outputs, texts
 
-__all__ = ["admits", "admits_each", "counted", "lalr_admits", "sentence", "typed_libraries"]
+__all__ = [
+    "admits",
+    "admits_each",
+    "counted",
+    "lalr_admits",
+    "renamed",
+    "sentence",
+    "typed_libraries",
+]
 
 
 @cache
@@ -101,23 +109,21 @@ def counted(plan: Plan, library: ActionLibrary) -> str:
         for shape, actions in States(library.values(), 1).groups.items()
         for action in actions
     }
-    renamed = {CTX: CTX}
+    to = {CTX: CTX}
     counts: Counter[str] = Counter()
     steps = []
     for number, step in enumerate(plan.steps, start=1):
         kind = kinds[step.action]
         counts[kind] += 1
-        arguments = tuple(_renamed(argument, renamed) for argument in step.arguments)
-        renamed[step.output] = f"{kind}{counts[kind]}"
-        steps.append(
-            print_step(replace(step, output=renamed[step.output], arguments=arguments), number)
-        )
+        arguments = tuple(renamed(argument, to) for argument in step.arguments)
+        to[step.output] = f"{kind}{counts[kind]}"
+        steps.append(print_step(replace(step, output=to[step.output], arguments=arguments), number))
     return "\n".join(steps)
 
 
-def _renamed(argument: Argument, renamed: Mapping[str, str]) -> Argument:
+def renamed(argument: Argument, to: Mapping[str, str]) -> Argument:
     if isinstance(argument, Reference):
-        return Reference(renamed[argument.name])
+        return Reference(to[argument.name])
     if isinstance(argument, ListLiteral):
-        return ListLiteral(tuple(_renamed(item, renamed) for item in argument.items))
+        return ListLiteral(tuple(renamed(item, to) for item in argument.items))
     return argument

@@ -22,7 +22,7 @@ from pearl.dsl.grammar import (
     line_grammar,
     static_grammar,
 )
-from pearl.dsl.nodes import Plan
+from pearl.dsl.nodes import CTX, Plan
 from pearl.dsl.parser import parse, read
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
@@ -33,6 +33,7 @@ from tests.dsl.sampling import (
     admits_each,
     counted,
     lalr_admits,
+    renamed,
     sentence,
     typed_libraries,
 )
@@ -223,8 +224,27 @@ def known_plans(draw: st.DrawFn) -> tuple[ActionLibrary, Plan]:
     plan = draw(valid_plans(library))
     own = {action.name: f"OWN_{i}" for i, action in enumerate(plan.new_actions)}
     assume(not set(own.values()) & set(library))
-    steps = tuple(replace(step, action=own.get(step.action, step.action)) for step in plan.steps)
-    declared = tuple(replace(action, name=own[action.name]) for action in plan.new_actions)
+    to = {step.output: f"out_{i}" for i, step in enumerate(plan.steps)} | {CTX: CTX}
+    steps = tuple(
+        replace(
+            step,
+            output=to[step.output],
+            action=own.get(step.action, step.action),
+            arguments=tuple(renamed(argument, to) for argument in step.arguments),
+        )
+        for step in plan.steps
+    )
+    declared = tuple(
+        replace(
+            action,
+            name=own[action.name],
+            parameters=tuple(
+                p if p.name == CTX else replace(p, name=f"P{i}")
+                for i, p in enumerate(action.parameters)
+            ),
+        )
+        for action in plan.new_actions
+    )
     return library, Plan(steps, declared)
 
 

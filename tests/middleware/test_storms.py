@@ -126,7 +126,9 @@ def test_a_single_call_gets_through_soon_after_the_storm(
     silent_s = [
         after - before
         for before, after in zip(
-            [0.0, *(at for at, _, _ in told)], [*(at for at, _, _ in told), loop.time()], strict=True
+            [0.0, *(at for at, _, _ in told)],
+            [*(at for at, _, _ in told), loop.time()],
+            strict=True,
         )
     ]
     assert max(silent_s) <= MOST_SILENT_S
