@@ -1,30 +1,24 @@
-"""What people see: answers as text, progress on stderr, files written whole or not at all."""
+"""What people see: answers as text, and progress on stderr."""
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self
 
-from pearl.errors import DataError, UsageError
+from pearl.cli.terminal import escaped_streams, new_console
+from pearl.errors import DataError
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress, TaskID
 
     from pearl.answerer import Answer
     from pearl.trace import Event
 
-__all__ = [
-    "Reporter", "counted", "keep_inputs", "keep_room", "new_console", "new_file", "print_answer", "read_input",
-]  # fmt: skip
+__all__ = ["Reporter", "counted", "print_answer", "read_input"]
 
 
 def read_input(path: str) -> str:
@@ -46,112 +40,6 @@ def read_input(path: str) -> str:
         raise DataError(
             f"cannot be read: {error.strerror}", path=path, help="check the path"
         ) from None
-
-
-@contextmanager
-def new_file(path: str | None) -> Iterator[IO[str]]:
-    """A file to write, or stdout; the file appears under its name only when all is written.
-
-    Pipes and devices are written to as they are.
-
-    Raises:
-        DataError: It cannot be written.
-    """
-    if path in (None, "-", "/dev/stdout"):
-        yield sys.stdout
-        return
-    target = Path(path).resolve()  # a link stays one: what it points to is written
-    if target.exists() and not target.is_file():
-        with _told(path), target.open("w", encoding="utf-8") as device:
-            yield device
-        return
-    try:
-        handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, on both ways
-            "w",
-            encoding="utf-8",
-            errors="backslashreplace",
-            dir=target.parent,
-            prefix=f".{target.name}.",
-            delete=False,
-        )
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    try:
-        with _told(path):
-            with handle:
-                yield handle
-            Path(handle.name).chmod(_rights(target))
-            Path(handle.name).replace(target)
-    finally:
-        Path(handle.name).unlink(missing_ok=True)
-
-
-def _rights(target: Path) -> int:
-    """Those of the file that is replaced, or of any new file; a temporary one is private."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
-
-
-@contextmanager
-def _told(path: str) -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: str, error: OSError) -> DataError:
-    return DataError(
-        f"cannot be written: {error.strerror}", path=path, help="name another file or folder"
-    )
-
-
-def keep_room(path: str) -> None:
-    """Make sure, before anything is paid for, that a file can be written.
-
-    Raises:
-        DataError: It cannot.
-    """
-    target = Path(path).resolve()
-    if path == "-" or (target.exists() and not target.is_file() and not target.is_dir()):
-        return
-    if target.is_dir():
-        raise DataError("is a folder", path=path, help="name a file")
-    try:
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
-    """Make sure that no output is written over an input.
-
-    Raises:
-        UsageError: One would be.
-    """
-    read = [Path(name) for name in inputs if Path(name).is_file()]
-    for output in outputs:
-        if output is not None and Path(output).is_file():
-            for path in read:
-                if path.samefile(output):
-                    raise UsageError(f"'{output}' is an input", help="write to another file")
-
-
-def new_console(*, err: bool = False, width: int | None = None, soft_wrap: bool = True) -> Console:
-    """A console whose reader may leave, which is no error; Rich would end the program with 1."""
-    from rich.console import Console
-
-    class Left(Console):
-        def on_broken_pipe(self) -> None:
-            raise
-
-    return Left(stderr=err, highlight=False, soft_wrap=soft_wrap, width=width)
 
 
 def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
@@ -225,6 +113,7 @@ class Reporter:
         self._began = self._told_at = monotonic()
         self._progress: Progress | None = None
         self._bar: TaskID | None = None
+        self._streams = ExitStack()
 
     def __enter__(self) -> Self:
         if self._enabled:
@@ -238,13 +127,15 @@ class Reporter:
 
             columns = [BarColumn(), MofNCompleteColumn()] if self._total != 1 else []
             self._progress = Progress(
-                *columns, TimeElapsedColumn(), TextColumn("{task.description}"),
+                *columns, TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
                 console=new_console(err=True), transient=True,
             )  # fmt: skip
             self._bar = self._progress.add_task(
                 "starting" if self._total == 1 else "", total=self._total
             )
             self._progress.start()
+            # What is printed meanwhile goes through the progress, which would read its codes.
+            self._streams.enter_context(escaped_streams())
         return self
 
     def __exit__(
@@ -254,6 +145,7 @@ class Reporter:
         traceback: TracebackType | None,
     ) -> None:
         if self._progress is not None:
+            self._streams.close()
             self._progress.stop()
 
     def advance(self, *, is_failure: bool = False) -> None:

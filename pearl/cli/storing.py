@@ -10,7 +10,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pearl.cli.output import new_file
+from pearl.cli.writing import new_file
+from pearl.escaping import escaped, to_json
 
 if TYPE_CHECKING:
     from pearl.store import Run
@@ -99,7 +100,7 @@ def write_traces(traces: Iterable[str], path: str) -> None:
         DataError: The file cannot be written.
     """
     with new_file(path) as file:
-        file.writelines(traces)
+        file.writelines(map(escaped, traces))
 
 
 def write_table(rows: Callable[[], Iterator[dict[str, Any]]], path: str | None, form: str) -> int:
@@ -130,7 +131,7 @@ def write_table(rows: Callable[[], Iterator[dict[str, Any]]], path: str | None, 
 def _write_lines(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
     n_rows = 0
     for row in rows:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        file.write(to_json(row) + "\n")
         n_rows += 1
     return n_rows
 

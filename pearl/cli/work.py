@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, aclosing
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import open_pearl
-from pearl.cli.output import Reporter, counted, keep_room, new_file, print_answer
+from pearl.cli.output import Reporter, counted, print_answer
+from pearl.cli.writing import keep_room, new_file
 from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError
+from pearl.escaping import escaped, to_json
 from pearl.executors import Execute, Outcome, Task
 from pearl.executors.local import run
 
@@ -96,9 +97,9 @@ async def _run_told(
                 async for outcome in outcomes:
                     n_done, last = n_done + 1, outcome
                     if events is not None:
-                        events.write(outcome.trace.to_jsonl())
+                        events.write(escaped(outcome.trace.to_jsonl()))
                     if rows is not None and not is_shown_last:
-                        rows.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
+                        rows.write(to_json(outcome.to_json()) + "\n")
                     elif rows is None and not is_shown_last:
                         _print(outcome, verbose=verbose, first=n_done == 1)
                     if outcome.error is not None and n_tasks != 1:
@@ -108,7 +109,7 @@ async def _run_told(
         raise last.error
     if is_shown_last and last is not None and last.answer is not None:
         if as_json:
-            click.echo(json.dumps(last.answer.to_json(), ensure_ascii=False, indent=2))
+            click.echo(to_json(last.answer.to_json(), indent=2))
         else:
             print_answer(last.answer, with_steps=verbose)
     if failures:

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from pearl.cli.options import as_json, model_options, trace_option
-from pearl.cli.output import keep_inputs
 from pearl.cli.spending import Spending, budget_options
+from pearl.cli.writing import keep_inputs
 from pearl.errors import UsageError
 
 

@@ -19,8 +19,9 @@ from pearl.cli.options import (
     price_option,
     read_data,
 )
-from pearl.cli.output import Reporter, keep_inputs, new_file
+from pearl.cli.output import Reporter
 from pearl.cli.work import no_reply, tell_left_out
+from pearl.cli.writing import keep_inputs, new_file
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:

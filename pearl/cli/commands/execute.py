@@ -18,9 +18,10 @@ from pearl.cli.options import (
     open_samples,
     trace_option,
 )
-from pearl.cli.output import keep_inputs, read_input
+from pearl.cli.output import read_input
 from pearl.cli.spending import Spending, budget_options
 from pearl.cli.storing import run_options
+from pearl.cli.writing import keep_inputs
 from pearl.errors import PlanError, UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import click
 
 from pearl.cli.files import library_for
 from pearl.cli.options import library_option
-from pearl.cli.output import keep_inputs, new_file
+from pearl.cli.writing import keep_inputs, new_file
 from pearl.constraint import FORMS, Form
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.grammar import MAX_WRITTEN_STEPS

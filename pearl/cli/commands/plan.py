@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from contextlib import ExitStack, nullcontext
 from functools import partial
@@ -21,10 +20,12 @@ from pearl.cli.options import (
     open_samples,
     trace_option,
 )
-from pearl.cli.output import Reporter, keep_inputs, new_file
+from pearl.cli.output import Reporter
 from pearl.cli.storing import store_option
 from pearl.cli.work import tell_failures
+from pearl.cli.writing import keep_inputs, new_file
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
+from pearl.escaping import escaped, to_json
 
 if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
@@ -81,12 +82,12 @@ async def _one(
                     with Reporter(1) as reporter:
                         events = Trace("", partial(reporter, ""))
                         checked = await pearl.plan(question, trace=events)
-                row = json.dumps(_row(question, checked, events), ensure_ascii=False, indent=2)
+                row = to_json(_row(question, checked, events), indent=2)
                 file.write(f"{row if as_json else checked}\n")
         except PearlError as error:
             failure = error
         if events_file is not None:
-            events_file.write(events.to_jsonl())
+            events_file.write(escaped(events.to_jsonl()))
     if failure is not None:
         raise failure
     return 0
@@ -129,9 +130,9 @@ async def _many(
             async for done, events in in_order(rows, one, pearl.concurrency):
                 if done["status"] == "failed":
                     failures.append(str(done["error"]["message"]).partition("\n")[0])
-                file.write(json.dumps(done, ensure_ascii=False) + "\n")
+                file.write(to_json(done) + "\n")
                 if events_file is not None:
-                    events_file.write(events.to_jsonl())
+                    events_file.write(escaped(events.to_jsonl()))
                 reporter.advance()
     if failures:
         tell_failures(failures, len(rows))

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import data_options, model_options, open_pearl
-from pearl.cli.output import keep_inputs, new_file, read_input
+from pearl.cli.output import read_input
+from pearl.cli.writing import keep_inputs, new_file
 from pearl.errors import UsageError
+from pearl.escaping import escaped
 
 if TYPE_CHECKING:
     from pearl.refiner.refinement import Refinement
@@ -142,7 +144,8 @@ async def _refine(
 def _report(refinement: Refinement, *, is_json: bool) -> str:
     from pearl.view.refinement import refinement_page
 
-    return f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
+    text = f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
+    return escaped(text)
 
 
 def _summary(refinement: Refinement) -> str:

@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import as_json
-from pearl.cli.output import counted, keep_inputs, new_console
+from pearl.cli.output import counted
 from pearl.cli.storing import FORMATS, opened_folder, store_option
+from pearl.cli.terminal import new_console
+from pearl.cli.writing import keep_inputs
 from pearl.errors import StoreError, UsageError
+from pearl.escaping import to_json
 
 if TYPE_CHECKING:
     from pearl.store import RunInfo, Store
@@ -63,7 +66,7 @@ def list_(store: str | None, as_json: bool) -> None:
     with _read(store) as opened:
         runs = opened.runs()
     if as_json:
-        click.echo(json.dumps([run.to_json() for run in runs], ensure_ascii=False, indent=2))
+        click.echo(to_json([run.to_json() for run in runs], indent=2))
     elif runs:
         _print_runs(runs)
     else:
@@ -81,7 +84,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         tally, usage = opened.tally(info.id), opened.usage(info.id)
     if as_json:
         shown = {**info.to_json(), "rows": tally, "usage": asdict(usage)}
-        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+        click.echo(to_json(shown, indent=2))
         return
     facts: dict[str, Any] = {
         "run": info.id,

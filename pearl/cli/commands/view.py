@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.output import keep_inputs, new_file
+from pearl.cli.writing import keep_inputs, new_file
 from pearl.errors import DataError
+from pearl.escaping import escaped
 
 
 @click.command()
@@ -46,7 +47,7 @@ def command(logs: tuple[str, ...], out: str | None) -> None:
         ) from None
     written = save(pictures, folder)
     with new_file(str(index)) as file:
-        file.write(page(rows, [log.header for log in read], pictures))
+        file.write(escaped(page(rows, [log.header for log in read], pictures)))
     for path in (*written, index):
         click.echo(path)
     for name, reason in skipped.items():
