@@ -15,6 +15,7 @@ import click
 
 from pearl import plugins
 from pearl.cli.storing import opened_folder
+from pearl.cli.writing import Writer
 from pearl.errors import StoreError
 from pearl.executors import Execute, Task
 
@@ -35,6 +36,8 @@ def content(path: str) -> str:
     """
     if Path(path).is_fifo():
         return f"{path} {time_ns()}"
+    if not Path(path).is_file():  # a device may have no end
+        return path
     try:
         with Path(path).open("rb") as file:
             return file_digest(file, "blake2b").hexdigest()
@@ -72,6 +75,7 @@ class Keeping:
         executor: The name of the executor.
         shard: Which part of the tasks to run; None for all.
         max_errors: Tasks that may fail before no more are begun; None for any number.
+        is_forced: Whether files are replaced that this command did not write.
     """
 
     command: str
@@ -82,6 +86,7 @@ class Keeping:
     executor: str = "local"
     shard: Shard | None = None
     max_errors: int | None = None
+    is_forced: bool = False
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -136,6 +141,10 @@ class Keeping:
             said["shard"] = str(self.shard)
         arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
         return RunSpec(arguments, said, self.inputs)
+
+    def writer(self, spec: RunSpec) -> Writer:
+        """What writes the files of a run: it may replace those of the same run."""
+        return Writer(spec.key.hex(), self.store, is_forced=self.is_forced)
 
     def execute(self, store: Store) -> Execute:
         """The `run` of the executor."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from pearl.cli.terminal import escaped_streams, new_console
 from pearl.errors import DataError
+from pearl.sources import read_bytes
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -25,28 +26,24 @@ def read_input(path: str) -> str:
     """A text file given on the command line; `-` is stdin.
 
     Raises:
-        DataError: It cannot be read, or is not UTF-8 text.
+        DataError: It cannot be read, is not UTF-8 text, or is larger than a document may be.
     """
+    label = "<stdin>" if path == "-" else path
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode("utf-8-sig")
+        return read_bytes(path, label).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
             f"not UTF-8 text: {error.reason} at byte {error.start}",
-            path=path,
+            path=label,
             help="save the file as UTF-8",
         ) from None
-    except OSError as error:
-        raise DataError(
-            f"cannot be read: {error.strerror}", path=path, help="check the path"
-        ) from None
 
 
-def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
+def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> None:
     """The answer, its evidence and, if wanted, the plan and every step."""
     from rich.text import Text
 
-    console = new_console()
+    console = new_console(file=file)
 
     def head(text: str) -> None:
         console.print(Text(text, style="bold"))
@@ -128,14 +125,12 @@ class Reporter:
             columns = [BarColumn(), MofNCompleteColumn()] if self._total != 1 else []
             self._progress = Progress(
                 *columns, TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
-                console=new_console(err=True), transient=True,
+                console=new_console(err=True), transient=True, redirect_stdout=False,
             )  # fmt: skip
             self._bar = self._progress.add_task(
                 "starting" if self._total == 1 else "", total=self._total
             )
-            self._progress.start()
-            # What is printed meanwhile goes through the progress, which would read its codes.
-            self._streams.enter_context(escaped_streams())
+            self._show()
         return self
 
     def __exit__(
@@ -144,6 +139,24 @@ class Reporter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._hide()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the progress off the screen while something is printed on stdout."""
+        self._hide()
+        try:
+            yield
+        finally:
+            self._show()
+
+    def _show(self) -> None:
+        if self._progress is not None:
+            self._progress.start()
+            # What is said on stderr meanwhile goes through the progress, which would read its codes.
+            self._streams.enter_context(escaped_streams())
+
+    def _hide(self) -> None:
         if self._progress is not None:
             self._streams.close()
             self._progress.stop()

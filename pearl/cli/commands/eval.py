@@ -21,7 +21,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.output import Reporter
 from pearl.cli.work import no_reply, tell_left_out
-from pearl.cli.writing import keep_inputs, new_file
+from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -63,12 +63,13 @@ if TYPE_CHECKING:
 @click.option(
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
+@force_option
 @model_options
 @price_option
 @as_json
 def command(
     methods: str, results: str | None, rescore: str | None, out: str | None,
-    by_document: bool, **options: Any,
+    by_document: bool, force: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
 
@@ -85,13 +86,14 @@ def command(
     keep_inputs([out], [name for name in (options["data"], results, rescore) if name])
     cluster: Cluster = "document" if by_document else "sample"
     if rescore is not None:
-        return _rescore(rescore, out, cluster, is_json=options["as_json"])
+        writer = Writer.of_command(is_forced=force)
+        return _rescore(rescore, out, writer, cluster, is_json=options["as_json"])
     if results is not None:
         options["data"] = results
     return asyncio.run(_evaluate(methods, results is not None, out, cluster, options))
 
 
-def _rescore(path: str, out: str | None, cluster: Cluster, *, is_json: bool) -> int:
+def _rescore(path: str, out: str | None, writer: Writer, cluster: Cluster, *, is_json: bool) -> int:
     from pearl.evals.log import read_log
     from pearl.evals.scorers import rescored
 
@@ -99,7 +101,7 @@ def _rescore(path: str, out: str | None, cluster: Cluster, *, is_json: bool) -> 
     found = rescored(log)
     n_changed = sum(one != two for one, two in zip(log.records, found.records, strict=True))
     if out is not None:
-        with new_file(out) as file:
+        with writer.open(out) as file:
             file.writelines(f"{row.model_dump_json()}\n" for row in (found.header, *found.records))
     click.echo(f"{n_changed} of {len(found.records)} records changed", err=True)
     _print(found, cluster, is_json=is_json)

@@ -11,7 +11,7 @@ import click
 
 from pearl.cli.options import data_options, model_options, open_pearl
 from pearl.cli.output import read_input
-from pearl.cli.writing import keep_inputs, new_file
+from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import UsageError
 from pearl.escaping import escaped
 
@@ -67,11 +67,12 @@ def command(ctx: click.Context) -> None:
     "--report", type=click.Path(), help="Write what became of every draft to FILE.html or .json."
 )
 @click.option("--compare", metavar="LIBRARY", help="Compare with a library, by name or file.")
+@force_option
 @model_options
 def actions(
     mined: str, out: str | None, max_actions: int, max_tokens: int | None, rounds: int,
     shard_size: int, embeddings: str | None, report: str | None, compare: str | None,
-    **options: Any,
+    force: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Merge the drafts of MINED (mined.jsonl, or an action file) into a library."""
     from pearl.actions.library import load_library
@@ -87,7 +88,9 @@ def actions(
         max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
     )
     # Opened before the model is asked: a library that cannot be kept is not paid for.
-    with new_file(report) if report else nullcontext() as page, new_file(out) as file:
+    writer = Writer.of_command(is_forced=force)
+    writer.check(report, out)
+    with writer.open(report) if report else nullcontext() as page, writer.open(out) as file:
         refinement = asyncio.run(_refine(mined, settings, embeddings, options))
         if other is not None:
             refinement = compared(refinement, other)
