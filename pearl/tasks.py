@@ -118,9 +118,15 @@ class TaskFile:
         Raises:
             DataError: The file cannot be read.
         """
-        rows = [_read(row) for row in self._rows() if isinstance(row, Row)]
-        known = [row.document is not None or row.document_path is not None for row in rows if row]
-        return bool(known) and all(known)
+        n_named = 0
+        for source in self._rows():
+            row = _read(source) if isinstance(source, Row) else None
+            if row is None:
+                continue
+            if row.document is None and row.document_path is None:
+                return False
+            n_named += 1
+        return n_named > 0
 
     def __iter__(self) -> Iterator[Task]:
         names = Names()

@@ -66,7 +66,8 @@ async def run_tasks(
     """
     if keeping is not None and out is not None:
         return await _run_kept(tasks, n_tasks, options, out, keeping, watch)
-    store, is_forced = (keeping.store, keeping.is_forced) if keeping else (None, False)
+    store = keeping.store if keeping else None
+    is_forced = keeping.is_forced if keeping else options.pop("force")
     writer = Writer.of_command(store, is_forced=is_forced)
     writer.check(told, options["trace"])
     if watch:

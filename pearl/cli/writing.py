@@ -18,7 +18,7 @@ import click
 
 from pearl.cli.terminal import data_stdout
 from pearl.digest import digest
-from pearl.errors import DataError, UsageError
+from pearl.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from pearl.store.outputs import Outputs
@@ -88,23 +88,29 @@ class Writer:
 
         def note(target: Path, written: Path) -> None:
             self._check_own(str(path))  # somebody may have put it there meanwhile
-            self._outputs.note(target, self._command, written)
+            if (outputs := self._outputs) is not None:
+                outputs.note(target, self._command, written)
 
         with new_file(path, before=note) as file:
             yield file
 
     @property
-    def _outputs(self) -> Outputs:
+    def _outputs(self) -> Outputs | None:
+        """What the store knows; None for a user without a home, of whom nothing is known."""
         from pearl.cli.storing import opened_folder
         from pearl.store.outputs import Outputs
 
-        return Outputs(opened_folder(self._store))
+        try:
+            return Outputs(opened_folder(self._store))
+        except StoreError:
+            return None
 
     def _check_own(self, path: str) -> None:
         target = Path(path).resolve()
         if self._is_forced or not target.is_file() or not target.stat().st_size:
             return
-        if not self._outputs.wrote(target, self._command):
+        outputs = self._outputs
+        if outputs is None or not outputs.wrote(target, self._command):
             raise UsageError(
                 f"'{path}' is there, and is not what this command wrote",
                 help="--force replaces it; or name another file",

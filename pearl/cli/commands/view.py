@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from pearl.cli.files import is_file
 from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import DataError
 from pearl.escaping import escaped
@@ -32,9 +32,12 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
     from pearl.view.pictures import draw
     from pearl.view.summary import series_of
 
+    read = []
     for path in logs:
-        _refuse_results(path)
-    read = [read_log(path) for path in logs]
+        try:
+            read.append(read_log(path))
+        except DataError as error:
+            raise _named(path, error) from None
     rows = series_of(read)
     pictures, skipped = draw(rows)
     first = Path(logs[0])
@@ -53,8 +56,8 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
     with writer.open(str(index)) as file:
         file.write(escaped(page(rows, [log.header for log in read], pictures)))
     for picture in pictures:
-        for path, data in picture.files(folder).items():
-            with writer.open(str(path)) as file:
+        for target, data in picture.files(folder).items():
+            with writer.open(str(target)) as file:
                 file.buffer.write(data)  # type: ignore[attr-defined]
     for name in files:
         click.echo(name)
@@ -62,20 +65,17 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
         click.echo(f"skipped {name}: {reason}", err=True)
 
 
-def _refuse_results(path: str) -> None:
-    """Rows of results are near to a log, and have no scores.
-
-    Raises:
-        DataError: The file has some.
-    """
+def _named(path: str, error: DataError) -> DataError:
+    """Why a file is no log: rows of results are near to one, and have no scores."""
     from pearl.rows import Row, read_file
 
-    if not is_file(path):
-        return
-    first = next(read_file(Path(path)), None)
+    first = None
+    with suppress(DataError):
+        first = next(read_file(Path(path)))
     if isinstance(first, Row) and first.fields.get("status") in ("answered", "failed", "planned"):
-        raise DataError(
+        return DataError(
             "these are rows of tasks or results, not the log of an evaluation",
             path=path,
             help=f"pearl eval --results {path} -o scored.jsonl, then pearl view scored.jsonl",
         )
+    return error
