@@ -34,14 +34,15 @@ from pearl.actions.library import library_text, load_library
 from pearl.cli.commands.eval import command as evaluate
 from pearl.cli.commands.refine import actions as refine
 from pearl.cli.options import data_options, model_options, price_option
-from pearl.cli.output import keep_inputs, read_input
+from pearl.cli.output import read_input
+from pearl.cli.writing import keep_inputs
 from pearl.errors import DataError, PearlError, UsageError
 from pearl.evals import report
 from pearl.evals.log import EvalLog, read_log
 from pearl.journal import reason
 from pearl.refiner.reading import Drafts, read_drafts
 from pearl.refiner.refinement import Refinement
-from pearl.view.pictures import draw, save
+from pearl.view.pictures import draw
 from pearl.view.summary import series_of
 
 PICTURE = "library-size"
@@ -181,7 +182,10 @@ def run(
     if logs:
         print_table(logs, by_document=by_document)
         pictures, skipped = draw(series_of(logs))
-        save([picture for picture in pictures if picture.name == PICTURE], out)
+        for picture in pictures:
+            if picture.name == PICTURE:
+                for target, data in picture.files(out).items():
+                    target.write_bytes(data)
         if PICTURE in skipped:
             click.echo(f"no picture: {skipped[PICTURE]}", err=True)
     return code

@@ -1,8 +1,8 @@
 """Reason over long documents: a question becomes a plan, the plan runs over the document.
 
->>> import asyncio, pearl
+>>> import pearl
 >>> document = pearl.Document("The lamp failed at ten. Ines lit a fire because the lamp failed.")
->>> answer = asyncio.run(pearl.Pearl().ask("Why did Ines light a fire?", document))
+>>> answer = pearl.run(pearl.Pearl().ask("Why did Ines light a fire?", document))
 >>> print(answer.evidence[0].text)
 Ines lit a fire because the lamp failed.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pearl.dsl.checker import CheckedPlan
     from pearl.errors import PearlError
     from pearl.pipeline import Pearl
+    from pearl.script import run
     from pearl.sources import Document, load
     from pearl.trace import Trace, read_trace
 
@@ -33,6 +34,7 @@ __all__ = [
     "load",
     "load_library",
     "read_trace",
+    "run",
 ]
 
 _HOME = {
@@ -45,6 +47,7 @@ _HOME = {
     "load": "pearl.sources",
     "load_library": "pearl.actions.library",
     "read_trace": "pearl.trace",
+    "run": "pearl.script",
 }
 
 

@@ -1,13 +1,14 @@
 """Tasks → outcomes, each kept in a run of the store before it is told; what is kept is not done again.
 
 What tells one piece of work from another is what its outcome depends on, never its place: the task's
-id, its plan or question, its document, and everything of the `Pearl` that decides what it says.
+id, its plan or question, its document, and everything of the `Pearl` that decides what it says. Of
+tasks that are the same in all of that, the first, the second, ... are told apart by their number.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from hashlib import sha256
@@ -134,8 +135,13 @@ def unrecorded(
         The place, the task, and the key to record its outcome under.
     """
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
+    n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of tasks may come
     for place, task in tasks:
         key = _key(task, settings, place)
+        short = int.from_bytes(key[:8])
+        if n := n_alike[short]:  # a row for every task, be it the same as an earlier one
+            key = digest((key.hex(), str(n)))
+        n_alike[short] += 1
         if task.source and has(key):
             on_known()
         else:

@@ -13,23 +13,28 @@ import codecs
 import csv
 import io
 import json
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import DataError, UsageError
 from pearl.extras import require_extra
-from pearl.sources import Document, from_text
+from pearl.sources import Document, from_text, limit_bytes
 from pearl.sources.text import decode
 
-__all__ = ["OWN_FILES", "Ids", "Names", "Row", "from_rows", "kind", "read_file", "read_rows"]
+__all__ = ["OWN_FILES", "Row", "from_rows", "kind", "read_file", "read_rows"]
 
 Made = TypeVar("Made")
 
 _MAX_CELL = 2**31 - 1
 """Characters: what a C long holds everywhere. The default of `csv`, 131,072, is shorter than a novel."""
+
+_MAX_LINE = 4
+"""Times the bytes that a document may have: escapes of JSON, and what stands beside the document."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
@@ -56,11 +61,13 @@ class Row:
         fields: What it says, by name.
         path: The file, or the name of the dataset.
         line: Where it begins in the file, from 1; in Parquet and datasets the number of the row.
+        allow_outside: Whether it may name files that are not in the folder of the file.
     """
 
     fields: Mapping[str, Any]
     path: str
     line: int
+    allow_outside: bool = False
 
     def error(self, message: str, *, help: str | None = None) -> DataError:
         """What is wrong with this row."""
@@ -88,6 +95,39 @@ class Row:
             return str(value)
         text = self.text(field)
         return text and text.strip()
+
+    def file(self, field: str) -> Path | None:
+        """The file that a field names, relative to the folder of the data; None as in `text`.
+
+        Data may come from anywhere, and what it names is sent to a model: nothing is named outside
+        the folder unless that is allowed, links resolved, and nothing that is no plain file, as a
+        device that never ends or a pipe that never begins.
+
+        Raises:
+            DataError: It names no such file. A file that is not there is found out when it is read.
+        """
+        name = self.text(field)
+        if name is None:
+            return None
+        if "\0" in name:
+            raise self.error(f"'{field}' is no path: there is a NUL in it")
+        home = Path(self.path)
+        folder = home if home.is_dir() else home.parent
+        path = folder / name
+        real = Path(os.path.realpath(path))
+        if not self.allow_outside and not real.is_relative_to(os.path.realpath(folder)):
+            raise self.error(
+                f"{field} '{name}' leads out of the folder of {self.path}",
+                help="--allow-outside reads it, if you trust where the data comes from",
+            )
+        try:
+            mode = real.stat().st_mode
+        except OSError:  # told when it is read
+            return path
+        if not stat.S_ISREG(mode):
+            what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+            raise self.error(f"{field} '{name}' is {what}, not a file")
+        return path
 
     def document(self, field: str, name: str) -> Document:
         """The text of a field as a document of that name.
@@ -126,58 +166,6 @@ def kind(value: Any) -> str:
             return "text"
 
 
-class Ids:
-    """Which row had an id first."""
-
-    def __init__(self) -> None:
-        self._lines: dict[str, int] = {}
-
-    def claim(self, id: str, row: Row) -> str:
-        """The id, for this row alone.
-
-        Raises:
-            DataError: An earlier row has it.
-        """
-        if id in self._lines:
-            raise row.error(
-                f"the id '{id}' is also that of line {self._lines[id]}", help="give it another"
-            )
-        self._lines[id] = row.line
-        return id
-
-
-class Names:
-    """What the documents of a file are called: the same text always the same, no two texts the same.
-
-    So names tell documents apart, and a text that many rows have is one document.
-    """
-
-    def __init__(self) -> None:
-        self._names: dict[bytes, str] = {}  # by digest, since the texts together may be long
-        self._taken: set[str] = set()
-
-    def claim(self, digest: str, name: str, line: int) -> str:
-        """The name of a text: what it was called first, with its line where another has that name.
-
-        Args:
-            digest: Of the text, in hexadecimal.
-            name: What it is to be called.
-            line: Of its row.
-
-        Example:
-            >>> names = Names()
-            >>> [names.claim(*row) for row in [("0a", "a", 1), ("0a", "b", 2), ("0b", "a", 3)]]
-            ['a', 'a', 'a, line 3']
-        """
-        key = bytes.fromhex(digest)[:16]  # half of the memory
-        if key not in self._names:
-            while name in self._taken:
-                name = f"{name}, line {line}"
-            self._taken.add(name)
-            self._names[key] = name
-        return self._names[key]
-
-
 def from_rows(
     rows: Iterable[Row | DataError], make: Callable[[Row], Iterable[Made | DataError]]
 ) -> Iterator[Made | DataError]:
@@ -192,12 +180,15 @@ def from_rows(
             yield error
 
 
-def read_rows(name: str, split: str | None = None) -> Iterator[Row | DataError]:
+def read_rows(
+    name: str, split: str | None = None, *, allow_outside: bool = False
+) -> Iterator[Row | DataError]:
     """The rows of a file or a dataset, an error for each that is none.
 
     Args:
         name: A file, a folder of a dataset, or the name of a dataset on a Hugging Face hub.
         split: Part of a dataset.
+        allow_outside: Whether the rows may name files outside its folder.
 
     Raises:
         DataError: It cannot be read at all, or there are no rows.
@@ -207,19 +198,23 @@ def read_rows(name: str, split: str | None = None) -> Iterator[Row | DataError]:
     if not _is_dataset(path):
         if split is not None:
             raise UsageError(f"{name}: a file has no splits", help="leave out --split")
-        yield from read_file(path)
+        yield from read_file(path, allow_outside=allow_outside)
         return
     from pearl.hub import read_dataset
 
     number = 0
     for number, fields in enumerate(read_dataset(name, split), start=1):
-        yield Row(_as_json(fields), name, number)
+        yield Row(_as_json(fields), name, number, allow_outside)
     if not number:
         raise DataError("the dataset has no rows", path=name, help="choose another split")
 
 
-def read_file(path: Path) -> Iterator[Row | DataError]:
+def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
     """The rows of a file, an error for each that is none.
+
+    Args:
+        path: The file.
+        allow_outside: Whether the rows may name files outside its folder.
 
     Raises:
         DataError: It cannot be read at all, or there are no rows.
@@ -234,6 +229,8 @@ def read_file(path: Path) -> Iterator[Row | DataError]:
             if is_empty:
                 _refuse_own(row)
             is_empty = False
+            if allow_outside and isinstance(row, Row):
+                row = replace(row, allow_outside=True)
             yield row
     except FileNotFoundError:
         raise DataError("no such file", path=path, help="check the path") from None
@@ -267,8 +264,12 @@ def _is_dataset(path: Path) -> bool:
 
 
 def _json_lines(path: Path) -> Iterator[Row | DataError]:
+    most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(iter(lambda: lines.readline(most + 1), b""), start=1):
+            if len(line) > most:  # of a device it may have no end
+                message = f"the line is longer than {most / 1_000_000:,.0f} MB"
+                raise DataError(message, path=path, line=number, help="one JSON object a line")
             if number == 1:
                 if line.startswith(_WIDE_MARKS):
                     raise DataError("not UTF-8 text", path=path, help="save the file as UTF-8")

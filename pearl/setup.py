@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pearl import __version__
-from pearl.actions.library import library_text
+from pearl.actions.library import library_digest
 from pearl.dsl.printer import print_plan
 from pearl.journal import Frozen
 from pearl.pipeline import Pearl
@@ -52,7 +52,7 @@ def setup_of(pearl: Pearl) -> dict[str, Any]:
         "model": pearl.model.name,
         "library": pearl.library.name,
         "n_actions": len(pearl.library),
-        "library_sha256": sha256(library_text(pearl.library).encode()).hexdigest(),
+        "library_sha256": library_digest(pearl.library),
         "bank": Path(pearl.bank).name,
         "n_examples": len(pearl.examples),
         "bank_sha256": sha256(bank.encode()).hexdigest(),

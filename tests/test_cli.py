@@ -344,7 +344,7 @@ def test_completion_scripts(pearl: Terminal) -> None:
 
 BAD = {
     "missing file": (["ask", "Who?", "absent.txt"], 3, "absent.txt"),
-    "folder": (["ask", "Who?", "."], 3, "folder|directory"),
+    "folder": (["ask", "Who?", "void"], 3, "folder|directory"),
     "binary file": (["ask", "Who?", "photo.png"], 3, "photo.png"),
     "empty document": (["ask", "Who?", "empty.txt"], 3, "empty"),
     "too large a document": (["ask", "Who?", "huge.txt"], 3, "MB"),
@@ -380,6 +380,7 @@ def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) 
     args, code, words = BAD[case]
     monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "1")
     Path("photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
+    Path("void").mkdir()
     Path("empty.txt").write_text(" \n", encoding="utf-8")
     Path("huge.txt").write_bytes(b"word " * 300_000)
     Path("surrogate.txt").write_bytes(b"half \xed\xa0\x80 a character")
@@ -431,7 +432,7 @@ def test_a_reader_that_leaves_amid_many_documents_is_no_error(
 ) -> None:
     row = {"plan": PLAN, "document": STORY * 20}
     (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"id": i, **row}) for i in range(80)))
-    command = f"{sys.executable} -m pearl execute --tasks t.jsonl {form} | head -n 2; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m pearl execute --tasks t.jsonl --library seed {form} | head -n 2; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert done.returncode == 0
     assert done.stderr.count(b"\n") == 1, done.stderr.decode()

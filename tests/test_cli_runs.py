@@ -20,6 +20,7 @@ from pyarrow import parquet
 from pearl.cli.commands.execute import command as execute
 from pearl.cli.resuming import PLACES, ExecuteWork
 from pearl.cli.storing import write_rows
+from pearl.cli.writing import Writer
 from pearl.store import RunSpec, Store
 from tests.test_cli import PLAN, STORY, Terminal
 
@@ -139,7 +140,7 @@ def as_tables(folder: Path) -> list[list[dict[str, Any]]]:
 def test_export_as_tables(pearl: Terminal) -> None:
     id = fill(ANSWERED, FAILED)
     for name in ("r.csv", "r.parquet"):
-        pearl("runs", "export", id, "-o", name)
+        pearl("runs", "export", id, "-o", name, "--raw-cells")
     for first, second in as_tables(pearl.folder):
         assert first["answer"] == ANSWERED["answer"]
         assert json.loads(first["n"]) == [1, 2]
@@ -189,7 +190,7 @@ def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
         run = store.begin(RunSpec(COMMAND, {}, {}))
         for i in (2, 0, 1, 2):
             asyncio.run(run.record(bytes([i]), i, str(i), {"id": str(i), "status": "x"}, None))
-        assert write_rows(run, "out.jsonl") == 3
+        assert write_rows(run, "out.jsonl", Writer("a run", "store")) == 3
     lines = Path("out.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["0", "1", "2"]
 
@@ -268,7 +269,7 @@ def ids(path: str) -> list[str]:
 def test_shards_are_runs_of_their_own_that_merge_into_one(pearl: Terminal) -> None:
     Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
     for i in (1, 2, 3):
-        pearl(*SHARDED, "--shard", f"{i}/3")
+        pearl(*SHARDED, "--shard", f"{i}/3", "--force")
     (third, second, first) = json.loads(pearl("runs", "list", "--json"))
     assert first["results"] + second["results"] + third["results"] == len(TASKS)
     pearl("runs", "merge", "store", "--into", "all")
@@ -304,7 +305,7 @@ def test_what_can_be_read_but_once_is_never_the_same_run(pearl: Terminal) -> Non
         told = "\n".join(map(json.dumps, tasks))
         writer = threading.Thread(target=Path("pipe").write_text, args=(told,))
         writer.start()
-        pearl("execute", "--tasks", "pipe", "--out", "rows.jsonl")
+        pearl("execute", "--tasks", "pipe", "--out", "rows.jsonl", "--force")
         writer.join()
         assert ids("rows.jsonl") == [task["id"] for task in tasks]
 

@@ -88,8 +88,8 @@ def test_no_password_of_an_address_is_kept_or_shown(
         data = file.read_bytes()
         assert not any(secret.encode() in data for secret in secrets), file
     id = json.loads(pearl("runs", "list", "--json"))[0]["id"]
-    pearl("runs", "resume", id, code=2)
+    pearl("runs", "resume", id, "--yes", code=2)
     assert "was left out where it was kept" in pearl.talk
     openai_server.answer = lambda seen: Canned(completion("It rained."))
-    pearl("runs", "resume", id, "--base-url", url)
+    pearl("runs", "resume", id, "--yes", "--base-url", url)
     assert '"answered"' in Path("rows.jsonl").read_text()

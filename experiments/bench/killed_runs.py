@@ -95,6 +95,7 @@ def round_(
     """One run, killed until it ends or there were enough kills, which it then survives."""
     found.rounds += 1
     (folder / "why.plan").write_text(PLAN)
+    (folder / "rows.jsonl").unlink(missing_ok=True)  # of the round before, another run
     with (folder / "d.jsonl").open("w") as file:
         for i in range(N_DOCUMENTS):
             row = {"id": str(i), "document": f"Round {found.rounds}. She left on day {i}."}

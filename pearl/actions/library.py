@@ -7,6 +7,7 @@ An action file has one action a line, `NAME(CTX, X) : definition`; the published
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from pearl import resources
@@ -19,6 +20,7 @@ from pearl.errors import DataError, Diagnostic, LibraryError, Span, did_you_mean
 
 __all__ = [
     "format_library",
+    "library_digest",
     "library_names",
     "library_text",
     "load_library",
@@ -86,6 +88,11 @@ def read_library(text: str, name: str, *, path: Path | None = None) -> ActionLib
 def library_text(library: ActionLibrary) -> str:
     """The action file of a library."""
     return "".join(f"{print_action(action)}\n" for action in library.values())
+
+
+def library_digest(library: ActionLibrary) -> str:
+    """What tells a library from others, whatever it is called: the SHA-256 of its text, in hexadecimal."""
+    return sha256(library_text(library).encode()).hexdigest()
 
 
 def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:

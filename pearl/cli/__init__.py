@@ -16,6 +16,7 @@ import click
 
 from pearl import __version__, plugins
 from pearl.cli.options import CONFIG, FOUND
+from pearl.cli.terminal import escaped_streams
 from pearl.errors import PearlError, UsageError, did_you_mean
 
 __all__ = ["group", "main", "run"]
@@ -90,13 +91,21 @@ def group(ctx: click.Context, config: str | None) -> None:
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
+    with escaped_streams():
+        return _run(args)
+
+
+def _run(args: Sequence[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:
         said = list(sys.argv[1:] if args is None else args)
-        # Whoever keeps a run keeps the command that began it.
-        code = group.main(said, prog_name="pearl", standalone_mode=False, obj=tuple(said))
+        # Whoever keeps a run keeps the command that began it. Colours: click would take out of what
+        # is printed what looks like their codes; all codes are escaped.
+        code = group.main(
+            said, prog_name="pearl", standalone_mode=False, obj=tuple(said), color=True
+        )
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.NoArgsIsHelpError as error:
@@ -128,9 +137,9 @@ def _abandon_stdout() -> None:
 
 
 def _fail(message: str, help: str | None, code: int) -> int:
-    click.echo(f"pearl: {message}", err=True)
+    click.echo(f"pearl: {message}", err=True, color=True)
     if help:
-        click.echo(f"  help: {help}", err=True)
+        click.echo(f"  help: {help}", err=True, color=True)
     return code
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import click
 
 from pearl.cli.options import open_pearl, read_data
-from pearl.cli.output import new_file, read_input
+from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
 from pearl.cli.stopping import Stopper
 from pearl.cli.work import tell_left_out, tell_reasons, tell_stopped
+from pearl.cli.writing import new_file
 from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError

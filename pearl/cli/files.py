@@ -1,19 +1,28 @@
-"""Plan files and action files on the command line: which is which, and under which library."""
+"""What is named on the command line: which file is what, and which documents are meant."""
 
 from __future__ import annotations
 
+import glob
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pearl.dsl.signatures import ActionLibrary
+import click
 
-__all__ = ["Kind", "kind_of", "library_for"]
+from pearl import plugins
+from pearl.cli.output import counted
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import DataError, UsageError
+
+__all__ = ["Kind", "found_documents", "is_file", "kind_of", "library_for"]
 
 Kind = Literal["plan", "actions"]
 
 _ACTION_LINE = re.compile(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
 _PLAN_LINE = re.compile(r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
+_ROWS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
@@ -32,3 +41,71 @@ def library_for(library: str | None, domain: str) -> ActionLibrary:
     from pearl.domains import load_domain
 
     return load_library(library or load_domain(domain).library)
+
+
+def is_file(name: str) -> bool:
+    """Whether there is a file of that name; what is no name of a file, as a long question, is none."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def found_documents(named: Sequence[str]) -> list[str]:
+    """The documents that are named: files as they are, of folders and patterns the files in them.
+
+    Of a folder those are taken whose suffix a reader knows, in the order of their paths, those of
+    folders in it as well; hidden ones are not.
+
+    Raises:
+        UsageError: An address is named, which nothing here fetches.
+        DataError: A folder or a pattern has no document.
+    """
+    return [path for name in named for path in _documents(name)]
+
+
+def _documents(name: str) -> Iterator[str]:
+    path = Path(name)
+    if name == "-" or is_file(name):
+        if path.suffix.lower() in _ROWS:
+            click.echo(
+                f"pearl: {name} is read as one text; its rows are read by 'pearl plan --data {name}' and "
+                f"'pearl execute PLAN --data {name}'",
+                err=True,
+            )
+        yield name
+    elif _ADDRESS.match(name):
+        raise UsageError(
+            f"'{name}' is an address, and documents are files",
+            help='curl -sL ADDRESS | pearl ask "..." -',
+        )
+    elif path.is_dir():
+        yield from _in_folder(path)
+    elif glob.has_magic(name) and not path.exists():
+        found = sorted(each for each in glob.glob(name, recursive=True) if is_file(each))  # noqa: PTH207 - also of absolute patterns
+        if not found:
+            raise DataError("no file matches", path=name, help="check the pattern")
+        yield from found
+    else:
+        yield name
+
+
+def _in_folder(folder: Path) -> Iterator[str]:
+    package = "pearl.sources"
+    readers = [plugins.load(package, name) for name in plugins.names(package)]
+    suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    found = [str(path) for path in files if path.suffix.lower() in suffixes]
+    if not found:
+        raise DataError(
+            "there is no document in the folder", path=folder,
+            help=f"documents are called {', '.join(sorted(suffixes))}",
+        )  # fmt: skip
+    if n := len(files) - len(found):
+        click.echo(f"pearl: {folder}: {counted(n, 'file')} of another kind left out", err=True)
+    yield from found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.output import counted, new_console
+from pearl.cli.output import counted
+from pearl.cli.terminal import new_console
+from pearl.escaping import to_json
 
 if TYPE_CHECKING:
     from pearl.bounds import Range
@@ -36,7 +37,7 @@ def print_forecast(
     """
     if as_json:
         data = {**found.to_json(), "n_known": n_known}
-        click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+        click.echo(to_json(data, indent=2))
         return
     from rich.table import Table
 

@@ -18,6 +18,7 @@ from click.core import ParameterSource
 from pearl import plugins
 from pearl.addresses import LEFT_OUT, redacted
 from pearl.cli.storing import opened_folder
+from pearl.cli.writing import Writer
 from pearl.errors import StoreError
 from pearl.executors import Execute, Task
 from pearl.llm.openai.endpoint import Endpoint
@@ -39,6 +40,8 @@ def content(path: str) -> str:
     """
     if Path(path).is_fifo():
         return f"{path} {time_ns()}"
+    if not Path(path).is_file():  # a device may have no end
+        return path
     try:
         with Path(path).open("rb") as file:
             return file_digest(file, "blake2b").hexdigest()
@@ -76,6 +79,7 @@ class Keeping:
         executor: The name of the executor.
         shard: Which part of the tasks to run; None for all.
         max_errors: Tasks that may fail before no more are begun; None for any number.
+        is_forced: Whether files are replaced that this command did not write.
     """
 
     command: str
@@ -86,6 +90,7 @@ class Keeping:
     executor: str = "local"
     shard: Shard | None = None
     max_errors: int | None = None
+    is_forced: bool = False
     _folder: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,6 +149,10 @@ class Keeping:
         work = ExecuteWork.of(context.params).model_dump()
         shown = tuple(redacted(word, LEFT_OUT) for word in arguments)
         return RunSpec(shown, said, self.inputs, work=work)
+
+    def writer(self, spec: RunSpec) -> Writer:
+        """What writes the files of a run: it may replace those of the same run."""
+        return Writer(spec.key.hex(), self.store, is_forced=self.is_forced)
 
     def execute(self, store: Store) -> Execute:
         """The `run` of the executor."""
@@ -212,4 +221,6 @@ class Keeping:
         # Where only the store names it, a key for OpenAI is not sent there. A password is not shown.
         if is_flag and Endpoint(url, "", "").shown == url.rstrip("/"):
             words += ["--base-url", url]
+        if context.params.get("allow_outside"):
+            words.append("--allow-outside")
         return shlex.join(words)

@@ -200,6 +200,10 @@ def data_options(command: Command) -> Command:
         click.option(
             "--limit", type=click.IntRange(min=1), metavar="N", help="The first N samples only.",
         ),
+        click.option(
+            "--allow-outside", is_flag=True,
+            help="Rows may name documents outside the folder of their file.",
+        ),
     ]  # fmt: skip
     return _with(command, options)
 
@@ -268,7 +272,9 @@ def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
     from pearl.domains import Source, read_samples
 
     columns = dict(map(_column, settings["columns"]))
-    source = Source(settings["data"], settings["split"], columns)
+    source = Source(
+        settings["data"], settings["split"], columns, allow_outside=settings["allow_outside"]
+    )
     subset, limit = settings["subset"], settings["limit"]
     n_samples, subsets = 0, set[str]()
     for sample in read_samples(settings["domain"], source):

@@ -1,157 +1,38 @@
-"""What people see: answers as text, files written whole or not at all."""
+"""What people see: answers as text."""
 
 from __future__ import annotations
 
-import os
-import stat
-import sys
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pearl.errors import DataError, UsageError
+from pearl.cli.terminal import new_console
+from pearl.errors import DataError
+from pearl.sources import read_bytes
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pearl.answerer import Answer
     from pearl.evidence import Evidence
 
-__all__ = [
-    "counted", "keep_inputs", "keep_room", "new_console", "new_file", "print_answer", "read_input",
-]  # fmt: skip
+__all__ = ["counted", "print_answer", "read_input"]
 
 
 def read_input(path: str) -> str:
     """A text file given on the command line; `-` is stdin.
 
     Raises:
-        DataError: It cannot be read, or is not UTF-8 text.
+        DataError: It cannot be read, is not UTF-8 text, or is larger than a document may be.
     """
+    label = "<stdin>" if path == "-" else path
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode("utf-8-sig")
+        return read_bytes(path, label).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(
             f"not UTF-8 text: {error.reason} at byte {error.start}",
-            path=path,
+            path=label,
             help="save the file as UTF-8",
         ) from None
-    except OSError as error:
-        raise DataError(
-            f"cannot be read: {error.strerror}", path=path, help="check the path"
-        ) from None
 
 
-@contextmanager
-def new_file(path: str | None) -> Iterator[IO[str]]:
-    """A file to write, or stdout; the file appears under its name only when all is written.
-
-    Pipes and devices are written to as they are.
-
-    Raises:
-        DataError: It cannot be written.
-    """
-    if path in (None, "-", "/dev/stdout"):
-        yield sys.stdout
-        return
-    target = Path(path).resolve()  # a link stays one: what it points to is written
-    if target.exists() and not target.is_file():
-        with _told(path), target.open("w", encoding="utf-8") as device:
-            yield device
-        return
-    try:
-        handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, on both ways
-            "w",
-            encoding="utf-8",
-            errors="backslashreplace",
-            dir=target.parent,
-            prefix=f".{target.name}.",
-            delete=False,
-        )
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    try:
-        with _told(path):
-            with handle:
-                yield handle
-            Path(handle.name).chmod(_rights(target))
-            Path(handle.name).replace(target)
-    finally:
-        Path(handle.name).unlink(missing_ok=True)
-
-
-def _rights(target: Path) -> int:
-    """Those of the file that is replaced, or of any new file; a temporary one is private."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
-
-
-@contextmanager
-def _told(path: str) -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def _unwritable(path: str, error: OSError) -> DataError:
-    return DataError(
-        f"cannot be written: {error.strerror}", path=path, help="name another file or folder"
-    )
-
-
-def keep_room(path: str) -> None:
-    """Make sure, before anything is paid for, that a file can be written.
-
-    Raises:
-        DataError: It cannot.
-    """
-    target = Path(path).resolve()
-    if path == "-" or (target.exists() and not target.is_file() and not target.is_dir()):
-        return
-    if target.is_dir():
-        raise DataError("is a folder", path=path, help="name a file")
-    try:
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
-    except OSError as error:
-        raise _unwritable(path, error) from None
-
-
-def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
-    """Make sure that no output is written over an input.
-
-    Raises:
-        UsageError: One would be.
-    """
-    read = [Path(name) for name in inputs if Path(name).is_file()]
-    for output in outputs:
-        if output is not None and Path(output).is_file():
-            for path in read:
-                if path.samefile(output):
-                    raise UsageError(f"'{output}' is an input", help="write to another file")
-
-
-def new_console(*, err: bool = False, width: int | None = None, soft_wrap: bool = True) -> Console:
-    """A console whose reader may leave, which is no error; Rich would end the program with 1."""
-    from rich.console import Console
-
-    class Left(Console):
-        def on_broken_pipe(self) -> None:
-            raise
-
-    return Left(stderr=err, highlight=False, soft_wrap=soft_wrap, width=width)
-
-
-def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
+def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> None:
     """The answer, its evidence and, if wanted, the plan and every step.
 
     A passage that the answer quotes in a block of its own has its place there, and is not repeated.
@@ -160,7 +41,7 @@ def print_answer(answer: Answer, *, with_steps: bool = False) -> None:
 
     from pearl.evidence import placed
 
-    console = new_console()
+    console = new_console(file=file)
 
     def head(text: str) -> None:
         console.print(Text(text, style="bold"))

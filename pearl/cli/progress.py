@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from pearl.cli.output import counted, new_console
+from pearl.cli.output import counted
+from pearl.cli.terminal import escaped_streams, new_console
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -140,6 +142,7 @@ class Reporter:
         self._ticker: threading.Thread | None = None
         self._progress: Progress | None = None
         self._bar: TaskID | None = None
+        self._streams = ExitStack()
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -154,11 +157,11 @@ class Reporter:
             columns = [BarColumn(), MofNCompleteColumn()] if self._total != 1 else []
             self._progress = Progress(
                 *columns, TimeElapsedColumn(), TextColumn("{task.description}", markup=False),
-                console=new_console(err=True), transient=True,
+                console=new_console(err=True), transient=True, redirect_stdout=False,
             )  # fmt: skip
             first = "starting" if self._total == 1 else ""
             self._bar = self._progress.add_task(first, total=self._total)
-            self._progress.start()
+            self._show()
         # A thread, for nobody else is sure to have time: a model in this process takes all of it.
         self._ticker = threading.Thread(target=self._tick, name="progress", daemon=True)
         self._ticker.start()
@@ -173,7 +176,26 @@ class Reporter:
         self._is_over.set()
         if self._ticker is not None:
             self._ticker.join()
+        self._hide()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the progress off the screen while something is printed on stdout."""
+        self._hide()
+        try:
+            yield
+        finally:
+            self._show()
+
+    def _show(self) -> None:
         if self._progress is not None:
+            self._progress.start()
+            # What is said on stderr meanwhile goes through the progress, which would read its codes.
+            self._streams.enter_context(escaped_streams())
+
+    def _hide(self) -> None:
+        if self._progress is not None:
+            self._streams.close()
             self._progress.stop()
 
     def advance(self, *, is_failure: bool = False) -> None:

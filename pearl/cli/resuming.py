@@ -49,8 +49,12 @@ Text = Annotated[str, PlainValidator(_text)]
 
 Tokens = Annotated[int, Field(ge=256)]
 
-PLACES = ("store", "run", "fresh", "dry_run", "api_key_env")
-"""Options of `pearl execute` that are no part of the work: which store and run it is, and the user's key."""
+ALLOWED = ("force", "allow_outside")
+"""Options of `pearl execute` that no store says for the user."""
+
+PLACES = ("store", "run", "fresh", "dry_run", "api_key_env", *ALLOWED)
+"""Options of `pearl execute` that are no part of the work: which store and run it is, and what is the
+user's own to say."""
 
 FIXED = (
     "plan_and_documents", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
@@ -210,7 +214,8 @@ def params_of(
     is_named = address == address_of(params["model"], ModelSettings(said.params["base_url"]))
     params["base_url"] = address or None
     params["api_key_env"] = _key(params, said.params["api_key_env"], is_named=is_named)
-    return {**params, "dry_run": said.params["dry_run"]}, flags
+    not_kept = {name: said.params[name] for name in ("dry_run", *ALLOWED)}
+    return {**params, **not_kept}, flags
 
 
 def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.output import new_console
+from pearl.cli.terminal import new_console
 from pearl.cli.work import tell_reasons
 from pearl.evals import report
 from pearl.evals.scorers import load_scorer

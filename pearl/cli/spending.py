@@ -106,6 +106,7 @@ class Spending:
         n_tasks: int | None,
         *,
         out: str | None = None,
+        told: str | None = None,
         keeping: Keeping | None = None,
     ) -> int:
         """Run tasks within the limits, as `run_tasks` does; or say what they take.
@@ -126,7 +127,7 @@ class Spending:
             )
         with self._watching(is_here=executor == "local") as (watch, options):
             code = asyncio.run(
-                run_tasks(tasks, n_tasks, options, out=out, keeping=keeping, watch=watch)
+                run_tasks(tasks, n_tasks, options, out=out, told=told, keeping=keeping, watch=watch)
             )
         if code in (0, 1) and self._budget is not None and self._budget.n_refused:
             click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pearl.cli.output import new_file
+from pearl.cli.writing import Writer
+from pearl.escaping import escaped, to_json
 from pearl.extras import require_extra
 
 if TYPE_CHECKING:
@@ -75,77 +77,110 @@ def opened_folder(store: str | None) -> Path:
     return (default_folder() if store is None else Path(store)).absolute()
 
 
-def write_rows(run: Run, path: str | None) -> int:
+def write_rows(run: Run, path: str | None, writer: Writer) -> int:
     """Write every row of a run once, in the order of the work, as JSON lines.
 
     Args:
         run: Read while it is written.
         path: A file, which appears when all is written; None for stdout.
+        writer: What writes the file.
 
     Returns:
         The number of rows.
 
     Raises:
         DataError: The file cannot be written.
+        UsageError: It may not be replaced.
         StoreError: The store cannot be read.
     """
-    with new_file(path) as file:
+    with writer.open(path) as file:
         return _write_lines(run.rows(), file)
 
 
-def write_traces(traces: Iterable[str], path: str) -> None:
+def write_traces(traces: Iterable[str], path: str, writer: Writer) -> None:
     """Write what happened in the tasks of a run, as JSON lines.
 
     Raises:
         DataError: The file cannot be written.
+        UsageError: It may not be replaced.
     """
-    with new_file(path) as file:
-        file.writelines(traces)
+    with writer.open(path) as file:
+        file.writelines(map(escaped, traces))
 
 
-def write_table(rows: Callable[[], Iterator[dict[str, Any]]], path: str | None, form: str) -> int:
+def write_table(
+    rows: Callable[[], Iterator[dict[str, Any]]],
+    path: str | None,
+    form: str,
+    writer: Writer,
+    *,
+    raw_cells: bool = False,
+) -> int:
     """Write the rows of a run as JSON lines, CSV or Parquet.
 
     Args:
         rows: Reads them, each time from the first; a table needs its columns before its rows.
         path: A file, which appears when all is written; None for stdout.
         form: One of `FORMATS`.
+        writer: What writes the file.
+        raw_cells: Leave texts of CSV as they are that a spreadsheet would compute.
 
     Returns:
         The number of rows.
 
     Raises:
         DataError: The file cannot be written.
+        UsageError: It may not be replaced.
         StoreError: The store cannot be read.
     """
-    with new_file(path) as file:
+    with writer.open(path) as file:
         if form == "jsonl":
             return _write_lines(rows(), file)
         columns = _columns(rows())
         cells = ({name: cell(row) for name, cell in columns.items()} for row in rows())
         if form == "csv":
-            return _write_csv(cells, list(columns), file)
+            return _write_csv(cells, list(columns), file, raw_cells=raw_cells)
         return _write_parquet(cells, list(columns), file)
 
 
 def _write_lines(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
     n_rows = 0
     for row in rows:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        file.write(to_json(row) + "\n")
         n_rows += 1
     return n_rows
 
 
-def _write_csv(cells: Iterable[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:
+def _write_csv(
+    cells: Iterable[Mapping[str, Any]], names: Sequence[str], file: IO[str], *, raw_cells: bool
+) -> int:
     import csv
 
-    writer = csv.DictWriter(file, names, lineterminator="\n")
-    writer.writeheader()
+    shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else _inert
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(shown, names))
     n_rows = 0
     for row in cells:
-        writer.writerow(row)
+        writer.writerow([shown(row[name]) for name in names])
         n_rows += 1
     return n_rows
+
+
+_COMPUTED = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+
+def _inert(cell: Any) -> Any:
+    """A cell of which a spreadsheet makes no formula: an apostrophe says that it is text.
+
+    After https://owasp.org/www-community/attacks/CSV_Injection; numbers stay numbers.
+
+    Example:
+        >>> [_inert(cell) for cell in ("=1+1", "-5", "- five", "a=b", -5, None)]
+        ["'=1+1", '-5', "'- five", 'a=b', -5, None]
+    """
+    is_text = isinstance(cell, str) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_text and _COMPUTED.match(cell) else cell
 
 
 def _write_parquet(cells: Iterator[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:

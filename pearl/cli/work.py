@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from pearl.cli.options import open_pearl
-from pearl.cli.output import counted, keep_room, new_file, print_answer
+from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
-from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError
+from pearl.cli.writing import Writer
+from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError, UsageError
+from pearl.escaping import escaped, to_json
 from pearl.executors import Execute, Outcome, Task
 from pearl.executors.local import run
 
@@ -42,6 +43,7 @@ async def run_tasks(
     options: dict[str, Any],
     *,
     out: str | None = None,
+    told: str | None = None,
     keeping: Keeping | None = None,
     watch: Watch | None = None,
 ) -> int:
@@ -52,7 +54,8 @@ async def run_tasks(
         n_tasks: How many they are, where that is known.
         options: Of the command line: those of `model_options`, `trace`, `as_json`, `verbose`; and
             `tells_plans`: whether plans are shown on stderr as soon as they are there.
-        out: File for one JSON line a task, else people are told on stdout.
+        out: File for one JSON line a task, else people are told.
+        told: File for what people are told, or for the JSON, in place of stdout.
         keeping: Where replies are kept and, with `out`, the outcomes, so that the same command goes
             on where it stopped.
         watch: What every task goes through that is run, and not known from before.
@@ -65,28 +68,34 @@ async def run_tasks(
     """
     if keeping is not None and out is not None:
         return await _run_kept(tasks, n_tasks, options, out, keeping, watch)
-    return await _run_told(map(watch, tasks) if watch else tasks, n_tasks, options, out, keeping)
+    store = keeping.store if keeping else None
+    is_forced = keeping.is_forced if keeping else options.pop("force")
+    writer = Writer.of_command(store, is_forced=is_forced)
+    writer.check(told, options["trace"])
+    if watch:
+        tasks = map(watch, tasks)
+    with writer.open(told) as file:
+        return await _run_told(tasks, n_tasks, options, file, keeping, writer)
 
 
 async def _run_told(
     tasks: Iterable[Task],
     n_tasks: int | None,
     options: dict[str, Any],
-    out: str | None,
+    file: IO[str],
     keeping: Keeping | None,
+    writer: Writer,
 ) -> int:
-    """Outcomes as they come, to stdout or to a file that is there when all is done."""
+    """Outcomes as they come; that of a single task once the progress is off the screen."""
     trace, as_json = options.pop("trace"), options.pop("as_json")
     verbose = options.pop("verbose", False)
     tells_plans = options.pop("tells_plans", False)
-    is_shown_last = n_tasks == 1 and out is None  # once the progress is off the screen
     n_done = 0
     failures: list[str] = []
     with ExitStack() as stack:
         replies = stack.enter_context(keeping.opened_replies()) if keeping else None
         async with open_pearl(options, replies) as pearl:
-            rows = stack.enter_context(new_file(out)) if out or as_json else None
-            events = stack.enter_context(new_file(trace)) if trace else None
+            events = stack.enter_context(writer.open(trace)) if trace else None
             reporter = stack.enter_context(Reporter(n_tasks, tells_plans=tells_plans))
             last: Outcome | None = None
             outcomes = run(
@@ -99,21 +108,24 @@ async def _run_told(
                 async for outcome in outcomes:
                     n_done, last = n_done + 1, outcome
                     if events is not None:
-                        events.write(outcome.trace.to_jsonl())
-                    if rows is not None and not is_shown_last:
-                        rows.write(json.dumps(outcome.to_json(), ensure_ascii=False) + "\n")
-                    elif rows is None and not is_shown_last:
-                        _print(outcome, verbose=verbose, first=n_done == 1)
-                    if outcome.error is not None and n_tasks != 1:
-                        failures.append(_reason(outcome))
+                        events.write(escaped(outcome.trace.to_jsonl()))
+                    if n_tasks != 1:
+                        if as_json:
+                            file.write(to_json(outcome.to_json()) + "\n")
+                        else:
+                            with reporter.aside():
+                                _print(outcome, file, verbose=verbose, first=n_done == 1)
+                        if outcome.error is not None:
+                            failures.append(_reason(outcome))
                     reporter.advance(is_failure=outcome.error is not None)
-    if n_tasks == 1 and last is not None and last.error is not None:
-        raise last.error
-    if is_shown_last and last is not None and last.answer is not None:
+    if n_tasks == 1 and last is not None:
+        if last.error is not None:
+            raise last.error
+        assert last.answer is not None
         if as_json:
-            click.echo(json.dumps(last.answer.to_json(), ensure_ascii=False, indent=2))
+            file.write(to_json(last.answer.to_json(), indent=2) + "\n")
         else:
-            print_answer(last.answer, with_steps=verbose)
+            print_answer(last.answer, file, with_steps=verbose)
     if failures:
         tell_failures(failures, n_done)
     return 1 if failures else 0
@@ -132,21 +144,25 @@ async def _run_kept(
     from pearl.recording import fingerprint
 
     trace = options.pop("trace")
-    keep_room(out)
     with keeping.opened() as store:
         async with open_pearl(options, keeping.replies(store)) as pearl:
-            kept = store.begin(
-                keeping.spec(fingerprint(pearl)), fresh=keeping.is_fresh, id=keeping.run
-            )
+            spec = keeping.spec(fingerprint(pearl))
+            writer = keeping.writer(spec)
+            is_new = keeping.run is None
+            if is_new:
+                writer.check(out, trace)
+            kept = store.begin(spec, fresh=keeping.is_fresh, id=keeping.run)
+            if not is_new:  # which says first where the settings differ
+                writer.check(out, trace)
             execute = _watched(keeping.execute(store), watch)
             try:
                 tally = await _work(pearl, tasks, n_tasks, kept, keeping, execute)
             except KeyboardInterrupt:  # the second Ctrl-C, which the file is not written for
                 click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
                 raise
-            n_rows = _write_kept(kept, out)
+            n_rows = _write_kept(kept, out, writer)
             if trace:
-                write_traces(kept.traces(), trace)
+                write_traces(kept.traces(), trace, writer)
             counts = {"rows": n_rows, "failed": len(tally.failures), "from_before": tally.n_known}
             kept.finish(tally.status, counts)
     before = f", {tally.n_known:,} of them from before" if tally.n_known else ""
@@ -250,15 +266,15 @@ async def _work(
     return tally
 
 
-def _write_kept(kept: Run, out: str) -> int:
+def _write_kept(kept: Run, out: str, writer: Writer) -> int:
     from pearl.cli.storing import write_rows
 
     try:
-        return write_rows(kept, out)
-    except DataError as error:
+        return write_rows(kept, out, writer)
+    except (DataError, UsageError) as error:
         message = str(error).partition("\n")[0]
         help = f"nothing is lost: pearl runs export {kept.id} -o FILE"
-        raise DataError(message, help=help) from None
+        raise type(error)(message, help=help) from None
 
 
 def _watched(execute: Execute, watch: Watch | None) -> Execute:
@@ -268,7 +284,8 @@ def _watched(execute: Execute, watch: Watch | None) -> Execute:
 
 
 def _reason(outcome: Outcome) -> str:
-    return f"{outcome.task.id}: {str(outcome.error).partition(chr(10))[0]}"
+    id = " ".join(outcome.task.id.splitlines())
+    return f"{id}: {str(outcome.error).partition(chr(10))[0]}"
 
 
 def tell_failures(failures: Sequence[str], n_done: int) -> None:
@@ -311,9 +328,10 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
     )
 
 
-def _print(outcome: Outcome, *, verbose: bool, first: bool) -> None:
-    click.echo(f"{'' if first else chr(10)}== {outcome.task.id}")
+def _print(outcome: Outcome, file: IO[str], *, verbose: bool, first: bool) -> None:
+    id = escaped(" ".join(outcome.task.id.splitlines()))
+    file.write(f"{'' if first else chr(10)}== {id}\n")
     if outcome.answer is not None:
-        print_answer(outcome.answer, with_steps=verbose)
+        print_answer(outcome.answer, file, with_steps=verbose)
     else:
-        click.echo("(failed)")
+        file.write("(failed)\n")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from pearl import plugins
 from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.rows import Row, read_rows
 from pearl.samples import Sample
 
 __all__ = ["Domain", "Source", "load_domain", "read_samples"]
@@ -42,11 +43,17 @@ class Source:
         split: Part of a dataset.
         columns: Which column holds a field of a sample, where it is not called as the field is; or
             several, as `a,b,c`, that hold an array together.
+        allow_outside: Whether rows may name documents outside the folder of the data.
     """
 
     name: str
     split: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    allow_outside: bool = False
+
+    def rows(self) -> Iterator[Row | DataError]:
+        """The rows, as `pearl.rows.read_rows` reads them."""
+        return read_rows(self.name, self.split, allow_outside=self.allow_outside)
 
 
 def _check(name: str) -> None:

@@ -20,8 +20,9 @@ from typing import Any
 
 from pearl.columns import rename
 from pearl.domains import Domain, Source
-from pearl.errors import DataError
-from pearl.rows import Ids, Names, Row, from_rows, kind, read_rows
+from pearl.errors import DataError, UsageError
+from pearl.naming import Ids, Names
+from pearl.rows import Row, from_rows, kind
 from pearl.samples import Sample
 from pearl.sources import Document
 
@@ -48,7 +49,7 @@ def read_as(
 ) -> Iterator[Sample | DataError]:
     """The same where `make` makes the sample of a row."""
     ids, names = Ids(), Names()
-    rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
+    rows = rename(source.rows(), source.columns, FIELDS)
     return from_rows(rows, lambda row: [make(row, ids, names)])
 
 
@@ -57,7 +58,9 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
 
     Raises:
         DataError: The row is none.
+        UsageError: The data is in the format of another domain.
     """
+    _refuse_other_formats(row)
     id = row.name("id") or str(row.line)
     question = " ".join((row.text("question") or "").split())
     document = _document(row, id, names)
@@ -75,14 +78,34 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
     )  # fmt: skip
 
 
+_FORMATS = (
+    ({"article", "questions"}, "quality"),
+    ({"article", "question", "options"}, "quality"),
+    ({"transcription", "medical_specialty"}, "medical"),
+)
+"""Fields that tell the formats of other domains."""
+
+
+def _refuse_other_formats(row: Row) -> None:
+    """Read as rows of any kind, their documents would be lost in silence.
+
+    Raises:
+        UsageError: The row has no document of its own, and the fields of a format that is known.
+    """
+    if {"document", "document_path"} & row.fields.keys():
+        return
+    for fields, domain in _FORMATS:
+        if fields <= row.fields.keys():
+            raise UsageError(
+                f"{row.path}: rows with {', '.join(sorted(fields))} are read by another domain",
+                help=f"--domain {domain}; or --column document=... says which field is the document",
+            )
+
+
 def _document(row: Row, id: str, names: Names) -> Document | Path | None:
     if row.text("document") is not None:
         return inline(row, "document", row.text("document_name") or id, names)
-    path = row.text("document_path")
-    if path is None:
-        return None
-    home = Path(row.path)
-    return (home if home.is_dir() else home.parent) / path
+    return row.file("document_path")
 
 
 def inline(row: Row, field: str, name: str, names: Names) -> Document:

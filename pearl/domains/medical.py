@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pearl.domains import Domain, Source
 from pearl.domains.generic import inline, make_sample, read_as
 from pearl.errors import DataError
-from pearl.rows import Ids, Names, Row
+from pearl.naming import Ids, Names
+from pearl.rows import Row
 from pearl.samples import Sample
 
 DOMAIN = Domain("Medical transcripts, reports and questions", library="medical", examples="medical")

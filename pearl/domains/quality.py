@@ -22,7 +22,8 @@ from typing import Any
 from pearl.columns import rename
 from pearl.domains import Domain, Source, generic
 from pearl.errors import DataError
-from pearl.rows import Ids, Names, Row, from_rows, kind, read_rows
+from pearl.naming import Ids, Names
+from pearl.rows import Row, from_rows, kind
 from pearl.samples import Sample
 from pearl.sources import Document, read_as
 
@@ -50,7 +51,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
         UsageError: There is no such column, field or split.
     """
     reader = _Reader()
-    rows = rename(read_rows(source.name, source.split), source.columns, FIELDS)
+    rows = rename(source.rows(), source.columns, FIELDS)
     return from_rows(rows, reader.samples)
 
 

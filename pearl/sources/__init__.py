@@ -38,6 +38,7 @@ __all__ = [
     "limit_bytes",
     "load",
     "read_as",
+    "read_bytes",
 ]
 
 DEFAULT_LIMIT_MB = 64
@@ -55,7 +56,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Document:
     """One document: its text, and where it came from.
 
@@ -68,6 +69,10 @@ class Document:
     name: str = "document"
     parts: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     """Of several files put together: the name and the start of each in `text`."""
+
+    def __repr__(self) -> str:
+        """Short: a notebook shows what `load` gives, and a novel is long."""
+        return f"Document({self.name!r}, {len(self.text):,} characters)"
 
     @cached_property
     def digest(self) -> str:
@@ -103,7 +108,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
     """
     source = str(path)
     label = "<stdin>" if source == "-" else source
-    data = _read_bytes(source, label)
+    data = read_bytes(source, label)
     if not data:
         raise DataError("the file is empty", path=label, help="give a document with text in it")
     reader = _choose_reader(data, Path(source).suffix.lower())
@@ -217,8 +222,17 @@ def _choose_reader(data: bytes, suffix: str) -> str:
     return next((name for name, r in readers.items() if suffix in r.SUFFIXES), "text")
 
 
-def _read_bytes(source: str, label: str) -> bytes:
-    """All bytes of a file or of standard input, at most the limit."""
+def read_bytes(source: str, label: str) -> bytes:
+    """All bytes of a file, or of standard input for `-`.
+
+    Args:
+        source: The path.
+        label: What messages call it.
+
+    Raises:
+        DataError: It cannot be read, or has more bytes than `limit_bytes`: a device may never end.
+        UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
+    """
     limit = limit_bytes()
     if "\0" in source:
         raise DataError("there is no such file", path=repr(source), help="check the path")
@@ -252,7 +266,7 @@ def _read_bytes(source: str, label: str) -> bytes:
 
 def _too_large(label: str, limit: int) -> DataError:
     return DataError(
-        f"the document is larger than the limit of {limit / 1_000_000:g} MB",
+        f"larger than the limit of {limit / 1_000_000:g} MB",
         path=label,
         help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
     )
@@ -281,6 +295,6 @@ def file_source(path: str | Path) -> str:
     """
     try:
         found = Path(path).stat()
-    except OSError:
+    except (OSError, ValueError):  # a path with NUL in it is no path
         return ""
     return f"{Path(path).resolve()} {found.st_size} {found.st_mtime_ns}"

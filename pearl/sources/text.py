@@ -69,6 +69,10 @@ def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode_strictly(data, encoding, path)[1:]
+    if data.startswith(b"{\\rtf"):  # text, and none that anybody wrote
+        raise DataError(
+            "RTF is not read", path=path, help="save it as .docx, .pdf, .html or plain text"
+        )
     n_controls = len(data) - len(data.translate(None, _CONTROL_BYTES))
     if n_controls > len(data) * _MAX_CONTROL_SHARE:
         raise _binary(path)

@@ -13,7 +13,6 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pearl.errors import DataError
 from pearl.evals import report
 from pearl.evals.stats import Interval
 from pearl.view.canvas import (
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Picture", "draw", "save"]
+__all__ = ["Picture", "draw"]
 
 ACCURACY = "accuracy (%), 95 % interval"
 
@@ -101,28 +100,6 @@ def draw(rows: Sequence[Series]) -> tuple[list[Picture], dict[str, str]]:
             else:
                 pictures.append(Picture(name, caption, svg, png))
     return pictures, skipped
-
-
-def save(pictures: Sequence[Picture], folder: Path) -> list[Path]:
-    """Write each picture as SVG and PNG into a folder that exists.
-
-    Returns:
-        What was written.
-
-    Raises:
-        DataError: A file cannot be written.
-    """
-    written: list[Path] = []
-    for picture in pictures:
-        for path, data in picture.files(folder).items():
-            try:
-                path.write_bytes(data)
-            except OSError as error:
-                raise DataError(
-                    f"cannot be written: {error.strerror}", path=path, help="name another folder"
-                ) from None
-            written.append(path)
-    return written
 
 
 def _accuracy_cost(rows: Sequence[Series]) -> Figure:

@@ -7,16 +7,15 @@ import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pearl.errors import DataError, UsageError
+from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, PlanShape
 from pearl.llm import Usage
 from pearl.view import canvas
-from pearl.view.pictures import Picture, draw, save
+from pearl.view.pictures import Picture, draw
 from pearl.view.summary import series_of
 from tests.evallogs import header, log, record
 
@@ -186,9 +185,3 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"needs matplotlib.*\n.*pip install .*\[pictures\]"):
         drawn(log(2))
-
-
-def test_files_that_cannot_be_written_are_told(tmp_path: Path) -> None:
-    (tmp_path / "p.svg").mkdir()
-    with pytest.raises(DataError, match=r"p\.svg: cannot be written"):
-        save([Picture("p", "", "<svg/>", b"")], tmp_path)

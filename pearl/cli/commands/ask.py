@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
+from pearl.cli.files import found_documents, is_file
 from pearl.cli.options import as_json, model_options, trace_option
-from pearl.cli.output import keep_inputs
 from pearl.cli.spending import Spending, budget_options
+from pearl.cli.storing import store_option
+from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import UsageError
 
 
@@ -17,28 +20,67 @@ from pearl.errors import UsageError
 @click.argument("question")
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @click.option("--together", is_flag=True, help="Read all documents as one.")
+@click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
 @model_options
 @budget_options
+@click.option("--fresh", is_flag=True, help="Ask for every reply anew.")
+@store_option
 @trace_option
+@force_option
 @as_json
-def command(question: str, documents: tuple[str, ...], together: bool, **options: Any) -> int:
-    """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin)."""
+def command(
+    question: str,
+    documents: tuple[str, ...],
+    together: bool,
+    out: str | None,
+    store: str | None,
+    fresh: bool,
+    force: bool,
+    **options: Any,
+) -> int:
+    """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
+
+    A DOC may be a folder or a pattern, as reports/*.txt. Every reply is kept in the store: the same
+    question of the same document asks the model nothing again.
+    """
+    from pearl.cli.keeping import Keeping
     from pearl.executors import Task
     from pearl.sources import join, load
 
+    _refuse_swapped(question, documents)
     if not documents:
         raise UsageError(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
     spending = Spending(options)
-    keep_inputs([options["trace"]], documents)
-    if together and len(documents) > 1:
-        tasks = [Task("", lambda: join([load(path) for path in documents]), question)]
+    found = found_documents(documents)
+    keep_inputs([out, options["trace"]], found)
+    if together and len(found) > 1:
+        tasks = [Task("", lambda: join([load(path) for path in found]), question)]
     else:
-        ids = documents if len(documents) > 1 else ("",)
+        ids = found if len(found) > 1 else ("",)
         tasks = [
-            Task(id, partial(load, path), question) for id, path in zip(ids, documents, strict=True)
+            Task(id, partial(load, path), question) for id, path in zip(ids, found, strict=True)
         ]
     options["tells_plans"] = not options["as_json"]  # to stderr: pipes get the answer alone
-    return spending.run(tasks, len(tasks))
+    keeping = Keeping("ask", {}, store, fresh, is_forced=force)
+    return spending.run(tasks, len(tasks), told=out, keeping=keeping)
+
+
+def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:
+    """A file is no question, however it came to stand there.
+
+    Raises:
+        UsageError: One does.
+    """
+    if not is_file(question):
+        return
+    rest = " ".join(documents)
+    if question.endswith(".plan"):
+        help = f"a plan is run: pearl execute {question} {rest or 'DOC'}"
+    elif documents and not Path(documents[0]).exists():
+        help = f'the question comes first: pearl ask "{documents[0]}" {question}'
+    else:
+        help = f'pearl ask "Who ...?" {" ".join([question, *documents])}'
+    raise UsageError(f"'{question}' is a file, not a question", help=help)

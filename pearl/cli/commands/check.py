@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +9,10 @@ import click
 
 from pearl.cli.files import Kind, kind_of, library_for
 from pearl.cli.options import as_json, library_option
-from pearl.cli.output import new_file, read_input
+from pearl.cli.output import read_input
+from pearl.cli.writing import new_file
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
+from pearl.escaping import to_json
 
 
 @click.command()
@@ -50,7 +51,7 @@ def command(
         elif found:
             click.echo(render_diagnostics(found, text, shown))
     if as_json:
-        click.echo(json.dumps(reports, ensure_ascii=False, indent=2))
+        click.echo(to_json(reports, indent=2))
     else:
         errors = f"{n_errors} error{'' if n_errors == 1 else 's'}" if n_errors else "no errors"
         fixed_too = f", {n_fixed} fixed" if n_fixed else ""

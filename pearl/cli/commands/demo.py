@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from pearl.cli.options import as_json, model_options, trace_option
+from pearl.cli.writing import force_option
 
 QUESTIONS = {
     "story": (
@@ -27,6 +28,7 @@ QUESTIONS = {
 @click.option("--question", help="Ask something else.")
 @model_options
 @trace_option
+@force_option
 @as_json
 def command(document: str, question: str | None, **options: Any) -> int:
     """Ask a shipped DOCUMENT, a story or a medical consultation, and show every step."""

@@ -19,9 +19,9 @@ from pearl.cli.options import (
     price_option,
     read_data,
 )
-from pearl.cli.output import keep_inputs, new_file
 from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out
+from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import DataError, UsageError
 from pearl.extras import require_extra
 
@@ -68,12 +68,13 @@ if TYPE_CHECKING:
 @click.option(
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
+@force_option
 @model_options
 @price_option
 @as_json
 def command(
     methods: str, results: str | None, rescore: str | None, out: str | None,
-    scorer: str | None, by_document: bool, **options: Any,
+    scorer: str | None, by_document: bool, force: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
 
@@ -96,13 +97,16 @@ def command(
         load_scorer(scorer)
     options["scorer"] = scorer
     if rescore is not None:
-        return _rescore(rescore, out, cluster, options)
+        writer = Writer.of_command(is_forced=force)
+        return _rescore(rescore, out, writer, cluster, options)
     if results is not None:
         options["data"] = results
     return asyncio.run(_evaluate(methods, results is not None, out, cluster, options))
 
 
-def _rescore(path: str, out: str | None, cluster: Cluster, options: dict[str, Any]) -> int:
+def _rescore(
+    path: str, out: str | None, writer: Writer, cluster: Cluster, options: dict[str, Any]
+) -> int:
     from pearl.evals.log import read_log
     from pearl.evals.scoring import rescored
 
@@ -110,7 +114,7 @@ def _rescore(path: str, out: str | None, cluster: Cluster, options: dict[str, An
     found = rescored(log, options["scorer"])
     n_changed = sum(one != two for one, two in zip(log.records, found.records, strict=True))
     if out is not None:
-        with new_file(out) as file:
+        with writer.open(out) as file:
             file.writelines(f"{row.model_dump_json()}\n" for row in (found.header, *found.records))
     click.echo(f"{n_changed} of {len(found.records)} records changed", err=True)
     _print(found, cluster, is_json=options["as_json"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.files import library_for
+from pearl.cli.files import found_documents, library_for
 from pearl.cli.options import (
     as_json,
     check_data,
@@ -18,21 +18,22 @@ from pearl.cli.options import (
     open_samples,
     trace_option,
 )
-from pearl.cli.output import keep_inputs, read_input
+from pearl.cli.output import read_input
 from pearl.cli.spending import Spending, budget_options
-from pearl.cli.storing import run_options
-from pearl.errors import PlanError, UsageError
+from pearl.cli.storing import opened_folder, run_options
+from pearl.cli.writing import force_option, keep_inputs
+from pearl.errors import DataError, PlanError, UsageError
 
 if TYPE_CHECKING:
     from pearl.executors import Task
-    from pearl.tasks import DocumentTasks
+    from pearl.tasks import DocumentTasks, TaskFile
 
 
 @click.command()
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
 @click.option(
     "--tasks", type=click.Path(),
-    help="JSONL: id, plan | plan_path | question, document | document_path.",
+    help="JSONL: id, plan | plan_path | question, document | document_path; as `pearl plan --data` writes it.",
 )  # fmt: skip
 @data_options
 @click.option(
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     help="Only part I of N of the tasks, a run of its own; `pearl runs merge` unites them.",
 )  # fmt: skip
 @trace_option
+@force_option
 @as_json
 def command(
     plan_and_documents: tuple[str, ...], tasks: str | None, out: str | None, **options: Any
@@ -71,7 +73,6 @@ def command(
     """
     from pearl.cli.keeping import Keeping, content
     from pearl.executors.shard import parse_shard
-    from pearl.tasks import read_tasks
 
     shard = options.pop("shard")
     asked = {name: options[name] for name in ("split", "columns", "subset", "limit", "longest")}
@@ -92,10 +93,10 @@ def command(
         options.pop("executor"),
         None if shard is None else parse_shard(shard),
         options.pop("max_errors"),
+        options.pop("force"),
     )
     if out is None and (keeping.executor != "local" or keeping.shard is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
-    spending = Spending(options)
     check_data(options)
     data = options["data"]
     inputs = [*plan_and_documents, *filter(None, (tasks, data))]
@@ -105,16 +106,97 @@ def command(
     if tasks is not None and data is not None:
         raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
     if tasks is not None:
-        return spending.run(read_tasks(tasks, plan_and_documents), None, out=out, keeping=keeping)
+        rest = tuple(found_documents(plan_and_documents))
+        file = _tasks(tasks, rest, options, keeping.store)
+        return Spending(options).run(file, None, out=out, keeping=keeping)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
             "a plan and a document, a plan and --data FILE, or --tasks FILE",
             help="pearl execute why.plan story.txt",
         )
-    plan, *documents = plan_and_documents
+    plan, *named = plan_and_documents
+    if not plan.endswith(".plan") and named and named[0].endswith(".plan"):
+        words = " ".join([named[0], plan, *named[1:]])
+        raise UsageError(
+            f"'{plan}' is no plan", help=f"the plan comes first: pearl execute {words}"
+        )
     text = _checked(plan, options)
-    work = _file_tasks(text, documents, out) if data is None else _data_tasks(text, options)
-    return spending.run(work, len(work), out=out, keeping=keeping)
+    spending = Spending(options)
+    if data is None:
+        work = _file_tasks(text, found_documents(named), out)
+        return spending.run(work, len(work), out=out, keeping=keeping)
+    samples = _data_tasks(text, options)
+    from pearl.cli.work import tell_left_out
+
+    tell_left_out(samples.left_out)
+    code = spending.run(samples, len(samples), out=out, keeping=keeping)
+    return code or int(bool(samples.left_out))
+
+
+def _tasks(
+    path: str, documents: tuple[str, ...], options: dict[str, Any], store: str | None
+) -> TaskFile:
+    """The tasks of a file, and in the options the domain and library that its plans were written for.
+
+    What `pearl plan` wrote here may name what its data named; other files are from elsewhere.
+
+    Raises:
+        UsageError: The options say others, or name documents that no task needs.
+        DataError: The file cannot be read, or the library is not as it was.
+    """
+    from pearl.actions.library import library_digest, load_library
+    from pearl.domains import load_domain
+    from pearl.store.outputs import Outputs
+    from pearl.tasks import TaskFile
+
+    if path.endswith(".plan"):
+        words = " ".join([path, *documents]) if documents else f"{path} DOC"
+        raise UsageError(f"'{path}' is a plan, not a file of tasks", help=f"pearl execute {words}")
+    is_own = Outputs(opened_folder(store)).wrote(Path(path).resolve())
+    file = TaskFile(path, documents, allow_outside=options["allow_outside"] or is_own)
+    if documents and file.names_documents:
+        raise UsageError(
+            f"'{documents[0]}' is not needed: every row of {path} names its document",
+            help="leave it out; a plan for all of them goes without --tasks",
+        )
+    first = file.first_plan
+    planned, library = first or (None, None)
+    if planned is not None:
+        said = {name: options[name] for name in ("domain", "library") if _is_said(name)}
+        if said.get("domain", planned.domain) != planned.domain:
+            raise UsageError(
+                f"the plans of {path} were written for domain '{planned.domain}', not '{said['domain']}'",
+                help="leave out --domain, and what else sets it: the file says it",
+            )
+        options["domain"] = planned.domain
+        options["library"] = said.get("library") or str(library or planned.library)
+        file.library_sha256 = library_digest(load_library(options["library"]))
+        if file.library_sha256 != planned.library_sha256:
+            if said.get("library"):
+                raise UsageError(
+                    f"the plans of {path} were written for library '{planned.library}', not '{said['library']}'",
+                    help="leave out --library, and what else sets it: the file says it",
+                )
+            raise DataError(
+                f"library '{planned.library}' has changed since its plans were written",
+                path=path,
+                help="put it back or plan anew; rows without 'planned_for' run under any library",
+            )
+        return file
+    name = options["library"] or load_domain(options["domain"]).library
+    file.library_sha256 = library_digest(load_library(name))
+    if first is not None and not (_is_said("domain") or _is_said("library")):
+        click.echo(
+            f"pearl: {path} does not say which library its plans were written for; '{name}' is taken",
+            err=True,
+        )
+    return file
+
+
+def _is_said(option: str) -> bool:
+    """Whether the user set it, be it on the command line, in the environment or in the TOML file."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not click.core.ParameterSource.DEFAULT
 
 
 def _checked(plan: str, options: dict[str, Any]) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from pearl.cli.files import Kind, kind_of
 from pearl.cli.options import as_json
-from pearl.cli.output import new_file, read_input
+from pearl.cli.output import read_input
+from pearl.cli.writing import new_file
 from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
+from pearl.escaping import to_json
 
 
 @click.command()
@@ -52,7 +53,7 @@ def command(
             with new_file(str(Path(name).resolve())) as file:
                 file.write(formatted)
     if as_json:
-        click.echo(json.dumps(reports, ensure_ascii=False, indent=2))
+        click.echo(to_json(reports, indent=2))
     return 1 if n_broken or (check and n_changed) else 0
 
 

@@ -6,7 +6,7 @@ import click
 
 from pearl.cli.files import library_for
 from pearl.cli.options import library_option
-from pearl.cli.output import keep_inputs, new_file
+from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.constraint import FORMS, Form
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.grammar import MAX_WRITTEN_STEPS
@@ -47,6 +47,7 @@ from pearl.dsl.grammar import MAX_WRITTEN_STEPS
 @click.option(
     "-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE, not to stdout."
 )
+@force_option
 def command(
     library: str | None,
     domain: str,
@@ -55,6 +56,7 @@ def command(
     longest_plan: int,
     max_text: int | None,
     output: str | None,
+    force: bool,
 ) -> int:
     """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
     from pearl.dsl.constraints import plan_constraint, steps_constraint
@@ -63,6 +65,6 @@ def command(
     constraint = (plan_constraint if static else steps_constraint)(
         library_for(library, domain), max_steps=longest_plan, max_text=max_text
     )
-    with new_file(output) as file:
+    with Writer.of_command(is_forced=force).open(output) as file:
         file.write(constraint.rendered(form))
     return 0

@@ -21,9 +21,9 @@ from pearl.cli.options import (
     price_option,
     read_data,
 )
-from pearl.cli.output import keep_inputs
 from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out, tell_reasons, tell_stopped
+from pearl.cli.writing import keep_inputs
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:

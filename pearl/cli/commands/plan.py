@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from contextlib import ExitStack, nullcontext
 from functools import partial
@@ -21,11 +20,12 @@ from pearl.cli.options import (
     open_samples,
     trace_option,
 )
-from pearl.cli.output import keep_inputs, new_file
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import store_option
 from pearl.cli.work import tell_failures
+from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
+from pearl.escaping import escaped, to_json
 
 if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
@@ -42,9 +42,15 @@ if TYPE_CHECKING:
 @click.option("--fresh", is_flag=True, help="Ask for every reply of --data anew.")
 @store_option
 @trace_option
+@force_option
 @as_json
 def command(
-    question: str | None, out: str | None, store: str | None, fresh: bool, **options: Any
+    question: str | None,
+    out: str | None,
+    store: str | None,
+    fresh: bool,
+    force: bool,
+    **options: Any,
 ) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
@@ -59,35 +65,42 @@ def command(
         raise UsageError("one QUESTION or --data FILE", help='pearl plan "Why ...?" -o why.plan')
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
     keep_inputs([out, trace], [data] if data else [])
+    writer = Writer.of_command(store, is_forced=force)
+    writer.check(out, trace)
     if data is not None:
         keeping = Keeping("plan", {"data": data}, store, fresh)
-        return asyncio.run(_many(out, trace, options, keeping))
+        return asyncio.run(_many(out, trace, options, keeping, writer))
     if fresh:
         raise UsageError("--fresh goes with --data", help="one question is always asked anew")
-    return asyncio.run(_one(question or "", out, trace, json_wanted, options))
+    return asyncio.run(_one(question or "", out, trace, json_wanted, options, writer))
 
 
 async def _one(
-    question: str, out: str | None, trace: str | None, as_json: bool, options: dict[str, Any]
+    question: str,
+    out: str | None,
+    trace: str | None,
+    as_json: bool,
+    options: dict[str, Any],
+    writer: Writer,
 ) -> int:
     from pearl.trace import Trace
 
     events = Trace()
     failure: PearlError | None = None
-    with new_file(trace) if trace else nullcontext() as events_file:
+    with writer.open(trace) if trace else nullcontext() as events_file:
         try:
             # Opened before the model is asked: a plan that cannot be kept is not paid for.
-            with new_file(out) as file:
+            with writer.open(out) as file:
                 async with open_pearl(options) as pearl:
                     with Reporter(1) as reporter:
                         events = Trace("", partial(reporter, ""))
                         checked = await pearl.plan(question, trace=events)
-                row = json.dumps(_row(question, checked, events), ensure_ascii=False, indent=2)
+                row = to_json(_row(question, checked, events), indent=2)
                 file.write(f"{row if as_json else checked}\n")
         except PearlError as error:
             failure = error
         if events_file is not None:
-            events_file.write(events.to_jsonl())
+            events_file.write(escaped(events.to_jsonl()))
     if failure is not None:
         raise failure
     return 0
@@ -104,40 +117,66 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
 
 
 async def _many(
-    out: str | None, trace: str | None, options: dict[str, Any], keeping: Keeping
+    out: str | None,
+    trace: str | None,
+    options: dict[str, Any],
+    keeping: Keeping,
+    writer: Writer,
 ) -> int:
     from pearl.scheduling import in_order
     from pearl.trace import Trace
 
     rows = list(open_samples(options))
+    if rows and not any(isinstance(row, DataError) or row.question for row in rows):
+        raise DataError(
+            "there is no question in the data",
+            path=options["data"],
+            help=f'one plan for all its documents: pearl plan "Who ...?" -o why.plan, then '
+            f"pearl execute why.plan --data {options['data']}",
+        )
     failures: list[str] = []
     with ExitStack() as stack:
         store = stack.enter_context(keeping.opened())
         async with open_pearl(options, keeping.replies(store)) as pearl:
             # A bank that is not there is told first.
             await asyncio.to_thread(lambda: pearl.examples)
-            file = stack.enter_context(new_file(out))
-            events_file = stack.enter_context(new_file(trace)) if trace else None
+            file = stack.enter_context(writer.open(out))
+            events_file = stack.enter_context(writer.open(trace)) if trace else None
             reporter = stack.enter_context(Reporter(len(rows)))
+            planned_for = {"planned_for": _planned_for(pearl, options["library"], out)}
 
             async def one(row: Sample | DataError) -> tuple[dict[str, Any], Trace]:
                 if isinstance(row, DataError):
                     return {"id": None, "status": "failed", "error": _error(row)}, Trace()
                 events = Trace(row.id, lambda event: reporter(row.id, event))
                 result = await _plan(pearl, row.question, events)
-                return {**_moved(row.to_json(), out), **result}, events
+                return {**_moved(row.to_json(), out), **result, **planned_for}, events
 
             async for done, events in in_order(rows, one, pearl.concurrency):
                 if done["status"] == "failed":
                     failures.append(str(done["error"]["message"]).partition("\n")[0])
-                file.write(json.dumps(done, ensure_ascii=False) + "\n")
+                file.write(to_json(done) + "\n")
                 if events_file is not None:
-                    events_file.write(events.to_jsonl())
+                    events_file.write(escaped(events.to_jsonl()))
                 reporter.advance()
     if failures:
         tell_failures(failures, len(rows))
         click.echo("  help: replies are kept; --fresh asks for all of them anew", err=True)
     return 1 if failures else 0
+
+
+def _planned_for(pearl: Pearl, library: str | None, out: str | None) -> dict[str, str]:
+    """What `pearl execute --tasks` runs the plans under; a library's file relative to that of the plans."""
+    from pearl.actions.library import library_digest, library_names
+
+    name = library or pearl.domain.library
+    if name not in library_names() and out is not None:
+        name = os.path.relpath(name, Path(out).parent)
+    return {
+        "domain": pearl.domain_name,
+        "library": name,
+        "library_sha256": library_digest(pearl.library),
+    }
 
 
 def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import data_options, model_options, open_pearl
-from pearl.cli.output import keep_inputs, new_file, read_input
+from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
+from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import UsageError
+from pearl.escaping import escaped
 
 if TYPE_CHECKING:
     from pearl.refiner.refinement import Refinement
@@ -67,11 +69,12 @@ def command(ctx: click.Context) -> None:
     "--report", type=click.Path(), help="Write what became of every draft to FILE.html or .json."
 )
 @click.option("--compare", metavar="LIBRARY", help="Compare with a library, by name or file.")
+@force_option
 @model_options
 def actions(
     mined: str, out: str | None, max_actions: int, max_tokens: int | None, rounds: int,
     shard_size: int, embeddings: str | None, report: str | None, compare: str | None,
-    **options: Any,
+    force: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Merge the drafts of MINED (mined.jsonl, or an action file) into a library."""
     from pearl.actions.library import load_library
@@ -87,7 +90,9 @@ def actions(
         max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
     )
     # Opened before the model is asked: a library that cannot be kept is not paid for.
-    with new_file(report) if report else nullcontext() as page, new_file(out) as file:
+    writer = Writer.of_command(is_forced=force)
+    writer.check(report, out)
+    with writer.open(report) if report else nullcontext() as page, writer.open(out) as file:
         refinement = asyncio.run(_refine(mined, settings, embeddings, options))
         if other is not None:
             refinement = compared(refinement, other)
@@ -147,7 +152,8 @@ async def _refine(
 def _report(refinement: Refinement, *, is_json: bool) -> str:
     from pearl.view.refinement import refinement_page
 
-    return f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
+    text = f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
+    return escaped(text)
 
 
 def _summary(refinement: Refinement) -> str:

@@ -10,15 +10,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pearl.cli.options import as_json
-from pearl.cli.output import counted, keep_inputs, new_console
+from pearl.cli.output import counted
 from pearl.cli.storing import FORMATS, opened_folder, store_option
+from pearl.cli.terminal import new_console
+from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
+from pearl.escaping import to_json
 
 if TYPE_CHECKING:
     from pearl.store import RunInfo, Store
@@ -62,7 +66,7 @@ def list_(store: str | None, as_json: bool) -> None:
     with _read(store) as opened:
         runs = opened.runs()
     if as_json:
-        click.echo(json.dumps([run.to_json() for run in runs], ensure_ascii=False, indent=2))
+        click.echo(to_json([run.to_json() for run in runs], indent=2))
     elif runs:
         _print_runs(runs)
     else:
@@ -80,7 +84,7 @@ def show(run: str, store: str | None, as_json: bool) -> None:
         tally, usage = opened.tally(info.id), opened.usage(info.id)
     if as_json:
         shown = {**info.to_json(), "rows": tally, "usage": asdict(usage)}
-        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
+        click.echo(to_json(shown, indent=2))
         return
     facts: dict[str, Any] = {
         "run": info.id,
@@ -214,10 +218,16 @@ def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
 )
 @click.option("-o", "--out", type=click.Path(), metavar="FILE", help="[default: stdout]")
 @click.option("--trace", type=click.Path(), help="Write what happened to FILE, as JSON lines.")
+@click.option(
+    "--raw-cells", is_flag=True,
+    help="Texts of CSV as they are, though a spreadsheet would compute them.",
+)  # fmt: skip
+@force_option
 @store_option
 def export(
-    run: str, form: str | None, out: str | None, trace: str | None, store: str | None
-) -> int:
+    run: str, form: str | None, out: str | None, trace: str | None, raw_cells: bool, force: bool,
+    store: str | None,
+) -> int:  # fmt: skip
     """Write the results of RUN, every row once, in the order of the work."""
     from pearl.cli.storing import write_table, write_traces
     from pearl.store import FILE
@@ -226,11 +236,14 @@ def export(
     if form == "parquet" and out in (None, "-"):
         raise UsageError("Parquet goes to a file", help="-o results.parquet")
     keep_inputs([out, trace], [str(opened_folder(store) / FILE)])
+    writer = Writer.of_command(store, is_forced=force)
+    writer.check(out, trace)
     with _read(store) as opened:
         info = opened.run(run)
-        n_rows = write_table(lambda: opened.rows(info.id), out, form)
+        rows = partial(opened.rows, info.id)
+        n_rows = write_table(rows, out, form, writer, raw_cells=raw_cells)
         if trace is not None:
-            write_traces(opened.traces(info.id), trace)
+            write_traces(opened.traces(info.id), trace, writer)
         # A table is read twice, and a damaged row is met each time.
         n_bad = info.n_results - n_rows if opened.n_bad_rows else 0
     click.echo(f"{counted(n_rows, 'row')} of run {info.id}, which is {info.state}", err=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from pearl.cli.output import keep_inputs, new_file
+from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import DataError
+from pearl.escaping import escaped
 
 
 @click.command()
@@ -18,7 +20,8 @@ from pearl.errors import DataError
     metavar="DIR",
     help="Folder to write into, made if need be [default: NAME-pictures beside the first log].",
 )
-def command(logs: tuple[str, ...], out: str | None) -> None:
+@force_option
+def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
     """Draw logs that `pearl eval` wrote: pictures as SVG and PNG, and index.html with everything.
 
     Accuracy against cost, by subset, and shapes of plans; of several logs with libraries of
@@ -26,28 +29,53 @@ def command(logs: tuple[str, ...], out: str | None) -> None:
     """
     from pearl.evals.log import read_log
     from pearl.view.evaluation import page
-    from pearl.view.pictures import draw, save
+    from pearl.view.pictures import draw
     from pearl.view.summary import series_of
 
-    read = [read_log(path) for path in logs]
+    read = []
+    for path in logs:
+        try:
+            read.append(read_log(path))
+        except DataError as error:
+            raise _named(path, error) from None
     rows = series_of(read)
     pictures, skipped = draw(rows)
     first = Path(logs[0])
     folder = Path(out) if out else first.with_name(f"{first.stem}-pictures")
     index = folder / "index.html"
-    keep_inputs(
-        map(str, (index, *(path for picture in pictures for path in picture.files(folder)))), logs
-    )
+    files = [*(str(path) for picture in pictures for path in picture.files(folder)), str(index)]
+    keep_inputs(files, logs)
+    writer = Writer.of_command(is_forced=force)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
             f"cannot be made: {error.strerror}", path=folder, help="name another folder with --out"
         ) from None
-    written = save(pictures, folder)
-    with new_file(str(index)) as file:
-        file.write(page(rows, [log.header for log in read], pictures))
-    for path in (*written, index):
-        click.echo(path)
+    writer.check(*files)
+    with writer.open(str(index)) as file:
+        file.write(escaped(page(rows, [log.header for log in read], pictures)))
+    for picture in pictures:
+        for target, data in picture.files(folder).items():
+            with writer.open(str(target)) as file:
+                file.buffer.write(data)  # type: ignore[attr-defined]
+    for name in files:
+        click.echo(name)
     for name, reason in skipped.items():
         click.echo(f"skipped {name}: {reason}", err=True)
+
+
+def _named(path: str, error: DataError) -> DataError:
+    """Why a file is no log: rows of results are near to one, and have no scores."""
+    from pearl.rows import Row, read_file
+
+    first = None
+    with suppress(DataError):
+        first = next(read_file(Path(path)))
+    if isinstance(first, Row) and first.fields.get("status") in ("answered", "failed", "planned"):
+        return DataError(
+            "these are rows of tasks or results, not the log of an evaluation",
+            path=path,
+            help=f"pearl eval --results {path} -o scored.jsonl, then pearl view scored.jsonl",
+        )
+    return error

@@ -1,0 +1,215 @@
+"""Files that commands write: whole or not at all, never over an input, and not over what others wrote.
+
+`Writer` writes what a command was asked for. `new_file` is the part of it that asks nobody, for
+commands whose purpose it is to change a file (`fmt`, `check --fix`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from pearl.cli.terminal import data_stdout
+from pearl.digest import digest
+from pearl.errors import DataError, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from pearl.store.outputs import Outputs
+
+__all__ = ["Writer", "force_option", "keep_inputs", "new_file"]
+
+STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+NEUTRAL = (
+    "out", "output", "trace", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
+    "concurrency", "timeout_s", "requests_per_minute", "tokens_per_minute", "price", "prices",
+    "seconds_per_call", "max_cost", "max_tokens", "max_time", "max_calls",
+)  # fmt: skip
+"""Options that make no other command: where things go, how fast, and how far."""
+
+force_option = click.option(
+    "--force", is_flag=True, help="Replace files that this command did not write, too."
+)
+
+
+class Writer:
+    """Writes the files of one command; what it did not write itself is replaced only by force.
+
+    The store knows what was written where, by its digest: a file that was edited since, that another
+    command wrote or that comes from elsewhere stays. An empty file holds nothing that could be lost.
+
+    Args:
+        command: What tells the command from others.
+        store: The store that knows, as `--store` names it.
+        is_forced: Whether to replace whatever is there.
+    """
+
+    def __init__(self, command: str, store: str | None, *, is_forced: bool = False) -> None:
+        self._command = command
+        self._store = store
+        self._is_forced = is_forced
+
+    @classmethod
+    def of_command(cls, store: str | None = None, *, is_forced: bool = False) -> Writer:
+        """That of the command that is being run: the same command is one with the same options."""
+        context = click.get_current_context()
+        said = {name: value for name, value in context.params.items() if name not in NEUTRAL}
+        parts = (context.command_path, str(Path.cwd()), repr(sorted(said.items())))
+        return cls(digest(parts).hex(), store, is_forced=is_forced)
+
+    def check(self, *paths: str | None) -> None:
+        """Make sure, before anything is paid for, that files can be written and may be replaced.
+
+        Raises:
+            DataError: One cannot be written.
+            UsageError: One is there, and is none of this command's.
+        """
+        for path in paths:
+            if path is not None and path not in STDOUT:
+                _keep_room(path)
+                self._check_own(path)
+
+    @contextmanager
+    def open(self, path: str | None) -> Iterator[IO[str]]:
+        """A file to write, as `new_file`.
+
+        Raises:
+            DataError: It cannot be written.
+            UsageError: It is there, and is none of this command's.
+        """
+        self.check(path)
+
+        def note(target: Path, written: Path) -> None:
+            self._check_own(str(path))  # somebody may have put it there meanwhile
+            if (outputs := self._outputs) is not None:
+                outputs.note(target, self._command, written)
+
+        with new_file(path, before=note) as file:
+            yield file
+
+    @property
+    def _outputs(self) -> Outputs | None:
+        """What the store knows; None for a user without a home, of whom nothing is known."""
+        from pearl.cli.storing import opened_folder
+        from pearl.store.outputs import Outputs
+
+        try:
+            return Outputs(opened_folder(self._store))
+        except StoreError:
+            return None
+
+    def _check_own(self, path: str) -> None:
+        target = Path(path).resolve()
+        if self._is_forced or not target.is_file() or not target.stat().st_size:
+            return
+        outputs = self._outputs
+        if outputs is None or not outputs.wrote(target, self._command):
+            raise UsageError(
+                f"'{path}' is there, and is not what this command wrote",
+                help="--force replaces it; or name another file",
+            )
+
+
+@contextmanager
+def new_file(
+    path: str | None, *, before: Callable[[Path, Path], None] | None = None
+) -> Iterator[IO[str]]:
+    """A file to write, or stdout; the file appears under its name only when all is written.
+
+    Pipes and devices are written to as they are.
+
+    Args:
+        path: Its name; `-` or None for stdout.
+        before: Told the path, links resolved, and the file that is to be put there.
+
+    Raises:
+        DataError: It cannot be written.
+    """
+    if path is None or path in STDOUT:
+        yield data_stdout()
+        return
+    target = Path(path).resolve()  # a link stays one: what it points to is written
+    if target.exists() and not target.is_file():
+        with _told(path), target.open("w", encoding="utf-8") as device:
+            yield device
+        return
+    try:
+        handle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - closed below, on both ways
+            "w",
+            encoding="utf-8",
+            errors="backslashreplace",
+            dir=target.parent,
+            prefix=f".{target.name}.",
+            delete=False,
+        )
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    try:
+        with _told(path):
+            with handle:
+                yield handle
+            Path(handle.name).chmod(_rights(target))
+            if before is not None:
+                before(target, Path(handle.name))
+            Path(handle.name).replace(target)
+    finally:
+        Path(handle.name).unlink(missing_ok=True)
+
+
+def _rights(target: Path) -> int:
+    """Those of the file that is replaced, or of any new file; a temporary one is private."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: str, error: OSError) -> DataError:
+    return DataError(
+        f"cannot be written: {error.strerror}", path=path, help="name another file or folder"
+    )
+
+
+def _keep_room(path: str) -> None:
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file() and not target.is_dir():
+        return
+    if target.is_dir():
+        raise DataError("is a folder", path=path, help="name a file")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
+    """Make sure that no output is written over an input.
+
+    Raises:
+        UsageError: One would be.
+    """
+    read = [Path(name) for name in inputs if Path(name).is_file()]
+    for output in outputs:
+        if output is not None and Path(output).is_file():
+            for path in read:
+                if path.samefile(output):
+                    raise UsageError(f"'{output}' is an input", help="write to another file")

@@ -1,0 +1,40 @@
+r"""Characters that a terminal obeys → characters that it shows.
+
+Answers, ids, names of files and messages of servers are written by others. Raw on a terminal, their
+control characters could recolour it, rename its window, write its clipboard or forge lines. Libraries
+take such sequences out, and hide that they were there; here they are shown, as JSON writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+__all__ = ["escaped", "to_json"]
+
+_OBEYED = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f"  # C0 but for the tab and the line break, and DEL
+    "\x80-\x9f"  # C1: one character that begins what ESC and another one begin
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # Unicode's Bidi_Control: they reorder a line
+    "\u2028\u2029"  # line and paragraph separators
+    "]"
+)
+
+
+def escaped(text: str) -> str:
+    r"""The text with every such character as `\uXXXX`; all others stay, escaped ones among them.
+
+    JSON text stays the same JSON data, for there they can only be within strings.
+
+    Example:
+        >>> escaped("\x1b]0;title\x07 a\tb\n") == r"\u001b]0;title\u0007 a" + "\tb\n"
+        True
+    """
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def to_json(data: Any, *, indent: int | None = None) -> str:
+    """JSON text that is safe to be shown; characters of all scripts stay readable."""
+    return escaped(json.dumps(data, ensure_ascii=False, indent=indent))
