@@ -132,6 +132,7 @@ async def write_plan(
         found: tuple[Diagnostic, ...] = ()
         try:
             checked = compile_plan(text, library, max_steps=max_steps)
+            found = _unread(checked)
         except PlanError as error:
             found = error.diagnostics
         attempt = Attempt(completion.text, text, (*reading.notes, *fixed), found, completion.usage)
@@ -140,7 +141,7 @@ async def write_plan(
             trace.append(
                 _event(attempt, round, completion.model, rung.name, reading.original, reading.text)
             )
-        if checked is not None:
+        if checked is not None and not found:
             return replace(checked, plan=replace(checked.plan, question=question))
         messages = repair_messages(first, text, found)
     last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
@@ -148,6 +149,21 @@ async def write_plan(
         f"no valid plan after {_counted(len(attempts))}; last problem: {last.message} [{last.code}]",
         attempts=attempts,
         help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
+    )
+
+
+def _unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
+    """What is wrong with a plan that is valid and never reads the document: it would answer from nothing."""
+    references = [reference for step in checked.plan.steps for reference in step.references()]
+    if any(reference.is_context for reference in references):
+        return ()
+    return (
+        Diagnostic(
+            "unread-document",
+            "no step reads the document",
+            checked.plan.steps[0].action_span,
+            help="give CTX to the step that finds what the others go on from",
+        ),
     )
 
 

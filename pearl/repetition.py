@@ -10,7 +10,7 @@ from pearl.errors import ModelError
 if TYPE_CHECKING:
     from pearl.llm import Usage
 
-__all__ = ["Watch", "loop_in", "repeats"]
+__all__ = ["REPETITION_HELP", "Watch", "loop_in", "repeats"]
 
 MIN_TIMES = 4
 """Times that the same has to stand at the end, without a gap."""
@@ -79,6 +79,11 @@ def _unit(text: str, period: int) -> str:
     return unit
 
 
+REPETITION_HELP = (
+    "small models do; use a larger one, or a shorter prompt: --nearest 2, --context retrieve"
+)
+
+
 def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError:
     """The error for a reply that is a loop.
 
@@ -93,7 +98,7 @@ def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError
     return ModelError(
         f"the reply of {name} came to repeat itself and was stopped: '{shown}'",
         kind="repetition",
-        help="small models do; use a larger one, or a shorter prompt: --nearest 2, --context retrieve",
+        help=REPETITION_HELP,
         usage=usage,
         reply=reply,
     )

@@ -97,6 +97,17 @@ def test_when_the_budget_is_spent_all_attempts_come_back() -> None:
     assert all(attempt.diagnostics for attempt in caught.value.attempts)
 
 
+def test_a_plan_that_reads_no_document_goes_back() -> None:
+    """Seen of a small model under its grammar: a sum of made-up numbers, and an answer."""
+    blind = 'New actions:\n- None\n\n1. ans = CONCAT("1", "2") : Add them'
+    checked, model, trace = plan(blind, GOOD)
+    assert checked.outputs == ("ans",)
+    assert "no step reads the document [unread-document]" in model.requests[1].prompt
+    assert attempts(trace)[0].diagnostics
+    with pytest.raises(PlanningError, match="unread-document"):
+        plan(blind, max_repairs=0)
+
+
 def test_new_actions_live_for_one_plan() -> None:
     declaring = 'New actions:\n- TALLY(CTX, X) : Count X\n\n1. n = TALLY(CTX, "x") : Count'
     assert "TALLY" in plan(declaring)[0].actions

@@ -10,7 +10,7 @@ from typing import Literal
 
 __all__ = ["Ending", "ending"]
 
-Ending = Literal["whole", "tool", "truncated", "filtered", "refused", "failed"]
+Ending = Literal["whole", "tool", "truncated", "filtered", "refused", "repetition", "failed"]
 
 _REASONS: dict[Ending, frozenset[str]] = {
     # OpenAI, Mistral, DeepSeek, vLLM, SGLang, llama.cpp, Ollama, OpenRouter: stop. Anthropic and
@@ -38,6 +38,7 @@ _REASONS: dict[Ending, frozenset[str]] = {
          "sensitive", "finish_reason_safety", "moderation"}
     ),
     "refused": frozenset({"refusal"}),
+    "repetition": frozenset({"repetition"}),
 }  # fmt: skip
 
 _ENDINGS: dict[str, Ending] = {

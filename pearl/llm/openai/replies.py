@@ -17,6 +17,7 @@ from pearl.llm.openai.endings import ending
 from pearl.llm.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.openai.faults import reported
 from pearl.llm.openai.usage import plausible, read_usage
+from pearl.repetition import REPETITION_HELP
 
 __all__ = [
     "Listed",
@@ -216,6 +217,12 @@ def check_ending(
             raise filtered(endpoint)
         case "refused":
             raise refusal(f"it ended the reply as '{reason}'", endpoint)
+        case "repetition":
+            raise ModelError(
+                f"{endpoint.shown} stopped the reply because it repeated itself",
+                kind="repetition",
+                help=REPETITION_HELP,
+            )
         case _:
             raise broken_off(reason, endpoint)
 

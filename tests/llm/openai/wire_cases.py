@@ -96,9 +96,10 @@ def endings() -> Iterator[Case]:
             "sensitive",
         ),
         fails("refused"): ("refusal",),
+        fails("repetition"): ("repetition", "REPETITION"),
         BROKEN: (
             "error", "ERROR", "abort", "aborted", "insufficient_system_resource", "cancelled", "canceled",
-            "timeout", "time_limit", "repetition", "network_error", "OTHER", "LANGUAGE",
+            "timeout", "time_limit", "network_error", "OTHER", "LANGUAGE",
             "FINISH_REASON_UNSPECIFIED", "MALFORMED_FUNCTION_CALL", "pause_turn", "tool_calls",
             "function_call", "tool_use", "load", "banana", "null", "None", "not_finished", "unknown",
             "non-stop", "stop?", "", " ", "\u200b", "stop\0",
