@@ -74,7 +74,7 @@ async def run(
             is_stopping=is_stopping,
         )
     with pearl.halt.running():
-        async with aclosing(found) as outcomes:
+        async with aclosing(runner), aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome
 
@@ -90,6 +90,10 @@ class Runner:
         self._pearl = pearl
         self._documents = _Documents()
         self._plans = _Plans(pearl)
+
+    async def aclose(self) -> None:
+        """Wait for no document that is still being loaded."""
+        await self._documents.aclose()
 
     def length(self, task: Task) -> int:
         """Calls that follow one another in the plan of a task; 0 where there is none yet."""
@@ -128,6 +132,13 @@ class _Documents:
         self._known: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
         self._kept: deque[Document] = deque(maxlen=KEPT)
         self._loading: dict[Hashable, asyncio.Task[Document]] = {}
+
+    async def aclose(self) -> None:
+        """End what is loading."""
+        loading = list(self._loading.values())
+        for task in loading:
+            task.cancel()
+        await asyncio.gather(*loading, return_exceptions=True)
 
     async def get(self, load: Callable[[], Document]) -> Document:
         """The document that `load` gives.

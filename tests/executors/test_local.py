@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
@@ -103,3 +104,22 @@ def test_stopping_leaves_out_what_was_only_taken() -> None:
 
     asyncio.run(main())
     assert 0 < len(found) < 8
+
+
+def test_closing_it_waits_for_no_document_that_is_loading() -> None:
+    shelf, may_go_on = Shelf(), threading.Event()
+
+    def slow() -> Document:
+        may_go_on.wait()
+        return shelf.load("slow")
+
+    async def main() -> set[str]:
+        tasks = [*tasks_of(shelf, 1, "a"), Task("slow", slow, plan=PLAN)]
+        found = run(Pearl(Scripted(digest)), tasks)
+        await anext(found)
+        await found.aclose()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        may_go_on.set()  # a thread cannot be ended
+        return {repr(task) for task in left}
+
+    assert asyncio.run(main()) == set()
