@@ -306,3 +306,14 @@ def test_calls_under_way_together_stretch_later_prompts_once() -> None:
     single = budget.worst(request("word " * 100, 1)).n_input
     asyncio.run(main())
     assert budget.worst(request("word " * 100, 1)).n_input <= 2.1 * single
+
+
+def test_what_is_learned_of_a_server_that_counts_more_goes_on_growing() -> None:
+    """A prompt that is reserved with a stretch, and is still too low, stretches by both together."""
+    budget = Budget(COUNTER, max_tokens=1_000_000, reply_tokens=20)
+    plain = budget.worst(request("word " * 100)).n_input
+    for _ in range(2):
+        worst = budget.worst(request("word " * 100))
+        number = asyncio.run(budget.reserve(worst))
+        budget.settle(number, Usage(2 * worst.n_input, 1))
+    assert budget.worst(request("word " * 100)).n_input >= 3.5 * plain

@@ -135,3 +135,13 @@ def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
     _, model, _ = plan(GOOD)
     assert "the wrong place" not in model.requests[0].prompt
     assert model.requests[0].task.n_rejected == 0  # type: ignore[union-attr]
+
+
+def test_every_repair_begins_with_the_first_prompt_and_shows_the_last_attempt_alone() -> None:
+    bad, worse = "1. a = EXPLORE(CTX) : x", "1. a = WANDER(CTX) : x"
+    _, model, _ = plan(bad, worse, GOOD, max_repairs=2)
+    first, second, third = (request.messages for request in model.requests)
+    assert second[: len(first)] == first
+    assert third[: len(first)] == first
+    assert (second[len(first)].content, third[len(first)].content) == (bad, worse)
+    assert len(second) == len(third) == len(first) + 2

@@ -213,3 +213,17 @@ def test_who_waits_for_the_rate_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     assert {reason for _, reason, _ in told} == {"held back by the rate limit"}
     at, _, wait_s = told[0]
     assert at + wait_s == pytest.approx(60.0)
+
+
+def test_waits_grow_to_a_minute_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a call that fails again and again, without a limiter around."""
+    loop, told = Computed(), Told()
+    server = Stormy(loop, lasting(400.0))
+    asked = Retrying(
+        server, 5, lambda reason, wait_s, n: told.append((loop.time(), reason, wait_s))
+    )
+    loop.run(asked.complete(request()), monkeypatch)
+    waits = [after - before for before, after in pairwise(server.asked)]
+    assert max(waits) <= 62
+    assert waits[-1] >= 60
+    assert waits[:3] == sorted(waits[:3])
