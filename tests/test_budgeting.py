@@ -317,3 +317,10 @@ def test_what_is_learned_of_a_server_that_counts_more_goes_on_growing() -> None:
         number = asyncio.run(budget.reserve(worst))
         budget.settle(number, Usage(2 * worst.n_input, 1))
     assert budget.worst(request("word " * 100)).n_input >= 3.5 * plain
+
+
+def test_what_is_booked_without_the_servers_word_is_told_apart() -> None:
+    budget = Budget(COUNTER, max_tokens=1_000, reply_tokens=20)
+    number = asyncio.run(budget.reserve(budget.worst(request("word"))))
+    budget.settle(number, Usage(30, 5), is_sure=False)
+    assert (budget.spent.n_unsure_calls, budget.spent.n_unsure_tokens) == (1, 35)
