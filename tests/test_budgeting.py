@@ -329,3 +329,21 @@ def test_one_report_that_is_much_too_high_ends_no_run() -> None:
     asyncio.run(Budgeted(Lying(Usage(60_000, 1)), budget).complete(request("who?")))
     done = asyncio.run(ask(Budgeted(Lying(Usage(100, 1)), budget), ["word " * 20] * 8))
     assert all(isinstance(one, Completion) for one in done)
+
+
+def test_what_is_learned_of_a_server_that_counts_more_goes_on_growing() -> None:
+    """A prompt that is reserved with a stretch, and is still too low, stretches by both together."""
+    budget = Budget(COUNTER, max_tokens=1_000_000, reply_tokens=20)
+    plain = budget.worst(request("word " * 100)).n_input
+    for _ in range(2):
+        worst = budget.worst(request("word " * 100))
+        number = asyncio.run(budget.reserve(worst))
+        budget.settle(number, Usage(2 * worst.n_input, 1))
+    assert budget.worst(request("word " * 100)).n_input >= 3.5 * plain
+
+
+def test_what_is_booked_without_the_servers_word_is_told_apart() -> None:
+    budget = Budget(COUNTER, max_tokens=1_000, reply_tokens=20)
+    number = asyncio.run(budget.reserve(budget.worst(request("word"))))
+    budget.settle(number, Usage(30, 5), is_sure=False)
+    assert (budget.spent.n_unsure_calls, budget.spent.n_unsure_tokens) == (1, 35)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -11,7 +12,7 @@ from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter import Limits, StepResult, run
-from pearl.llm import ActionTask, CombineTask, Model, Request
+from pearl.llm import ActionTask, CombineTask, Model, Request, Usage
 from pearl.llm.scripted import Scripted
 from pearl.sources import Document
 from pearl.tokens import Counter
@@ -287,3 +288,52 @@ def test_retrieve_never_shows_nothing() -> None:
     done = asyncio.run(results(plan, Scripted(echo), word, window=500, strategy="retrieve"))
     assert done["a"].coverage is not None
     assert done["a"].coverage > 0
+
+
+def test_groups_of_results_are_merged_in_the_order_of_the_document_and_all_counted() -> None:
+    """Several rounds of merging: what comes out is in order, and every call's tokens are booked."""
+
+    async def act(request: Request) -> str:
+        task = request.task
+        if isinstance(task, CombineTask):
+            # The sooner a group is merged, the later it stands.
+            await asyncio.sleep(0.02 / (1 + int(task.parts[0].split()[0][1:])))
+            return " ".join(word for part in task.parts for word in part.split() if word != "x")
+        assert isinstance(task, ActionTask)
+        assert task.document is not None
+        return f"p{LONG.text.index(task.document)} " + "x " * 300
+
+    model, trace = Acting(act), Trace()
+    done = asyncio.run(results(graph('a = FIND(CTX, "y")'), model, LONG, trace, window=1_500))["a"]
+    marks = [int(word[1:]) for word in done.text.split() if word.startswith("p")]
+    n_parts = sum(isinstance(request.task, ActionTask) for request in model.requests)
+    assert marks == sorted(marks)
+    assert len(marks) == n_parts > 3
+    n_calls = len(model.requests)
+    assert n_calls > n_parts + 1, "more than one merge"
+    assert (done.n_calls, done.usage) == (n_calls, Usage(10 * n_calls, n_calls, 0))
+
+
+def test_passages_stand_in_the_order_of_the_document() -> None:
+    """The best match is the last of them here; a story told backwards is another one."""
+    about = {30: "bees", **dict.fromkeys(range(280, 300), "bees, bees and bees")}
+    text = "\n\n".join(
+        f"Paragraph {i} tells of {about.get(i, 'goats and of the long way home')}."
+        for i in range(300)
+    )
+    model = Scripted(echo)
+    asyncio.run(
+        results(
+            graph('a = FIND(CTX, "bees")'),
+            model,
+            Document(text, "x"),
+            window=1_500,
+            strategy="retrieve",
+        )
+    )
+    task = model.requests[0].task
+    assert isinstance(task, ActionTask)
+    assert task.document is not None
+    numbers = [int(n) for n in re.findall(r"Paragraph (\d+)", task.document)]
+    assert len(numbers) > 5
+    assert numbers == sorted(numbers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,15 @@ def test_the_answer_says_where_it_comes_from() -> None:
         assert TEXT[e.span.start : e.span.end] == e.text
     assert [quote.step for quote in answer.unverified] == ["event"]
     assert "sank at midnight" in answer.unverified[0].text
+
+
+def test_the_coverage_of_an_answer_is_that_of_the_step_that_was_shown_least() -> None:
+    answer = asyncio.run(Pearl(Scripted(reply)).ask("Why did Mara stay?", DOCUMENT))
+    assert [step.coverage for step in answer.steps] == [1.0, 1.0, None]
+    shown = (0.75, 0.25, None)
+    steps = tuple(replace(s, coverage=c) for s, c in zip(answer.steps, shown, strict=True))
+    assert replace(answer, steps=steps).coverage == 0.25
+    assert replace(answer, steps=steps[2:]).coverage is None
 
 
 def test_answers_are_json_and_html() -> None:

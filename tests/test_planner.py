@@ -172,3 +172,13 @@ def test_a_plan_that_repeats_itself_ends_the_attempts(openai_server: Server) -> 
     assert [bool(event.diagnostics) for event in tries] == [True, True]
     assert tries[1].reply.startswith("Plan:")
     assert trace.usage.n_output_tokens == 6 + 900
+
+
+def test_every_repair_begins_with_the_first_prompt_and_shows_the_last_attempt_alone() -> None:
+    bad, worse = "1. a = EXPLORE(CTX) : x", "1. a = WANDER(CTX) : x"
+    _, model, _ = plan(bad, worse, GOOD, max_repairs=2)
+    first, second, third = (request.messages for request in model.requests)
+    assert second[: len(first)] == first
+    assert third[: len(first)] == first
+    assert (second[len(first)].content, third[len(first)].content) == (bad, worse)
+    assert len(second) == len(third) == len(first) + 2

@@ -145,10 +145,10 @@ class Limited(Wrapper):
         cost = float(self._count_tokens(request)) if self._tokens else 0.0
         is_retry = self._refused.pop(id(request), None) is not None
         sent = await queue.turn(cost)
+        is_refused = False
         try:
             completion = await self._model.complete(request)
             self._silence.end()
-            self._note_admitted(sent)
             if is_retry:
                 self._learned.faults.retry(is_refused=False)
             if len(queue) and queue.n_running >= self._places.n:
@@ -158,16 +158,16 @@ class Limited(Wrapper):
                 self._tokens.spend(usage.n_input_tokens + usage.n_output_tokens - cost)
             return completion
         except ModelError as error:
-            if error.kind == "rate_limited":
+            is_refused = error.kind == "rate_limited"
+            if is_refused:
                 self._note_refused(request, is_retry=is_retry)
             self._on_error(error, sent)
             raise
         finally:
+            # Whatever else became of it, even if it was not sent after all: it is no sign of a storm.
+            if not is_refused and self._learned.admit(sent):
+                self._places.restart()
             queue.end()
-
-    def _note_admitted(self, sent: Sent) -> None:
-        if self._learned.admit(sent):
-            self._places.restart()
 
     def _note_refused(self, request: Request, *, is_retry: bool) -> None:
         self._refused[id(request)] = request
@@ -240,5 +240,3 @@ class Limited(Wrapper):
             self._paused_until = max(self._paused_until, now + pause_s)
         if error.is_retryable:
             self._places.on_trouble(now)
-        else:
-            self._note_admitted(sent)

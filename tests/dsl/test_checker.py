@@ -217,6 +217,7 @@ def test_obvious_slips_are_mended(text: str, mended: str) -> None:
         '1. a1 = FIND(CTX, "x") : x\n2. b = CONCAT(a1, a2) : x',
         '1. cause = FIND(CTX, "x") : x\n2. b = CONCAT(cause, causes) : x',
         "1. b = SUMMARIZE(Key) : x\n2. key = SUMMARIZE(CTX) : x",
+        '1. cause = FIND(CTX, "x") : x\n2. b = SUMMARIZE(Cause) : x\n3. Cause = FIND(CTX, "y") : x',
         '1. man_a = FIND(CTX, "x") : x\n2. b = CONCAT(man_b) : x',
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pearl.cli import run
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, Header, Record
-from pearl.evals.report import chance, compare, is_below, scores
+from pearl.evals.report import chance, compare, is_below, score_of, scores
 from pearl.evals.scorers import load_scorer, scorer_names
 from pearl.evals.scoring import rescored
 from pearl.evals.words import words
@@ -109,6 +109,10 @@ def test_worse_than_guessing_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     (score,) = scores(log)
     assert is_below(score, chance(rows))
     assert not is_below(score, None)
+    some = [row.model_copy(update={"score": float(i < 7)}) for i, row in enumerate(rows)]
+    by_luck = score_of("pearl", "all", some)
+    assert by_luck.accuracy.low < 0.25 < by_luck.accuracy.high
+    assert not is_below(by_luck, chance(some)), "that may be bad luck"
     path = tmp_path / "log.jsonl"
     path.write_text("".join(f"{row.model_dump_json()}\n" for row in (log.header, *log.records)))
     assert run(["eval", "--rescore", str(path)]) == 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
+from pearl.middleware import priming
 from pearl.middleware.limiting import Limited
 from pearl.middleware.priming import BLOCK_TOKENS, PROOFS, Primed
 from pearl.prompts.reading import action_messages
@@ -162,3 +164,29 @@ def test_the_prompt_begins_with_its_document() -> None:
     assert system.role == "system"
     assert user.content.index(LONG) < 64
     assert Message("user", user.content) == user
+
+
+def test_a_cache_that_has_forgotten_is_primed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(priming, "time", SimpleNamespace(monotonic=lambda: now))
+    model = Primed(Cached(read_s=0))
+    found = asyncio.run(ask(model, request("a")))
+    now = priming.LIFETIME_S - 1
+    found += asyncio.run(ask(model, request("b")))  # which uses it, so it is kept for as long again
+    now = 2 * priming.LIFETIME_S - 2
+    found += asyncio.run(ask(model, request("c")))
+    now += priming.LIFETIME_S + 1
+    found += asyncio.run(ask(model, request("d")))
+    assert roles(found) == ["first", "free", "free", "first"]
+
+
+def test_another_system_text_is_another_prefix() -> None:
+    def under(system: str, question: str) -> Request:
+        asked = request(question)
+        return replace(asked, messages=(Message("system", system), *asked.messages[1:]))
+
+    model = Primed(Cached(read_s=0))
+    found = asyncio.run(ask(model, under("Be brief.", "a")))
+    found += asyncio.run(ask(model, under("Be kind.", "b")))
+    found += asyncio.run(ask(model, under("Be brief.", "c")))
+    assert [role == "first" for role in roles(found)] == [True, True, False]

@@ -10,7 +10,10 @@ import pytest
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
+from pearl.middleware.halting import Halt
+from pearl.middleware.learning import Sent
 from pearl.middleware.limiting import Limited
+from pearl.middleware.queueing import Queue
 from pearl.middleware.retrying import Retrying
 from tests.clock import ComputedLoop
 from tests.models import answer_task
@@ -219,3 +222,44 @@ def test_who_waits_for_the_rate_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     assert {reason for _, reason, _ in told} == {"held back by the rate limit"}
     at, _, wait_s = told[0]
     assert at + wait_s == pytest.approx(60.0)
+
+
+def test_waits_grow_to_a_minute_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a call that fails again and again, without a limiter around."""
+    loop, told = ComputedLoop(), Told()
+    server = Stormy(loop, lasting(400.0))
+    asked = Retrying(
+        server, 5, lambda reason, wait_s, n: told.append((loop.time(), reason, wait_s))
+    )
+    loop.run(asked.complete(request()), monkeypatch)
+    waits = [after - before for before, after in pairwise(server.asked)]
+    assert max(waits) <= 62
+    assert waits[-1] >= 60
+    assert waits[:3] == sorted(waits[:3])
+
+
+def test_after_a_storm_calls_double_from_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that has just come back is not met by all who waited."""
+    loop = ComputedLoop()
+    server = Stormy(loop, lasting(5.0), call_s=1.0)
+    work(server, loop, monkeypatch, 64, 64)
+    first = next(at for at in server.asked if at >= 5.0)
+    assert sum(first < at < first + 1.9 for at in server.asked) <= 2
+    assert sum(first < at < first + 2.9 for at in server.asked) <= 6
+
+
+def test_a_wait_that_shrinks_is_over_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates that are learned grow while calls wait for them."""
+    loop = ComputedLoop()
+
+    async def main() -> None:
+        queue = Queue(
+            lambda n_running, cost: 0.0 if loop.time() >= 5 else 100.0,
+            lambda cost: Sent(1, loop.time(), None, False),
+            lambda: ("", 0.0),
+            Halt(),
+        )
+        await queue.turn(0.0)
+
+    loop.run(main(), monkeypatch)
+    assert loop.time() <= 6

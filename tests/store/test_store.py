@@ -12,6 +12,7 @@ import pytest
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
 from pearl.store import FILE, Run, RunSpec, Status, Store, default_folder
+from pearl.store.database import made
 
 SPEC = RunSpec(("execute", "t.jsonl"), {"model": "m"}, {"t.jsonl": "1"})
 REPLY = Completion("Because it was rotten. \U0001f511", "m", Usage(10, 3, 2))
@@ -398,3 +399,30 @@ def test_a_shard_that_is_none_is_merged_as_a_whole_run(tmp_path: Path) -> None:
     shard_of(tmp_path / "odd", "all", "done")
     with Store.open(tmp_path / "all") as store:
         assert store.merge([tmp_path / "odd"]).n_runs == 1
+
+
+def test_what_is_written_is_on_the_disk_when_it_is_said_to_be(tmp_path: Path) -> None:
+    """Power may fail: with less than FULL, the last rows of a write-ahead log may be lost."""
+    connection, _ = made(tmp_path / FILE)
+    try:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("table", ["results", "replies"])
+def test_merge_takes_over_nothing_that_was_changed(tmp_path: Path, table: str) -> None:
+    with Store.open(tmp_path / "other") as store:
+        record(store.begin(SPEC), 0, 1)
+        asyncio.run(store.keep(KEY, REPLY))
+    if table == "results":
+        with sqlite3.connect(tmp_path / "other" / FILE) as connection:
+            (of_another,) = connection.execute("SELECT row FROM results WHERE seq = 1").fetchone()
+        connection.close()
+        change(tmp_path / "other", "UPDATE results SET row = ? WHERE seq = 0", of_another)
+    else:
+        change(tmp_path / "other", "UPDATE replies SET body = replace(body, '}', ' }')")
+    with Store.open(tmp_path / "mine") as store:
+        merged = store.merge([tmp_path / "other"])
+        expected = (1, 1, 1) if table == "results" else (2, 0, 1)
+        assert (merged.n_results, merged.n_replies, merged.n_bad) == expected

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
+from pearl.extras import install_hint
 
 __all__ = ["EXACT", "Scorer", "load_scorer", "scorer_names"]
 
@@ -48,6 +49,6 @@ def load_scorer(name: str) -> Scorer:
         scorer: Scorer = plugins.load(__name__, name.replace("-", "_"))
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"the scorer '{name}' needs '{error.name}'", help="pip install 'pearl[eval]'"
+            f"the scorer '{name}' needs '{error.name}'", help=install_hint("eval")
         ) from None
     return scorer
