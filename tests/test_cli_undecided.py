@@ -1,0 +1,56 @@
+"""What people and programs are told of answers that are none, or not sure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import Terminal, pearl
+
+__all__ = ["pearl"]
+
+PLAN = """\
+1. animals = LIST_ALL(CTX, "animals") : List them
+2. n = COUNT(animals) : Count
+"""
+RULES = [
+    {"match": "three", "reply": "- a dog\n- a cat\n- a cow\n\n> three animals"},
+    {"match": "hedge", "reply": "There is no mention of animals"},
+    {"match": "empty", "reply": "Nothing found."},
+]
+
+
+@pytest.fixture
+def folder(pearl: Terminal) -> Path:
+    Path("rules.json").write_text(json.dumps(RULES), encoding="utf-8")
+    Path("count.plan").write_text(PLAN, encoding="utf-8")
+    Path("list.plan").write_text(PLAN.splitlines()[0] + "\n2. f = FIRST(animals) : One\n", "utf-8")
+    for name in ("three", "hedge", "empty"):
+        Path(f"{name}.txt").write_text(f"A farm: {name} animals.", encoding="utf-8")
+    return pearl.folder
+
+
+def test_rows_say_what_they_are(pearl: Terminal, folder: Path) -> None:
+    documents = ["three.txt", "hedge.txt", "empty.txt"]
+    args = ("--model", "scripted:rules.json", "--out", "rows.jsonl")
+    pearl("execute", "count.plan", *documents, *args)
+    rows = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "undecided", "answered"]
+    assert [row["answer"] for row in rows][::2] == ["3", "0"]
+    assert rows[1]["answer"].startswith("undecided: step 'animals': the reply cannot be read as")
+    assert "  1 answer undecided: the rows say why\n" in pearl.talk
+    assert "nothing found" not in pearl.talk
+    run = pearl.talk.partition("run ")[2].partition(":")[0]
+    assert "2 answered, 1 undecided" in pearl("runs", "show", run)
+    pearl("execute", "list.plan", "empty.txt", *args[:2], "--out", "other.jsonl")
+    assert "  1 answer with nothing found\n" in pearl.talk
+
+
+def test_people_read_it(pearl: Terminal, folder: Path) -> None:
+    said = pearl("execute", "count.plan", "hedge.txt", "--model", "scripted:rules.json")
+    assert said.startswith("undecided: step 'animals': the reply cannot be read as a list: ")
+    said = pearl("execute", "count.plan", "empty.txt", "--model", "scripted:rules.json", "-v")
+    assert "\nNothing found.\n" in said
+    assert "\nAnswer\n0\n" in said
