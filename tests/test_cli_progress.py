@@ -96,6 +96,7 @@ def test_lines_say_what_is_done_and_the_plan_comes_before_its_steps(
     assert "".join(said).count("1. reason = ") == 1
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_mended_and_a_wait_are_told(openai_server: Server, tmp_path: Path) -> None:
     slow = Canned(error("slow down"), 429, {"retry-after": "1"})
     held = Held(
