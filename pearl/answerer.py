@@ -63,6 +63,13 @@ class Answer:
         return "nothing_found" if found_nothing else "answered"
 
     @property
+    def why(self) -> str:
+        """Why it is undecided, with the step where that began; "" where it is not."""
+        unsure = (step for step in self.steps if step.state == "undecided" and not step.is_native)
+        first = next(unsure, None)
+        return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
+
+    @property
     def coverage(self) -> float | None:
         """The least share of the document that any reading step was shown; None if none reads."""
         return min((s.coverage for s in self.steps if s.coverage is not None), default=None)
