@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
-from pearl.evidence import Evidence, Reply, Unverified, collect, placed
+from pearl.evidence import Evidence, StepReply, Unverified, collect, placed
 from pearl.interpreter import StepResult
 from pearl.llm import Usage
 from pearl.sources import Document
@@ -161,7 +161,7 @@ def compose(
     by_output = {result.output: result for result in results}
     # Quotes of native steps, if any, are those of the steps they were made from.
     replies = [
-        Reply(result.output, result.reply, _given(step, by_output))
+        StepReply(result.output, result.reply, _given(step, by_output))
         for step, result in zip(graph.steps, results, strict=True)
         if not result.is_native
     ]

@@ -294,7 +294,9 @@ def test_every_variable_that_is_read_is_known() -> None:
         return found
 
     folder = Path(pearl.__file__).parent
-    sources = [path.read_text("utf-8") for path in folder.rglob("*.py") if path.name != "settings.py"]
+    sources = [
+        path.read_text("utf-8") for path in folder.rglob("*.py") if path.name != "settings.py"
+    ]
     named = {name for source in sources for name in re.findall(r"\bPEARL_[A-Z_]+\b", source)}
     assert named == VARIABLES
     assert of(group, click.Context(group)) <= named

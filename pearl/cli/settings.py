@@ -18,6 +18,7 @@ import click
 from pearl.cli.options import OWN, SETTINGS, TRUSTED
 from pearl.cli.trust import is_trusted
 from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.escaping import visible
 
 __all__ = [
     "NAME",
@@ -196,6 +197,7 @@ def unknown(variables: Iterable[str]) -> Sequence[str]:
     for name in sorted(variables):
         if name.startswith("PEARL_") and name not in VARIABLES:
             close = did_you_mean(name, VARIABLES, cutoff=0.75)
-            shown = ascii(name)[1:-1]
-            lines.append(f"{shown} is no setting" + (f"; did you mean {close}?" if close else ""))
+            lines.append(
+                f"{visible(name)} is no setting" + (f"; did you mean {close}?" if close else "")
+            )
     return lines

@@ -99,7 +99,9 @@ New actions:
 def test_a_step_that_is_asked_again_stays_within_its_share(n_paragraphs: int) -> None:
     text = "\n\n".join(PARAGRAPHS[i % 2] for i in range(n_paragraphs))
     model = acting(plan=COUNTING, step="There may be some boats.")
-    record = run(Pearl(model), [sample(document=Document(text, "d.txt"))], "pearl", effort=Effort(2_000))
+    record = run(
+        Pearl(model), [sample(document=Document(text, "d.txt"))], "pearl", effort=Effort(2_000)
+    )
     assert (record["q1", "pearl", 0].error or "").startswith("undecided: step 'found'")
     n_asked = sum(map(reads, model.requests))
     assert (n_asked, spent(model) <= 2_000) == (2 if n_paragraphs == 2 else 1, True)
