@@ -45,6 +45,7 @@ def run(name: str, *values: Value) -> Value:
         ("MAX", [["3", "about 12", "−5 °C"]], 12),
         ("MIN", [["3", "about 12", "−5 °C"]], -5),
         ("MAX", [["1e3", "999.5"]], 1000.0),
+        ("SUM", [["-$5", "3 m²", "0.125 kg/m²"]], -1.875),
     ],
 )  # fmt: skip
 def test_results(name: str, values: list[Value], result: Value) -> None:
@@ -62,6 +63,15 @@ def test_results(name: str, values: list[Value], result: Value) -> None:
         ("SUM", [["12 of 40"]], "more than one number in '12 of 40'"),
         ("SUM", [["1,2"]], "more than one number in '1,2'"),
         ("SUM", [["3.5.1"]], "more than one number in '3.5.1'"),
+        ("SUM", [["2½ cups"]], "not in digits"),
+        ("SUM", [["5 (or six)"]], "not in digits"),
+        ("SUM", [["10²"]], "not written out"),
+        ("SUM", [["5 Millionen"]], "not written out"),
+        ("SUM", [["5_000"]], "not written out"),
+        ("SUM", [["$15m"]], "not in digits"),
+        ("SUM", [["12.500 EUR", "3.000 EUR"]], "may group thousands"),
+        ("SUM", [["($5)"]], "may be below 0"),
+        ("SUM", [["minus 5"]], "may be below 0"),
         ("MAX", [["B12"]], "no number in 'B12'"),
         ("MAX", [["9" * 41]], "the number is too long in '9999"),
         ("MAX", [["1e999"]], "the number is too large in '1e999'"),
