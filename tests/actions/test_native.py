@@ -45,7 +45,9 @@ def run(name: str, *values: Value) -> Value:
         ("MAX", [["3", "about 12", "−5 °C"]], 12),
         ("MIN", [["3", "about 12", "−5 °C"]], -5),
         ("MAX", [["1e3", "999.5"]], 1000.0),
-        ("SUM", [["-$5", "3 m²", "0.125 kg/m²"]], -1.875),
+        ("MAX", [["24 kg/m²", "25 kg/m²"]], 25),
+        ("SUM", [["1 hour", "2 hrs", "3h", "4"]], 10),
+        ("SUM", [["-$5", "3 m²", "0.125"]], -1.875),
     ],
 )  # fmt: skip
 def test_results(name: str, values: list[Value], result: Value) -> None:
@@ -63,6 +65,11 @@ def test_results(name: str, values: list[Value], result: Value) -> None:
         ("SUM", [["12 of 40"]], "more than one number in '12 of 40'"),
         ("SUM", [["1,2"]], "more than one number in '1,2'"),
         ("SUM", [["3.5.1"]], "more than one number in '3.5.1'"),
+        ("SUM", [["2 g", "30 mg"]], "different units: '2 g' and '30 mg'"),
+        ("MAX", [["$5", "4 euros", "3"]], "different units"),
+        ("MIN", [["2 hours", "30 min"]], "different units"),
+        ("SORT", [["2 g", "30 mg"]], "different units"),
+        ("SORT", [["2 million", "300"]], "not written out"),
         ("SUM", [["2½ cups"]], "not in digits"),
         ("SUM", [["5 (or six)"]], "not in digits"),
         ("SUM", [["10²"]], "not written out"),

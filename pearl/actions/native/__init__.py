@@ -22,12 +22,14 @@ from functools import cache
 from typing import Any
 
 from pearl import plugins
+from pearl.actions.units import unit_of
 from pearl.dsl.signatures import NOTHING, Action, ValueType
 
 __all__ = [
     "EmptyListError",
     "Value",
     "bind",
+    "check_alike",
     "coerce",
     "compute",
     "key_of",
@@ -190,13 +192,37 @@ def numbers(items: Iterable[str]) -> list[int | float]:
     """The number in each entry.
 
     Raises:
-        ValueError: An entry holds none, or more than one.
+        ValueError: An entry holds none, or more than one, or they are in different units.
 
     Example:
         >>> numbers(["12 mg", "about 3.5"])
         [12, 3.5]
     """
-    return [_number(item) for item in items]
+    entries = list(items)
+    read = [_number(item) for item in entries]
+    found = ((item, match.span()) for item in entries for match in _NUMBER.finditer(item))
+    check_alike((item, *span) for item, span in found)
+    return read
+
+
+def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
+    """Make sure that numbers are written out and in one unit, or in none.
+
+    Args:
+        places: Of each number the entry, and where in it the number begins and ends.
+
+    Raises:
+        ValueError: They are not, so that nobody can add them up or tell the larger one.
+    """
+    units: dict[str, str] = {}
+    for item, start, end in places:
+        if _SCALE.match(item, end):
+            raise ValueError(f"a number that is not written out in {_short(item)}")
+        if unit := unit_of(item, start, end):
+            units.setdefault(unit, item)
+    if len(units) > 1:
+        one, other, *_ = map(_short, units.values())
+        raise ValueError(f"numbers in different units: {one} and {other}")
 
 
 def _number(value: Value) -> int | float:
