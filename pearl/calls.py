@@ -295,7 +295,8 @@ def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Val
         case Reference():
             return context if argument.is_context else values[argument.name]
         case ListLiteral():
-            shown = [native.show(_value(item, values, context)) for item in argument.items]
-            return [text for text in shown if not says_nothing(text)]  # that is no entry
+            read = [_value(item, values, context) for item in argument.items]
+            shown = [each if isinstance(each, list) else [native.show(each)] for each in read]
+            return [text for texts in shown for text in texts if not says_nothing(text)]
         case String() | Number():
             return argument.value
