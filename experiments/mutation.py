@@ -154,7 +154,7 @@ def killer(copy: Path, part: str, path: Path, code: str, limit_s: float) -> str 
     )
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "--tb=line", "-rfE",
-        "-p", "no:cacheprovider", *tests, str(place.relative_to(copy)),
+        "--timeout", "90", "-p", "no:cacheprovider", *tests, str(place.relative_to(copy)),
     ]  # fmt: skip
     env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     place.write_text(code)
@@ -212,7 +212,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
-        "--patience", type=float, default=6.0, help="how many times as long as without a change"
+        "--patience", type=float, default=4.0, help="how many times as long as without a change"
     )
     parser.add_argument("--out", type=Path, default=Path("mutants.json"))
     options = parser.parse_args()
@@ -236,12 +236,14 @@ def main() -> None:
             finally:
                 copies.put(copy)
 
-        limits: dict[str, float] = {}
-        for part in options.parts:  # a suite that fails as it is kills everything
+        def unchanged(part: str) -> float:
             path, start = files(part)[0], time.monotonic()
             if failed := tried(part, path, path.read_text(), 600.0):
                 raise SystemExit(f"the tests of {part} fail without any change: {failed}")
-            limits[part] = max(60.0, options.patience * (time.monotonic() - start))
+            return max(60.0, options.patience * (time.monotonic() - start))
+
+        # A suite that fails as it is kills everything.
+        limits = dict(zip(options.parts, pool.map(unchanged, options.parts), strict=True))
         running = {}
         for part, path, name, number, code in drawn(options.parts, options.n, options.seed):
             diff, where = difference(path, code), str(path.relative_to(ROOT))
