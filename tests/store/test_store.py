@@ -168,6 +168,20 @@ def test_any_text_comes_back(tmp_path: Path) -> None:
         assert info.spec_key == spec.key
 
 
+@pytest.mark.parametrize(
+    ("n", "total"), [(7, 12), (-6, 0), (-5, 0), (2**62, 2**62), (2**63, 0), (1e300, 0), ("x", 5)]
+)
+def test_tokens_are_added_up_and_what_is_no_count_is_none(
+    tmp_path: Path, n: object, total: int
+) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 0, usage={"input_tokens": 5, "output_tokens": 3, "cached_tokens": 1})
+        record(run, 1, usage={"input_tokens": n, "output_tokens": 4, "cached_tokens": 2})
+        record(run, 2)
+        assert store.usage(run.id) == Usage(total, 7, 3)
+
+
 def test_a_damaged_row_is_left_out_and_made_anew(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         record(store.begin(SPEC), 0, 1)
