@@ -182,10 +182,18 @@ def test_tokens_are_added_up_and_what_is_no_count_is_none(
         assert store.usage(run.id) == Usage(total, 7, 3)
 
 
-def test_a_damaged_row_is_left_out_and_made_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "row = replace(row, 'a1', 'b1')",
+        "key = CASE seq WHEN 1 THEN 5 ELSE key END",
+        "key = CASE seq WHEN 1 THEN 'k' ELSE key END",
+    ],
+)
+def test_a_damaged_row_is_left_out_and_made_anew(tmp_path: Path, damage: str) -> None:
     with Store.open(tmp_path) as store:
         record(store.begin(SPEC), 0, 1)
-    change(tmp_path, "UPDATE results SET row = replace(row, 'a1', 'b1')")
+    change(tmp_path, f"UPDATE results SET {damage}")
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
         assert list(run.rows()) == [row(0)]
