@@ -137,6 +137,14 @@ def test_the_last_writer_of_a_row_wins_and_failures_are_tried_again(tmp_path: Pa
         assert store.tally(run.id) == {"answered": 1}
 
 
+@pytest.mark.parametrize("status", ["answered", "nothing_found", "undecided"])
+def test_a_row_that_is_no_failure_is_done_whatever_it_says(tmp_path: Path, status: str) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 1, status=status, steps=["failed"])
+        assert run.has(key(1))
+
+
 def test_a_task_whose_document_changed_has_one_row(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
