@@ -1,29 +1,36 @@
 """Which one-line changes no test notices: mutants of the code, sampled, each against its own tests.
 
-    python experiments/mutation.py [--n 300] [--seed 0] [--parts dsl middleware] [--out mutants.json]
+    python experiments/mutation.py [--n 300] [--seed 0] [--parts dsl middleware] [--jobs 2] [--out FILE]
 
 Needs `pip install cosmic-ray`, which makes the mutants (its driver wants a database and a configuration,
 and mutmut a layout of its own; neither is used). A line is drawn first and then one of its mutants, lest
 the eleven replacements of every `+` crowd out the rest; mutants that differ in annotations alone are none.
-The tests run in a copy of the tracked files, so the working tree stays as it is. The file says of each
-mutant what it was and whether it was killed; where there is one already, mutants that it knows are not run
-again, and what somebody wrote in `explained` (why a survivor changes nothing that matters) is kept.
+The tests run in copies of the tracked files, so the working tree stays as it is; lines are drawn in a random
+order over all parts, so what is done when somebody stops it is a sample, too. The file says of each mutant
+what it was and whether it was killed; where there is one already, mutants that were killed are not run again,
+nor survivors of which somebody wrote in `explained` why they change nothing that matters.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import difflib
 import json
 import os
 import random
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
@@ -32,9 +39,30 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "dsl": ("pearl/dsl", ("tests/dsl", "tests/test_plans.py", "tests/test_planner.py")),
     "interpreter": (
         "pearl/interpreter.py",
-        ("tests/test_interpreter.py", "tests/test_pipeline.py", "tests/test_chain.py"),
+        (
+            "tests/test_interpreter.py",
+            "tests/test_interpreting_replies.py",
+            "tests/test_pipeline.py",
+            "tests/test_chain.py",
+        ),
     ),
-    "evidence": ("pearl/evidence", ("tests/test_evidence.py", "tests/test_pipeline.py")),
+    "reply": (
+        "pearl/reply.py",
+        (
+            "tests/test_reply.py",
+            "tests/test_interpreting_replies.py",
+            "tests/contracts/test_reply_limits.py",
+        ),
+    ),
+    "evidence": (
+        "pearl/evidence",
+        (
+            "tests/test_evidence.py",
+            "tests/test_quotes.py",
+            "tests/test_interpreting_replies.py",
+            "tests/test_pipeline.py",
+        ),
+    ),
     "store": ("pearl/store", ("tests/store", "tests/test_cli_kept.py")),
     "middleware": ("pearl/middleware", ("tests/middleware", "tests/test_budgeting.py")),
 }
@@ -111,34 +139,70 @@ def drawn(parts: list[str], n: int, seed: int) -> Iterator[tuple[str, Path, str,
             yield part, path, name, number, code
 
 
-def survives(copy: Path, part: str, path: Path, code: str, limit_s: float) -> bool:
-    """Whether the tests pass with the changed code."""
+def killer(copy: Path, part: str, path: Path, code: str, limit_s: float) -> str | None:
+    """The first test that fails with the changed code, `time` where none ends; None if all pass."""
     place = copy / path.relative_to(ROOT)
     before = place.read_text()
-    tests = [name for name in PARTS[part][1] if (copy / name).exists()]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    if "xdist" in sys.modules or _has_xdist():
-        command += ["-n", "0"]
+    tests = [
+        str(file.relative_to(copy))
+        for name in PARTS[part][1]
+        for file in (sorted((copy / name).rglob("test_*.py")) or [copy / name])
+    ]
+    about = re.compile(rf"\b{path.stem}\b")  # first those that name the module: they tell soonest
+    tests.sort(
+        key=lambda name: (path.stem not in name, not about.search((copy / name).read_text()))
+    )
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "--tb=line", "-rfE",
+        "--timeout", "90", "-p", "no:cacheprovider", *tests, str(place.relative_to(copy)),
+    ]  # fmt: skip
     env = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     place.write_text(code)
     try:
-        done = subprocess.run(
-            [*command, *tests, str(place.relative_to(copy))],
-            cwd=copy, env=env, capture_output=True, text=True, timeout=limit_s, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return False  # it runs for ever, which somebody would notice
+        with subprocess.Popen(
+            command, cwd=copy, env=env, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ) as running:  # fmt: skip
+            try:
+                said, _ = running.communicate(timeout=limit_s)
+            except subprocess.TimeoutExpired:
+                return "time"  # it runs for ever, which somebody would notice
+            finally:
+                with contextlib.suppress(
+                    ProcessLookupError
+                ):  # children of the tests, if any are left
+                    os.killpg(running.pid, signal.SIGKILL)
     finally:
         place.write_text(before)
-    if done.returncode not in (0, 1, 2):  # tests failed, or a module cannot be imported any more
-        raise SystemExit(f"pytest ended with {done.returncode}:\n{done.stdout[-2_000:]}")
-    return done.returncode == 0
+    if running.returncode == 0:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+    return failed[1] if failed else said[-300:].strip() or f"exit code {running.returncode}"
 
 
-def _has_xdist() -> bool:
-    from importlib.util import find_spec
+def copied(folder: Path) -> Path:
+    """A copy of the tracked files as they are now."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    return folder
 
-    return find_spec("xdist") is not None
+
+def difference(path: Path, code: str) -> str:
+    """What a mutant changes, a line around it, and no line numbers: an edit above would move them."""
+    lines = difflib.unified_diff(path.read_text().splitlines(True), code.splitlines(True), n=1)
+    return "".join(line for line in list(lines)[2:] if not line.startswith("@@"))
+
+
+def written(path: Path, summary: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """The record, a mutant a line."""
+    head = json.dumps(summary)[:-1]
+    rows = sorted(rows, key=lambda row: (row["status"] == "killed", row["file"], row["diff"]))
+    body = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    path.write_text(f'{head}, "mutants": [\n{body}\n]}}\n')
 
 
 def main() -> None:
@@ -146,48 +210,70 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--limit-s", type=float, default=300.0, help="of the tests of one mutant")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument(
+        "--patience", type=float, default=4.0, help="how many times as long as without a change"
+    )
     parser.add_argument("--out", type=Path, default=Path("mutants.json"))
     options = parser.parse_args()
-    known: dict[str, dict[str, Any]] = {}
+    known: dict[tuple[str, str], dict[str, Any]] = {}
     if options.out.exists():
-        known = {row["diff"]: row for row in json.loads(options.out.read_text())["mutants"]}
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
-        listed = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        for name in filter(None, listed.stdout.split("\0")):
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            (copy / name).write_bytes((ROOT / name).read_bytes())
-        for part in options.parts:  # a suite that fails as it is kills everything
-            path = files(part)[0]
-            if not survives(copy, part, path, path.read_text(), options.limit_s):
-                raise SystemExit(f"the tests of {part} fail, or take too long, without any change")
+        for row in json.loads(options.out.read_text())["mutants"]:
+            known[row["file"], row["diff"]] = row
+    rows: list[dict[str, Any]] = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(max_workers=options.jobs) as pool,
+    ):
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for place in range(options.jobs):
+            copies.put(copied(Path(folder, str(place))))
+
+        def tried(part: str, path: Path, code: str, limit_s: float) -> str | None:
+            copy = copies.get()
+            try:
+                return killer(copy, part, path, code, limit_s)
+            finally:
+                copies.put(copy)
+
+        def unchanged(part: str) -> float:
+            path, start = files(part)[0], time.monotonic()
+            if failed := tried(part, path, path.read_text(), 600.0):
+                raise SystemExit(f"the tests of {part} fail without any change: {failed}")
+            return max(60.0, options.patience * (time.monotonic() - start))
+
+        # A suite that fails as it is kills everything.
+        limits = dict(zip(options.parts, pool.map(unchanged, options.parts), strict=True))
+        running = {}
         for part, path, name, number, code in drawn(options.parts, options.n, options.seed):
-            where = str(path.relative_to(ROOT))
-            diff = "".join(
-                difflib.unified_diff(
-                    path.read_text().splitlines(True), code.splitlines(True), where, where, n=0
-                )
+            diff, where = difference(path, code), str(path.relative_to(ROOT))
+            row = known.get((where, diff), {})
+            if row.get("status") == "killed" or row.get("explained"):
+                rows.append(row)
+                continue
+            row = {"part": part, "file": where, "operator": name, "number": number, "diff": diff}
+            running[pool.submit(tried, part, path, code, limits[part])] = row
+        for done in as_completed(running):
+            row, by = running[done], done.result()
+            rows.append(
+                {**row, "status": "killed" if by else "survived", "by": by, "explained": ""}
             )
-            row = known.get(diff) or {
-                "part": part, "file": where, "operator": name, "number": number, "diff": diff,
-                "status": "survived" if survives(copy, part, path, code, options.limit_s) else "killed",
-                "explained": "",
-            }  # fmt: skip
-            rows.append(row)
-            if row["status"] == "survived":
-                print(f"survived{' (explained)' if row['explained'] else ''}: {diff}", flush=True)
-            counts = Counter("explained" if one["explained"] else one["status"] for one in rows)
-            summary = {"seed": options.seed, "n": len(rows), **counts}
-            options.out.write_text(json.dumps({**summary, "mutants": rows}, indent=1))
-    n_real = len(rows) - counts["explained"]
-    print(f"{counts['killed']} of {n_real} killed, {counts['explained']} explained")
-    print(
-        json.dumps({"bench": "mutation", **summary, "score": round(counts["killed"] / n_real, 3)})
-    )
+            if not by:
+                print(f"survived: {row['file']}\n{row['diff']}", flush=True)
+            summary = {"seed": options.seed, **counted(rows)}
+            written(options.out, summary, rows)
+    summary = {"seed": options.seed, **counted(rows)}
+    written(options.out, summary, rows)
+    n_real = summary["n"] - summary["explained"]
+    score = round(summary["killed"] / n_real, 3)
+    print(f"{summary['killed']} of {n_real} killed, {summary['explained']} explained")
+    print(json.dumps({"bench": "mutation", **summary, "score": score}))
+
+
+def counted(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """How many mutants there are, and of each end."""
+    counts = Counter("explained" if row["explained"] else row["status"] for row in rows)
+    return {"n": len(rows), **{end: counts[end] for end in ("killed", "explained", "survived")}}
 
 
 if __name__ == "__main__":

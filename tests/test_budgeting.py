@@ -347,3 +347,10 @@ def test_what_is_booked_without_the_servers_word_is_told_apart() -> None:
     number = asyncio.run(budget.reserve(budget.worst(request("word"))))
     budget.settle(number, Usage(30, 5), is_sure=False)
     assert (budget.spent.n_unsure_calls, budget.spent.n_unsure_tokens) == (1, 35)
+
+
+def test_where_no_tokens_are_counted_none_are_booked_for_a_call_that_told_nothing() -> None:
+    budget = Budget(COUNTER, max_calls=2)
+    number = asyncio.run(budget.reserve(budget.worst(request("word"))))
+    budget.settle(number, None, is_sure=False)
+    assert budget.spent == Spent(Usage(), n_calls=1, n_unsure_calls=1, n_unsure_tokens=0)

@@ -230,6 +230,16 @@ def test_the_pieces_that_are_close_are_shown() -> None:
     ]
 
 
+def test_pieces_are_shown_with_the_units_of_their_numbers_but_for_what_other_pieces_show() -> None:
+    document = (
+        "He was told to take exactly 5 mg of it every day. They paid $ 40 for the two of them."
+    )
+    _, shown = check(document, "told to take exactly 5 ... it every day. They paid $ 40")
+    assert shown == ["told to take exactly 5 mg", "it every day. They paid $ 40"]
+    _, shown = check(document, "every day. They paid ... 40 for the two of them")
+    assert shown == ["every day. They paid $ 40 for the two of them"]
+
+
 def test_short_pieces_prove_nothing() -> None:
     document = "The dog of the man ran to the house with a bone and then to the wood."
     assert check(document, "the ... to ... with ... and ... then") == ("short", [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Literal
 
@@ -77,6 +78,8 @@ def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
         (['a = FIND(CTX, "x")', 'n = COUNT(["cow", a])'], {"a": "- bees\n- goats"}, "answered", "3"),
         (['a = FIND(CTX, "x")', 'n = COUNT(["cow", a])'], {"a": "There is no mention of it"}, "undecided", None),
         (['a = FIND(CTX, "x")', 'n = SUM([a, 3])'], {"a": "He paid 5 in May, not in June"}, "undecided", None),
+        (['a = FIND(CTX, "x")', "n = COUNT(a)"], {"a": "goats"}, "answered", "1"),
+        (['a = FIND(CTX, "x")', "n = COUNT(a)"], {"a": "a tractor"}, "undecided", None),
         (['a = FIND(CTX, "x")', "n = COUNT(a)", "c = CONCAT(n, a)"], {"a": "Some bees."}, "undecided", None),
         (['a = FIND(CTX, "x")', "n = COUNT(a)", "m = MERGE(n, a)"],
          {"a": "Some bees.", "m": "There are 3."}, "undecided", None),
@@ -112,6 +115,14 @@ def test_the_trace_says_what_is_undecided() -> None:
     }  # fmt: skip
     assert finished["a"].n_calls == 2
     assert "Some bees." in finished["a"].value
+
+
+def test_the_trace_says_how_long_a_step_took() -> None:
+    trace, began = Trace(), time.monotonic()
+    pearl = Pearl(Scripted(by_output({"a": "bees"})), library=LIBRARY)
+    asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', "n = COUNT(a)"), FARM, trace=trace))
+    took_s = sum(event.duration_s for event in trace if isinstance(event, StepFinished))
+    assert 0 < took_s <= time.monotonic() - began
 
 
 def test_an_entry_without_a_number_fails_its_step() -> None:

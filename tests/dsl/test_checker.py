@@ -180,6 +180,31 @@ def test_types_that_no_action_file_has_yet(type_: ValueType, call: str, is_valid
     assert codes(text, library) == ([] if is_valid else ["wrong-type"])
 
 
+@pytest.mark.parametrize(
+    ("call", "message", "help"),
+    [
+        ("FIND(CTX)", "'FIND' takes 2 arguments, 1 given", "write FIND(CTX, X)"),
+        ('SUMMARIZE(CTX, "b")', "'SUMMARIZE' takes 1 argument, 2 given", "write SUMMARIZE(CTX)"),
+        ("CONCAT()", "'CONCAT' takes at least 1 argument, 0 given", "write CONCAT(S1, S2, ...)"),
+        (
+            "SUMMARIZE(3)",
+            "'SUMMARIZE' takes the document as CTX, not a number (3)",
+            "pass CTX or an earlier output",
+        ),
+        (
+            "COUNT(CTX)",
+            "'COUNT' takes a list as ITEMS, not the document (CTX)",
+            "pass an output of type List",
+        ),
+    ],
+)
+def test_what_is_wrong_with_arguments_is_said_with_what_to_write(
+    call: str, message: str, help: str
+) -> None:
+    [found] = diagnose(read(f"1. a = {call} : x"), LIBRARY)
+    assert (found.message, found.help) == (message, help)
+
+
 def test_too_many_steps_is_one_error_and_ends_the_checking() -> None:
     steps = [f"{i}. a{i} = NOPE(b) : x" for i in range(1, 50)]
     found = codes("\n".join(steps))

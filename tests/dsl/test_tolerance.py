@@ -236,6 +236,8 @@ def test_declarations_may_be_numbered() -> None:
         ("FIND(CTX)\na = F() : x", ["step", "step"]),
         ("1. a = F() : x\n\nNew actions:\n\n- G() : y\n2. b = G() : y",
          ["step", "surplus", "heading", "surplus", "action", "step"]),
+        ('Why?\n1. then FIND(CTX, "x")\n2. so', ["surplus", "step", "step"]),
+        ('Why?\nThen FIND(CTX, "x")\nSo.', ["surplus"] * 3),
     ],
 )  # fmt: skip
 def test_roles(text: str, roles: list[str]) -> None:

@@ -14,7 +14,7 @@ from pearl.errors import PausedError
 from pearl.llm import Message, ModelSettings, Request
 from pearl.llm.openai import create
 from pearl.middleware.batching import Batched
-from pearl.middleware.submitting import Pace
+from pearl.middleware.submitting import Pace, Progress
 from tests.batch_server import BatchServer, serving_batches
 from tests.models import answer_task
 
@@ -32,10 +32,15 @@ def asking(question: str) -> Request:
     return Request((Message("user", question),), answer_task(question, "Ada."))
 
 
-def using(server: BatchServer, work: Callable[[Batched], Awaitable[Any]]) -> None:
+def using(
+    server: BatchServer,
+    work: Callable[[Batched], Awaitable[Any]],
+    told: list[Progress] | None = None,
+) -> None:
     async def main() -> None:
         model = create("test-model", ModelSettings(server.url, server="vllm"))
-        batched = Batched(model, model.batches(), pace=PACE)
+        on_progress = None if told is None else told.append
+        batched = Batched(model, model.batches(), pace=PACE, on_progress=on_progress)
         try:
             await work(batched)
         finally:
@@ -100,5 +105,7 @@ def test_leaving_ends_what_waits_and_what_comes(server: BatchServer) -> None:
         with pytest.raises(PausedError):
             await batched.complete(asking("b?"))
 
-    using(server, work)
+    told: list[Progress] = []
+    using(server, work, told)
     assert len(server.jobs) == 1
+    assert [(progress.n_batches, progress.is_left) for progress in told] == [(1, False), (1, True)]

@@ -497,3 +497,14 @@ def test_a_run_on_a_server_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("pearl.middleware.halting.SILENT_S", 0.0)
     kinds = [type(found) for found in asyncio.run(main())]
     assert kinds.count(PausedError) > 30
+
+
+def test_work_that_begins_beside_other_work_is_of_the_same_run() -> None:
+    halt, error = Halt(), ModelError("no credit", kind="quota")
+    with halt.running():
+        with halt.running():
+            halt.throw(error)
+        with halt.running():
+            assert halt.error is error
+    with halt.running():
+        halt.check()

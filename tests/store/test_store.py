@@ -137,6 +137,14 @@ def test_the_last_writer_of_a_row_wins_and_failures_are_tried_again(tmp_path: Pa
         assert store.tally(run.id) == {"answered": 1}
 
 
+@pytest.mark.parametrize("status", ["answered", "nothing_found", "undecided"])
+def test_a_row_that_is_no_failure_is_done_whatever_it_says(tmp_path: Path, status: str) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 1, status=status, steps=["failed"])
+        assert run.has(key(1))
+
+
 def test_a_task_whose_document_changed_has_one_row(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
@@ -168,10 +176,32 @@ def test_any_text_comes_back(tmp_path: Path) -> None:
         assert info.spec_key == spec.key
 
 
-def test_a_damaged_row_is_left_out_and_made_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("n", "total"), [(7, 12), (-6, 0), (-5, 0), (2**62, 2**62), (2**63, 0), (1e300, 0), ("x", 5)]
+)
+def test_tokens_are_added_up_and_what_is_no_count_is_none(
+    tmp_path: Path, n: object, total: int
+) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 0, usage={"input_tokens": 5, "output_tokens": 3, "cached_tokens": 1})
+        record(run, 1, usage={"input_tokens": n, "output_tokens": 4, "cached_tokens": 2})
+        record(run, 2)
+        assert store.usage(run.id) == Usage(total, 7, 3)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "row = replace(row, 'a1', 'b1')",
+        "key = CASE seq WHEN 1 THEN 5 ELSE key END",
+        "key = CASE seq WHEN 1 THEN 'k' ELSE key END",
+    ],
+)
+def test_a_damaged_row_is_left_out_and_made_anew(tmp_path: Path, damage: str) -> None:
     with Store.open(tmp_path) as store:
         record(store.begin(SPEC), 0, 1)
-    change(tmp_path, "UPDATE results SET row = replace(row, 'a1', 'b1')")
+    change(tmp_path, f"UPDATE results SET {damage}")
     with Store.open(tmp_path) as store:
         run = store.begin(SPEC)
         assert list(run.rows()) == [row(0)]
