@@ -190,6 +190,24 @@ def test_time_is_up_before_and_during_a_call() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("wait_s", [None, 500.0])
+def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
+    wait_s: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(request: Request) -> str:
+        raise ModelError("slow down", kind="rate_limited", retry_after_s=wait_s)
+
+    async def run() -> float:
+        model = Retrying(Limited(Budgeted(Scripted(refuse), Budget(COUNTER, max_time_s=20.0)), 8))
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(BudgetError, match="--max-time"):
+            await model.complete(request("q"))
+        return asyncio.get_running_loop().time() - began
+
+    with computed(monkeypatch) as runner:
+        assert runner.run(run()) <= 20.1
+
+
 def test_the_end_of_time_wakes_those_who_wait_for_room() -> None:
     class Slow(Billing):
         async def complete(self, request: Request) -> Completion:

@@ -286,6 +286,11 @@ class Budgeted(Wrapper):
         super().__init__(model)
         self._budget = budget
 
+    @property
+    def budget(self) -> Budget:
+        """What all who share it may spend."""
+        return self._budget
+
     async def complete(self, request: Request) -> Completion:
         """Carry out one request if there is room for it.
 
