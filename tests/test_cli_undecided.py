@@ -54,3 +54,4 @@ def test_people_read_it(pearl: Terminal, folder: Path) -> None:
     said = pearl("execute", "count.plan", "empty.txt", "--model", "scripted:rules.json", "-v")
     assert "\nNothing found.\n" in said
     assert "\nAnswer\n0\n" in said
+    assert "\nEvidence: none; step 'animals' found nothing\n" in said
