@@ -136,6 +136,20 @@ def test_the_error_says_what_and_how_much() -> None:
     assert len(str(caught.value).splitlines()) <= 3
 
 
+def test_what_is_refused_before_it_is_sent_is_no_call() -> None:
+    def refuse(request: Request) -> str:
+        raise ModelError("no grammar", kind="unconstrained", is_sent=request.prompt != "unsent")
+
+    budget = Budget(COUNTER, max_calls=1)
+    model = Budgeted(Scripted(refuse), budget)
+    for text in ("unsent", "unsent", "sent"):
+        with pytest.raises(ModelError):
+            asyncio.run(model.complete(request(text)))
+    assert budget.spent.n_calls == 1
+    with pytest.raises(BudgetError):
+        asyncio.run(model.complete(request("unsent")))
+
+
 def test_money_needs_a_price() -> None:
     with pytest.raises(UsageError, match="--max-cost needs to know"):
         Budget(COUNTER, max_cost_usd=1.0)
