@@ -64,7 +64,10 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "store": ("pearl/store", ("tests/store", "tests/test_cli_kept.py")),
-    "middleware": ("pearl/middleware", ("tests/middleware", "tests/test_budgeting.py")),
+    "middleware": (
+        "pearl/middleware",
+        ("tests/middleware", "tests/test_budgeting.py", "tests/executors/test_batch.py"),
+    ),
 }
 """What is changed, and the tests of it."""
 

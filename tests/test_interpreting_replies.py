@@ -125,6 +125,14 @@ def test_the_trace_says_how_long_a_step_took() -> None:
     assert 0 < took_s <= time.monotonic() - began
 
 
+def test_a_text_that_is_put_together_keeps_what_is_decided() -> None:
+    pearl = Pearl(Scripted(by_output({"a": "Some bees."})), library=LIBRARY)
+    steps = ('a = FIND(CTX, "x")', "n = COUNT(a)", 'c = CONCAT("Kept:", n)')
+    done = asyncio.run(pearl.execute(plan(*steps), FARM))
+    assert done.status == "undecided"
+    assert done.text.startswith("Kept:\n\nundecided: ")
+
+
 def test_an_entry_without_a_number_fails_its_step() -> None:
     pearl = Pearl(Scripted(by_output({"a": "- 30 mg\n- 2 million"})), library=LIBRARY)
     with pytest.raises(ExecutionError, match=r"SUM.*not written out in '2 million'"):

@@ -19,10 +19,10 @@ __all__ = ["Pruned", "chosen", "prune"]
 class Pruned:
     """How much is gone."""
 
-    n_runs: int = 0
-    n_results: int = 0
-    n_replies: int = 0
-    n_bytes: int = 0
+    n_runs: int
+    n_results: int
+    n_replies: int
+    n_bytes: int
 
 
 def chosen(

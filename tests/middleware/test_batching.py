@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -32,15 +33,10 @@ def asking(question: str) -> Request:
     return Request((Message("user", question),), answer_task(question, "Ada."))
 
 
-def using(
-    server: BatchServer,
-    work: Callable[[Batched], Awaitable[Any]],
-    told: list[Progress] | None = None,
-) -> None:
+def using(server: BatchServer, work: Callable[[Batched], Awaitable[Any]], **options: Any) -> None:
     async def main() -> None:
         model = create("test-model", ModelSettings(server.url, server="vllm"))
-        on_progress = None if told is None else told.append
-        batched = Batched(model, model.batches(), pace=PACE, on_progress=on_progress)
+        batched = Batched(model, model.batches(), pace=PACE, **options)
         try:
             await work(batched)
         finally:
@@ -106,6 +102,20 @@ def test_leaving_ends_what_waits_and_what_comes(server: BatchServer) -> None:
             await batched.complete(asking("b?"))
 
     told: list[Progress] = []
-    using(server, work, told)
+    using(server, work, on_progress=told.append)
     assert len(server.jobs) == 1
     assert [(progress.n_batches, progress.is_left) for progress in told] == [(1, False), (1, True)]
+
+
+def test_who_is_waited_for_is_not_looked_after_all_the_time(server: BatchServer) -> None:
+    looks: list[float] = []
+
+    def is_busy() -> bool:
+        looks.append(time.monotonic())
+        return len(looks) < 10
+
+    async def work(batched: Batched) -> None:
+        assert (await batched.complete(asking("a?"))).text == "ok"
+
+    using(server, work, is_busy=is_busy)
+    assert looks[9] - looks[0] > 8 * PACE.quiet_s / 4

@@ -104,6 +104,17 @@ def test_where_the_first_is_cancelled_the_next_one_primes() -> None:
     assert roles(asyncio.run(main())) == ["failed", "first", "waited"]
 
 
+def test_of_many_documents_the_last_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(priming, "MAX_PREFIXES", 1)
+    model = Primed(Cached())
+
+    async def main() -> list[Completion | BaseException]:
+        await ask(model, request("a"))
+        return await ask(model, *(request(name, LONG + "!") for name in "bc"))
+
+    assert roles(asyncio.run(main())) == ["first", "waited"]
+
+
 def test_waiting_calls_hold_no_places() -> None:
     server = Cached(read_s=0.03)
     model = Primed(Limited(server, 2), n_places=2)
