@@ -93,3 +93,13 @@ def test_a_file_of_rows_that_begins_with_one_is_known_for_what_it_is(
     pearl("execute", "count.plan", "hedge.txt", *args)
     pearl("view", "rows.jsonl", code=3)
     assert "pearl eval --results rows.jsonl" in pearl.talk
+
+
+def test_passages_that_match_are_no_entries(pearl: Terminal, folder: Path) -> None:
+    """The embedded model quotes; how many passages it quotes is no number of animals."""
+    Path("farm.txt").write_text("The animals are a dog and a cat. Other animals are cows.", "utf-8")
+    pearl("execute", "count.plan", "farm.txt", "--out", "rows.jsonl")
+    (row,) = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
+    assert row["status"] == "undecided"
+    assert "there is nothing in it but quotes" in row["answer"]
+    assert row["evidence"]

@@ -28,7 +28,7 @@ from pearl.llm.extractive.choosing import choose_option
 from pearl.llm.extractive.mining import propose
 from pearl.llm.extractive.planning import write_other_plan, write_plan
 from pearl.llm.extractive.ranking import SentenceIndex
-from pearl.llm.extractive.reading import carry_out, combine, in_form
+from pearl.llm.extractive.reading import carry_out, combine
 from pearl.llm.extractive.refining import refine
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
@@ -71,9 +71,9 @@ class ExtractiveModel:
                 write = write_other_plan if task.n_rejected else write_plan
                 text = write(task.question, task.library)
             case ActionTask() as task:
-                text = in_form(carry_out(task, self._index), task.gives)
+                text = carry_out(task, self._index)
             case CombineTask() as task:
-                text = in_form(combine(task, self._index), task.step.gives)
+                text = combine(task, self._index)
             case ChooseTask() as task:
                 text = choose_option(task, self._index)
             case MineTask() as task:

@@ -1,8 +1,8 @@
 """Task + document → answer text: sentences of the document, each quoted on a line of its own.
 
 Every quoted sentence is found in the document as it is but for blanks: a line break within it
-becomes one blank. Nothing is said that is not quoted, except that nothing was found. Where a list is
-wanted, every sentence is an entry; where a number, the one in the best sentence that has just one.
+becomes one blank. Nothing is said that is not quoted, except that nothing was found: passages that
+match are no entries and no number, so what is computed from them is undecided.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from pearl.dsl.signatures import NOTHING, ValueType
+from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask, CombineTask
 from pearl.llm.extractive.questions import parts
 from pearl.llm.extractive.ranking import Hit, SentenceIndex
 from pearl.llm.extractive.steering import QUOTED, Wanted, by_action, by_question
 
-__all__ = ["carry_out", "combine", "in_form"]
+__all__ = ["carry_out", "combine"]
 
 MAX_QUOTES = 3
 MAX_SEVERAL = 6
@@ -43,7 +43,6 @@ _COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST", "DIFFERENCE"})
 _QUOTE_MARKS = re.compile('["“”„«»「」]')
 _NOTHING = f"{NOTHING} No passage of the document matches"
 _MAX_SUBJECT_WORDS = 40
-_ONE_NUMBER = re.compile(r"[^\d]*?((?<![\w.,-])\d[\d,]*+(?:\.\d++)?+)(?![\w-])[^\d]*")
 
 Indexer = Callable[[str], SentenceIndex]
 """Text → its index; the model keeps the last ones."""
@@ -73,23 +72,6 @@ def carry_out(task: ActionTask, index_of: Indexer) -> str:
         query = replace(wanted.query, weights=about | dict(wanted.query.weights))
         return _quote(index, replace(wanted, query=query))
     return _quote(index, by_action(task, index))
-
-
-def in_form(result: str, gives: ValueType) -> str:
-    r"""A result in the form that a reply of a type has, as far as its quotes allow it.
-
-    Example:
-        >>> in_form("> A dog.\n\n> A cat.", ValueType.LIST)
-        '- A dog.\n- A cat.\n\n> A dog.\n> A cat.'
-    """
-    quotes = QUOTED.findall(result)
-    values: list[str] = []
-    if gives is ValueType.LIST and len(quotes) == sum(map(bool, result.split("\n"))):
-        values = [f"- {quote}" for quote in quotes]
-    elif gives is ValueType.NUMBER:
-        found = (_ONE_NUMBER.fullmatch(quote) for quote in quotes)
-        values = [one[1] for one in found if one][:1]
-    return "\n".join([*values, "", *(f"> {quote}" for quote in quotes)]) if values else result
 
 
 def _answer(question: str, index: SentenceIndex) -> str:
