@@ -83,15 +83,6 @@ class _Draft:
         self.steps.append(Step(name, action.name, (*context, *arguments), explanation))
         return Reference(name)
 
-    def native(self, name: str, n_arguments: int) -> Action | None:
-        """The native action of that name, if the library has it."""
-        action = self.library.get(name)
-        return (
-            action
-            if action is not None and action.is_native and action.accepts(n_arguments)
-            else None
-        )
-
     def generic(self) -> Action:
         """The action of shape (CTX, X) that can be asked for anything."""
         for name in _GENERIC:
@@ -228,23 +219,17 @@ def _except(part: Part, draft: _Draft) -> None:
 
 
 def _tally(part: Part, draft: _Draft) -> None:
-    """The number as stated, then the things themselves, counted.
+    """The passages on things that one counts by going through a text, or where their number is stated.
 
-    Only for things that one counts by going through a text: the count of the passages that speak of
-    a number of people is no number of people.
+    They are not counted: passages that match are no entries, and how many there are is no answer.
     """
     _, output, explanation = _ROLES[Form.NUMBER]
-    one = draft.playing(Form.NUMBER, 1) or draft.generic()
-    stated = draft.add(output, one, explanation, _text(part.asked, part))
     gather = draft.playing(Form.LIST, 1)
-    count, concat = draft.native("COUNT", 1), draft.native("CONCAT", 4)
-    if gather is None or count is None or concat is None:
+    if gather is not None:
+        draft.add("entries", gather, "List every one of them", _text(part.topic, part))
         return
-    entries = draft.add("entries", gather, "List every one of them", _text(part.topic, part))
-    how_many = draft.add("how_many", count, "Count the entries", entries)
-    label = String("Entries found by going through the text:")
-    why = "Give the stated number first, then the entries with their count"
-    draft.add("ans", concat, why, stated, label, how_many, entries)
+    one = draft.playing(Form.NUMBER, 1) or draft.generic()
+    draft.add(output, one, explanation, _text(part.asked, part))
 
 
 def _about_whole(part: Part, draft: _Draft) -> None:
