@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
-from pearl.evidence import Evidence, Reply, Unverified, collect, placed
+from pearl.evidence import Evidence, StepReply, Unverified, collect, placed
 from pearl.interpreter import StepResult
 from pearl.llm import Usage
 from pearl.sources import Document
@@ -61,6 +61,13 @@ class Answer:
         results = {step.output: step for step in self.steps}
         found_nothing = all(results[name].state == "nothing" for name in self.outputs)
         return "nothing_found" if found_nothing else "answered"
+
+    @property
+    def why(self) -> str:
+        """Why it is undecided, with the step where that began; "" where it is not."""
+        unsure = (step for step in self.steps if step.state == "undecided" and not step.is_native)
+        first = next(unsure, None)
+        return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
 
     @property
     def coverage(self) -> float | None:
@@ -154,7 +161,7 @@ def compose(
     by_output = {result.output: result for result in results}
     # Quotes of native steps, if any, are those of the steps they were made from.
     replies = [
-        Reply(result.output, result.reply, _given(step, by_output))
+        StepReply(result.output, result.reply, _given(step, by_output))
         for step, result in zip(graph.steps, results, strict=True)
         if not result.is_native
     ]

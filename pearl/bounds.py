@@ -173,8 +173,8 @@ class Walk:
         if most is not None and costs.calls.most is not None:
             most += costs.calls.most * HELD_TOKENS
             # Either it is the only prompt that is said again, or there is a window that it fits.
-            held = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
-            most += cap if cap is not None else most + held
+            added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
+            most += cap + HELD_TOKENS if cap is not None else most + added
         return StepCosts(
             calls, Range(costs.input_tokens.least, most), Range(costs.output_tokens.least, output),
             costs.depth + Range(0, 1), costs.prefixes,

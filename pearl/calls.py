@@ -38,7 +38,8 @@ class Limits:
         strategy: What to do with a document that is longer than the window.
         window: Tokens of the model's window; None for no limit.
         max_output_tokens: Tokens of a reply at most; None for `reply_limits`' own.
-        max_prompt_tokens: Tokens of a prompt at most; None for what the window leaves.
+        max_prompt_tokens: Tokens of a prompt at most, and of both where a step is asked again; None
+            for what the window leaves.
         max_retrieved: Tokens of a document that `retrieve` shows a step at most.
         max_parts: Parts of a document that `map-reduce` reads at most; None for all.
         counter: Counts tokens the way the model does, or estimates them.
@@ -138,9 +139,15 @@ class StepCalls:
         return Request(messages, task, max_output_tokens=self.limits.reply_tokens)
 
     def again(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
-        """What is sent after a reply that cannot be read; None where it does not fit."""
-        messages = again_messages(request.messages, reply, wanted)
-        return None if self._excess(messages) > 0 else replace(request, messages=messages)
+        """What is sent after a reply that cannot be read; None where it does not fit.
+
+        Where a step's share of a budget is what limits its prompts, both have to fit into that.
+        """
+        again = replace(request, messages=again_messages(request.messages, reply, wanted))
+        share = self.limits.max_prompt_tokens
+        if share is not None and sum(map(self._counted, (request, again))) > share:
+            return None
+        return None if self._excess(again.messages) > 0 else again
 
     def whole(self, task: ActionTask) -> ActionTask:
         """A task that reads no document, if it fits one call.
@@ -257,6 +264,9 @@ class StepCalls:
         yield from self._parted(task, group[:middle])
         yield from self._parted(task, group[middle:])
 
+    def _counted(self, request: Request) -> int:
+        return self.limits.counter.count(request.prompt)
+
     def _excess(self, messages: tuple[Message, ...]) -> int:
         """Tokens by which a prompt is too long."""
         most = self.limits.prompt_tokens
@@ -285,7 +295,8 @@ def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Val
         case Reference():
             return context if argument.is_context else values[argument.name]
         case ListLiteral():
-            shown = [native.show(_value(item, values, context)) for item in argument.items]
-            return [text for text in shown if not says_nothing(text)]  # that is no entry
+            read = [_value(item, values, context) for item in argument.items]
+            shown = [each if isinstance(each, list) else [native.show(each)] for each in read]
+            return [text for texts in shown for text in texts if not says_nothing(text)]
         case String() | Number():
             return argument.value

@@ -129,10 +129,8 @@ async def _try(
                     raise  # the server failed, or the window is too small, not the plan
                 tries.append(Try(plan=plan, error=error.message))
                 continue
-            if answer.status == "undecided":
-                unread = next(step for step in answer.steps if step.why)
-                why = f"step '{unread.output}' ({unread.action}): {unread.why}"
-                tries.append(Try(plan=plan, error=why))
+            if answer.why:
+                tries.append(Try(plan=plan, error=answer.why))
                 continue
             choice = await pearl.choose(
                 sample.question, sample.options, answer=answer.text, trace=trace

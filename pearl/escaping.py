@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-__all__ = ["escaped", "to_json"]
+__all__ = ["escaped", "to_json", "visible"]
 
 _OBEYED = re.compile(
     "["
@@ -33,6 +33,18 @@ def escaped(text: str) -> str:
         True
     """
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def visible(text: str) -> str:
+    r"""On one line, and nothing in it unseen: what is not printable stands as Python writes it.
+
+    For what somebody is to judge, as the name of a file.
+
+    Example:
+        >>> print(visible("no" + chr(0x200B) + "tes\nrm"))
+        no\u200btes\nrm
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def to_json(data: Any, *, indent: int | None = None) -> str:

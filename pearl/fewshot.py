@@ -16,6 +16,7 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.passages import terms
 from pearl.retrieval.bm25 import Index
+from pearl.sources import read_bytes
 
 __all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread", "wording"]
 
@@ -73,9 +74,11 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
         raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
+        if not path.is_file():  # a pipe never begins, a device never ends
+            raise DataError("is no file", path=path, help="remove it from the folder of examples")
         try:
-            plan = parse(path.read_text(encoding="utf-8-sig"))
-        except (OSError, UnicodeDecodeError) as error:
+            plan = parse(read_bytes(str(path), str(path)).decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
             raise DataError(f"cannot be read as a plan: {error}", path=path) from error
         except PlanSyntaxError as error:
             first = next(d for d in error.diagnostics if d.severity == "error")

@@ -185,7 +185,7 @@ class _Interpreter:
         self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
     ) -> StepResult:
         """The result of a native action; what is computed from something undecided is that, too."""
-        inputs = (before[r.name] for r in step.references() if not r.is_context)
+        inputs = [before[r.name] for r in step.references() if not r.is_context]
         unsure = next((result for result in inputs if result.state == "undecided"), None)
         why = "" if unsure is None else _traced(unsure)
         is_joined = all(p.type is ValueType.TEXT for p in action.parameters)
@@ -198,7 +198,11 @@ class _Interpreter:
                 value = []
             except ValueError as error:
                 raise ExecutionError(str(error), step=step.output) from error
-        state: State = "undecided" if unsure else "nothing" if value == [] else "found"
+        state: State = "undecided" if unsure else "found"
+        shows_document = any(reference.is_context for reference in step.references())
+        found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
+        if value == [] or (is_joined and found_none and not shows_document):
+            state = "nothing"  # in so many words, where it is joined of such
         return StepResult(
             step.output, action.name, value, True, "none", None, 0, Usage(),
             time.monotonic() - began, state=state, why=why,

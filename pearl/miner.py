@@ -26,7 +26,7 @@ from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.fewshot import Example
 from pearl.ladder import Ladder, Mode, Rung
 from pearl.llm import Completion, Message, MineTask, Model, Request
-from pearl.prompts import json_messages
+from pearl.prompts import constrained
 from pearl.prompts.mining import mine_messages
 from pearl.reply_limits import default_limit
 from pearl.scheduling import as_completed
@@ -151,11 +151,7 @@ class Miner:
         request = Request(messages, task, limit)
         if rung.by is not None:
             constraint = sketch_constraint(self._library, max_text=self._ladder.max_text)
-            if rung.by == "json" and constraint.json_form is not None:
-                messages = json_messages(messages, constraint.json_form.hint)
-            request = replace(
-                request, messages=messages, constraint=constraint, constrain_by=rung.by
-            )
+            request = constrained(request, constraint, rung.by)
         return await self._model.complete(request)
 
 

@@ -33,7 +33,7 @@ from pearl.errors import (
 from pearl.fewshot import Example
 from pearl.ladder import Ladder, Rung, RungName
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
-from pearl.prompts import json_messages
+from pearl.prompts import constrained
 from pearl.prompts.planning import (
     Rejected,
     plan_messages,
@@ -242,13 +242,7 @@ class _Writer:
         constraint: Constraint | None,
     ) -> Completion:
         request = Request(messages, task, self._limits.reply_tokens(task))
-        if rung.by is not None and constraint is not None:
-            if rung.by == "json" and constraint.json_form is not None:
-                messages = json_messages(messages, constraint.json_form.hint)
-            request = replace(
-                request, messages=messages, constraint=constraint, constrain_by=rung.by
-            )
-        return await self._model.complete(request)
+        return await self._model.complete(constrained(request, constraint, rung.by))
 
     def _refused(self, rung: Rung, error: ModelError) -> None:
         if self._trace is not None:

@@ -31,6 +31,8 @@ __all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "
 State = Literal["found", "nothing", "undecided"]
 """What a reply says: a value, that there is none, or something that cannot surely be read."""
 
+MAX_AMOUNT = 200
+"""Characters of a number with its unit; of more the pattern would be slow to find out that it is none."""
 MAX_PLAIN_WORDS = 12
 """A longer line without a bullet is a sentence, not an entry."""
 
@@ -99,30 +101,59 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
 _FENCE = re.compile(r"\s*```")
 _NOTHING = re.compile(r"[\s*_`(\[]*nothing(?: was| is)? found(?:[\s*_`)\].]*|[.:;,–—].*)", re.I)
 """The line that is asked for, with what a model adds to it in that line."""
+_BUT = re.compile(
+    r"\b(?:but|however|except(?:ing)?|although|though|yet|only|unless|save for|apart from|aside from|"
+    r"other than|besides|instead|still|otherwise|aber|jedoch|außer|nur|mais|sauf|cependant|pero|salvo|"
+    r"excepto|mas|exceto|ma|tranne|но|кроме)\b|但|しかし|하지만",
+    re.I,
+)
+"""After which something was found after all."""
 
 _EDGES = " \t*_`\"'“”.:!()[]{}-•–"
 _NONE = frozenset({
     "", "none", "none found", "none mentioned", "nothing", "no entries", "no entry", "not found",
-    "n/a", "na", "not applicable", "not mentioned", "not stated", "empty", "empty list", "null",
+    "n/a", "n.a", "not applicable", "not mentioned", "not stated", "empty", "empty list", "null",
 })  # fmt: skip
 """What models write for nothing, and can mean nothing else where entries, a number or yes or no are wanted."""
 
 _BULLET = re.compile(
-    r"(?P<indent>[ \t]*)(?:[-*+•–]|\(?\d{1,4}[.)]|\(?[a-zA-Z]\))(?:[ \t]+(?P<entry>.*)|\Z)"
+    r"(?P<indent>[ \t]*)(?:[-*+•–—▪●◦○‣∙■□]|(?P<ordinal>\(?\d{1,4}[.)]|\(?[a-zA-Z]\)))"
+    r"(?:[ \t]+(?P<entry>.*)|\Z)"
 )
 _SENTENCE = re.compile(r"[.!?。！？…:]['\"”’)\]*_]*\Z")
 _REMARK = re.compile(
     r"\W*(?:sure|here|there|the (?:text|document|passage|story|author|following)|this|these|those|it|"
-    r"i|we|you|based|according|in (?:the|this)|from the|unfortunately|sorry|note|however|only|yes)\b",
+    r"i|we|you|based|according|in (?:the|this)|from the|unfortunately|sorry|note|however|only|yes|"
+    r"so|thus|therefore|and|or|plus|also|others?|etc|total|sum|altogether|overall)\b",
     re.I,
 )
 """How models begin a sentence about a list; an entry that begins so has a bullet."""
+_MARKUP = re.compile(
+    r"[-–—*•_=~#|<>{}\[\]\\]|.*(?:\||[\[{}\]],?|<[/\w][^<>]*>)\s*\Z|.*\b(?:found|mentioned|listed|identified)\W*\Z"
+)
+"""Tables, JSON, HTML, headings and marks that may be bullets or signs: no entry as it stands."""
+_NO_ENTRY = re.compile(
+    r"(?-i:and|or|plus|as well as|etc)\b.*|[\W_]*"
+    r"|\W*(?:\d+|several|some|many|various|two|three)\s+(?:more|others?)\W*"
+    r"|\W*(?:(?:in|grand)\s+)?(?:sub)?(?:total|sum|altogether|overall|insgesamt|gesamt|summe|somme|suma|totale|итого)\b"
+    r"\W*(?:\Z|[:=(–-]|[$€£¥]?\d|of\b|number\b|amount\b|count\b|sum\b).*"
+    r"|.+\b(?:(?:in|grand)\s+)?(?:sub)?total\W*"
+    r"|.*\b(?:etc|and (?:so on|so forth|others|(?:\w+ )?more))\W*"
+    r"|(?:here (?:are|is)|that(?:['’]s| is) (?:all|it)|these are|those are|i (?:found|hope|could)|let me know|the list)\b.*"
+    r"|.*:[\s*_]*",
+    re.I | re.S,
+)
+"""What stands among entries and may be none: totals, what is left unsaid, headings, remarks."""
+_SEVERAL = re.compile(r"[,;/&、，；،]|\b(?:and|or|und|oder|et|ou|y|e|o)\b|<br|\s[•|]\s", re.I)
+"""What may stand between entries that were written as one."""
+_WRITTEN_AS_ONE = re.compile(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s")
 
 _NO = re.compile(
     r"\b(?:no|not|none|nothing|neither|nor|never|without|cannot|unknown|unclear|unspecified|\w+n['’]t|"
     r"kein\w*|nicht\w*|weder|aucune?|rien|pas|ni|ning[uú]n\w*|nada|nessun\w*|niente|nenhum\w*|geen|niets|"
-    r"ingen|inget|brak|nie|нет|не|ни)\b"
-    r"|没有|沒有|無し|未|なし|ない|ません|없",
+    r"ingen|inget|brak|nie|нет|не|ни|sin|sem|senza|sans|ohne|zonder|utan|nihil|nil|zilch|yok|değil|"
+    r"tidak|tiada|không|ei|eivät|δεν|κανέν\w*|لا|لم|ليس|नहीं|אין|לא)(?!\w)"
+    r"|没有|沒有|無|无|未|なし|ない|ません|없|ไม่",
     re.I,
 )
 _ABSENT = re.compile(
@@ -137,10 +168,11 @@ def says_nothing(text: str) -> bool:
     """Whether a text is the line that stands for nothing found.
 
     Example:
-        >>> [says_nothing(text) for text in ("Nothing found: no such dog.", "Nothing happened.")]
-        [True, False]
+        >>> texts = "Nothing found: no such dog.", "Nothing found, but a cat.", "Nothing happened."
+        >>> [says_nothing(text) for text in texts]
+        [True, False, False]
     """
-    return _NOTHING.fullmatch(text.strip()) is not None
+    return _NOTHING.fullmatch(text.strip()) is not None and not _BUT.search(text)
 
 
 def _short(text: str) -> str:
@@ -158,22 +190,31 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     if any(_BULLET.fullmatch(row) for row in rows):
         entries = _bulleted(rows)
         _refuse_denials(entries, is_second)
+        _refuse_others(entries)
+        if len(entries) == 1 and not is_second:
+            _refuse_several(entries[0])
         return entries
+    if len({len(row) - len(row.lstrip()) for row in rows}) > 1:
+        raise _UnclearError("some lines are indented, and may be entries within entries")
     if len(rows) > 1 and rows[0].rstrip(" *_").endswith(":"):
         rows = rows[1:]
     entries = [row.strip() for row in (rows[0].split(";") if len(rows) == 1 else rows)]
     entries = [entry for entry in entries if entry]
+    _refuse_others(entries)
     for entry in entries:
-        if _is_remark(entry):
+        if _is_remark(entry) or _MARKUP.match(entry):
             raise _UnclearError(f"{_short(entry)} may be a remark")
     if len(entries) == 1 and _key(entries[0]) not in _key(source):
         raise _UnclearError(f"{_short(entries[0])} may be a remark")
+    if len(entries) == 1:
+        _refuse_several(entries[0])
     return entries
 
 
 def _bulleted(rows: Sequence[str]) -> list[str]:
     entries: list[str] = []
     indent = -1
+    kinds = set()
     for row in rows:
         bullet = _BULLET.fullmatch(row)
         width = len(
@@ -184,10 +225,13 @@ def _bulleted(rows: Sequence[str]) -> list[str]:
         elif bullet is None:
             if entries or not row.rstrip(" *_").endswith(":"):
                 raise _UnclearError(f"{_short(row)} may be a remark or an entry")
-        elif indent >= 0 and width > indent + 1:
+        elif indent >= 0 and width > indent:
             raise _UnclearError(f"{_short(row)} is an entry within an entry")
         else:
-            indent = width if indent < 0 else indent
+            indent = width  # numbers may be aligned at their right
+            kinds.add(bullet["ordinal"] is None)
+            if len(kinds) > 1:
+                raise _UnclearError(f"{_short(row)} may be an entry within an entry")
             entries.append((bullet["entry"] or "").strip())
     return [entry for entry in entries if entry]
 
@@ -208,6 +252,31 @@ def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
         raise _UnclearError(f"{_short(denials[0])} may say that there is none")
 
 
+def _refuse_others(entries: Sequence[str]) -> None:
+    """Totals, headings and what stands for entries that are not said are no entries.
+
+    Raises:
+        _UnclearError: There may be one.
+    """
+    for entry in entries:
+        if _NO_ENTRY.fullmatch(entry) and not (
+            len(entries) == 1 and entry.strip(_EDGES)[:1].isdigit()
+        ):
+            raise _UnclearError(f"{_short(entry)} may be no entry")
+        if _WRITTEN_AS_ONE.search(entry):
+            raise _UnclearError(f"{_short(entry)} may be several entries")
+
+
+def _refuse_several(entry: str) -> None:
+    """One line for all entries is what a model writes that was not told the form.
+
+    Raises:
+        _UnclearError: It may be more than one.
+    """
+    if _SEVERAL.search(entry) and not _SENTENCE.search(entry):
+        raise _UnclearError(f"{_short(entry)} may be several entries")
+
+
 def _is_remark(line: str) -> bool:
     """Whether a line without a bullet may be a sentence about the list."""
     return bool(
@@ -224,10 +293,19 @@ def _key(text: str) -> str:
 
 _AMOUNT = re.compile(
     r"(?:(?:about|around|approximately|approx\.|circa|ca\.|roughly|[~≈])\s*)?"
-    r"(?P<amount>[-+−]?\s?[$€£¥]?\s?[\d.,]*\d[\d.,]*)\s?(?P<unit>[^\W\d_.%‰°][^\s\d]*|[%‰°$€£¥][^\s\d]*)?"
+    r"(?P<amount>[-+−]?(?:[$€£¥]\s?)?[\d.,]*\d[\d.,]*)\s?(?P<unit>[^\W\d_.%‰°][^\s\d]*|[%‰°$€£¥][^\s\d]*)?"
     r"(?:\s[^\s\d]+){0,3}",
     re.I,
 )
+
+
+_OR_ELSE = re.compile(
+    r"[?]|\b(?:or|and|to|than|more|less|fewer|most|least|maximum|minimum|below|above|under|over|maybe|"
+    r"perhaps|possibly|guess|think|estimated?|each|plus|minus|und|oder|bis|mehr|weniger|et|ou|à|"
+    r"moins|más|menos|più|meno|или|и|до)\b",
+    re.I,
+)
+"""What makes another number, or no sure one, of an amount that it stands behind."""
 
 
 def _amount(said: str, source: str, is_second: bool) -> Value:
@@ -237,7 +315,8 @@ def _amount(said: str, source: str, is_second: bool) -> Value:
         _UnclearError: It is none, or more than that.
     """
     line = said.strip(" \t*_`.")
-    if "\n" in line or not _AMOUNT.fullmatch(line) or _NO.search(line):
+    match = None if "\n" in line or len(line) > MAX_AMOUNT else _AMOUNT.fullmatch(line)
+    if match is None or _NO.search(line) or _OR_ELSE.search(line, match.end("amount")):
         raise _UnclearError(_short(said))
     try:
         numbers([line])

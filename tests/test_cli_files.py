@@ -191,6 +191,15 @@ def test_paths_stay_in_the_folder_of_the_file(pearl: Terminal) -> None:
     pearl(*data, "--json", "--allow-outside")
 
 
+def test_what_another_command_wrote_names_nothing_outside(pearl: Terminal) -> None:
+    """Fields of a stranger's rows come through: that pearl wrote the file says nothing of them."""
+    path = Path("rows.jsonl")
+    with Writer("a run", None, by="export").open(str(path)) as file:
+        file.write(json.dumps(asked("a", document_path="../secret.txt")) + "\n")
+    pearl("execute", "--tasks", "rows.jsonl", "--out", "answers.jsonl", code=1)
+    assert "leads out of the folder" in rows_of("answers.jsonl")[0]["error"]["message"]
+
+
 def test_what_pearl_planned_names_what_its_data_named(pearl: Terminal) -> None:
     Path("out").mkdir()
     write("q.jsonl", asked("a"))

@@ -212,6 +212,7 @@ def test_failed_rows_are_tried_again(folder: Path, openai_server: Server) -> Non
     assert ids(folder) == DOCUMENTS
 
 
+@pytest.mark.slow
 def test_too_many_errors_end_the_work_and_rows_say_where_they_are(
     folder: Path, openai_server: Server
 ) -> None:

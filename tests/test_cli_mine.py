@@ -381,6 +381,7 @@ def test_killed_at_any_moment_it_goes_on(
     assert sum(asked(slow).values()) <= N + AT_ONCE
 
 
+@pytest.mark.slow
 def test_two_at_once_are_refused(slow: Server, capsys: pytest.CaptureFixture[str]) -> None:
     process = start(against(slow, "--concurrency", str(AT_ONCE)))
     wait_for(lambda: bool(slow.requests))

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from pearl.cli import progress
+from pearl.llm import Usage
+from pearl.trace import Event, ModelProgressed, PlanAttempted, PlanFailed
 from tests.server import Canned, Seen, Server, completion, error
 
 PLAN = 'New actions:\n- None\n\n1. reason = FIND_REASON(CTX, "the boat") : Find why it was sold\n'
@@ -96,6 +99,7 @@ def test_lines_say_what_is_done_and_the_plan_comes_before_its_steps(
     assert "".join(said).count("1. reason = ") == 1
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_mended_and_a_wait_are_told(openai_server: Server, tmp_path: Path) -> None:
     slow = Canned(error("slow down"), 429, {"retry-after": "1"})
     held = Held(
@@ -140,3 +144,20 @@ def test_a_terminal_is_told_in_place(openai_server: Server, tmp_path: Path) -> N
             pass
         assert child.wait() == 0
     os.close(ours)
+
+
+def test_what_has_ended_is_not_said_to_go_on() -> None:
+    def asked(reporter: progress.Reporter, id: str) -> None:
+        reporter(id, ModelProgressed(purpose="plan", phase="asked"))
+
+    def line(ended: Event) -> str:
+        reporter = progress.Reporter(2)
+        asked(reporter, "a")
+        assert "a: writing the plan" in reporter._line()
+        reporter("a", ended)
+        return reporter._line()
+
+    attempted = PlanAttempted(round=0, model="m", reply="", diagnostics=(), usage=Usage())
+    for ended in (PlanFailed(n_attempts=5), attempted):
+        assert "writing" not in line(ended)
+    assert "1 problem in the plan" in line(attempted.model_copy(update={"diagnostics": ("no",)}))

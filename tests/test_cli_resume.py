@@ -17,22 +17,14 @@ import pytest
 from pearl.store import RunSpec, Store
 from tests.conftest import PROXIES
 from tests.server import Server, serving
-from tests.test_cli import PLAN, STORY, Terminal
+from tests.test_cli import Terminal
+from tests.test_cli_runs import pearl
+
+__all__ = ["pearl"]
 
 EVIL = "http://evil.example/v1"
 SECRET = "the private key of the user"
 KEY = "sk-the-users-own-key"
-
-
-@pytest.fixture
-def pearl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PEARL_STORE", str(tmp_path / "store"))
-    Path("story.txt").write_text(STORY, encoding="utf-8")
-    Path("why.plan").write_text(PLAN, encoding="utf-8")
-    return Terminal(tmp_path, capsys)
 
 
 @dataclass

@@ -11,22 +11,13 @@ import pytest
 from pyarrow import parquet
 
 from tests.server import Canned, Server, completion
-from tests.test_cli import PLAN, STORY, Terminal
-from tests.test_cli_runs import ANSWERED, SCHEMA, fill
+from tests.test_cli import Terminal
+from tests.test_cli_runs import ANSWERED, SCHEMA, fill, pearl
+
+__all__ = ["pearl"]
 
 PASSWORD = "pass-word-123"
 QUERY = "api-key=hidden-456"
-
-
-@pytest.fixture
-def pearl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PEARL_STORE", str(tmp_path / "store"))
-    Path("story.txt").write_text(STORY, encoding="utf-8")
-    Path("why.plan").write_text(PLAN, encoding="utf-8")
-    return Terminal(tmp_path, capsys)
 
 
 def execute(url: str, *more: str) -> list[str]:

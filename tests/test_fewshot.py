@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -156,4 +157,12 @@ def test_a_plan_that_is_no_text_is_told(tmp_path: Path) -> None:
     (tmp_path / "bad.plan").unlink()
     (tmp_path / "folder.plan").mkdir()
     with pytest.raises(DataError, match=r"folder\.plan"):
+        read_bank(tmp_path)
+
+
+@pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
+def test_a_bank_has_plain_files_only(tmp_path: Path, target: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.plan").symlink_to(target)
+    with pytest.raises(DataError, match="is no file"):
         read_bank(tmp_path)

@@ -83,7 +83,7 @@ def test_it_reads_rows_without_datasets(pearl: Command, tmp_path: Path) -> None:
         (["refine", "actions", "a.actions"], "scipy", "eval"),
         (["plan", "--data", "a.parquet", "-o", "p"], "pyarrow", "data"),
         (["plan", "--data", "no-such/dataset", "-o", "p"], "datasets", "data"),
-        (["execute", "a.plan", "a.jsonl", "--executor", "ray", "--out", "r"], "ray", "ray"),
+        (["execute", "a.plan", "a.txt", "--executor", "ray", "--out", "r"], "ray", "ray"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named_with_the_command_that_installs_it(
@@ -92,6 +92,7 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(
     (tmp_path / "a.jsonl").write_text(json.dumps({"question": "Who?", "document": FACT}))
     (tmp_path / "a.actions").write_text("FIND_REASON(CTX, X) : Find the reason for X\n")
     (tmp_path / "a.plan").write_text('1. a = FIND_REASON(CTX, "it") : Find it\n')
+    (tmp_path / "a.txt").write_text(FACT)
     (tmp_path / "a.parquet").touch()
     told = pearl(*args, code=2).stderr
     assert f"needs {package}, which is not installed" in told

@@ -29,7 +29,9 @@ def plan(
 ) -> tuple[CheckedPlan, Trace]:
     trace = Trace()
     checked = asyncio.run(
-        write_plan("Why did Ada sell the boat?", library, model, ladder=ladder, trace=trace)
+        write_plan(
+            "Why did Ada sell the boat?", library, model, ladder=ladder, trace=trace, max_repairs=20
+        )
     )
     return checked, trace
 
@@ -48,14 +50,17 @@ def refused(trace: Trace) -> list[str]:
 def test_what_random_weights_write_under_a_grammar_is_a_valid_plan_at_once(
     by: Sequence[ConstrainBy], rung: str, n_calls: int
 ) -> None:
-    model, ladder = RandomWriter(by), None
-    for n in range(1, 16):
+    """But for what no grammar says: that some step has to read the document."""
+    model, ladder, n = RandomWriter(by), None, 0
+    for _ in range(15):
         ladder = ladder or Ladder(model.constrains)
         checked, trace = plan(model, ladder)
-        assert rungs(trace) == [rung]
+        assert set(rungs(trace)) == {rung}
+        *blind, attempt = [event for event in trace if isinstance(event, PlanAttempted)]
+        n += len(blind) + 1
         assert len(model.requests) == n * n_calls
-        attempt = next(event for event in trace if isinstance(event, PlanAttempted))
         assert attempt.diagnostics == ()
+        assert all("[unread-document]" in only for one in blind for only in one.diagnostics)
         assert attempt.usage.n_input_tokens == 10 * n_calls
         assert compile_plan(str(checked), LIBRARY).plan == checked.plan
 
@@ -64,7 +69,7 @@ def test_the_second_phase_knows_what_the_first_declared() -> None:
     for _ in range(10):
         model = RandomWriter()
         checked, _ = plan(model)
-        header, steps = model.requests
+        header, steps = model.requests[-2:]
         assert header.constraint
         assert header.constraint.name == "new-actions"
         assert steps.constraint

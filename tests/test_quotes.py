@@ -12,7 +12,7 @@ import pytest
 
 from pearl import Document
 from pearl.answerer import Answer
-from pearl.evidence import Evidence, Reply, Unverified, collect, placed, quoted_line
+from pearl.evidence import Evidence, StepReply, Unverified, collect, placed, quoted_line
 from pearl.executors import Outcome, Task
 from pearl.executors.ray.wire import packed_outcome, unpacked_outcome
 from pearl.llm import Usage
@@ -24,7 +24,7 @@ TEXT = "The committee did not approve the merger. Nils sold the boat, which was 
 
 
 def collected(reply: str, *given: str) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
-    return collect([Reply("a", reply, given)], Document(TEXT))
+    return collect([StepReply("a", reply, given)], Document(TEXT))
 
 
 def test_an_elided_passage_is_shown_whole() -> None:
@@ -68,14 +68,17 @@ def test_lines_of_a_block_quote_may_be_quotes_of_their_own() -> None:
 
 
 def test_a_passage_that_two_steps_quote_is_one() -> None:
-    replies = [Reply("a", "> Nils sold the boat"), Reply("b", "‘Nils sold the boat’, he says.")]
+    replies = [
+        StepReply("a", "> Nils sold the boat"),
+        StepReply("b", "‘Nils sold the boat’, he says."),
+    ]
     (found,), _ = collect(replies, Document(TEXT))
     assert found.steps == ("a", "b")
 
 
 def test_omissions_are_placed_in_the_file_they_are_in() -> None:
     document = join([from_text("Nothing is here.", "a"), from_text(TEXT, "b")], "both")
-    (found,), _ = collect([Reply("x", "> Nils sold the boat … to Ana.")], document)
+    (found,), _ = collect([StepReply("x", "> Nils sold the boat … to Ana.")], document)
     row = found.to_json()
     assert row["source"] == "b"
     assert TEXT[row["omitted"][0]["start"] : row["omitted"][0]["end"]] == ", which was old,"

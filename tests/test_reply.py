@@ -85,6 +85,39 @@ def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
         "The dog barked.\nThe cat hissed.",
         "- No fever\n- No cough",
         "Nothing found its way into the barn",
+        "Nothing found, but three dogs bark.",
+        "Nothing found. However, two dogs: Rex and Fido.",
+        "| Dog | Age |\n|---|---|\n| Rex | 3 |",
+        '[\n"Rex",\n"Fido"\n]',
+        '```json\n{\n"dogs": [\n"Rex"\n]\n}\n```',
+        "<ul>\n<li>Rex</li>\n</ul>",
+        "# Dogs\nRex\nFido",
+        "Dogs found\nRex\nFido",
+        "Dogs\n  Rex\n  Fido",
+        "Rex\nFido\nTotal\n2",
+        "- Rex\n- Fido\n- Total: 2",
+        "- 100 EUR\n- 200 EUR\n- 300 EUR in total",
+        "- Rex\n- and 3 others",
+        "- Rex\n- 3 more",
+        "- Rex\n- ...",
+        "- Rex\n- etc.",
+        "- Dogs:\n- Rex\n- Fido",
+        "1. Dogs\n- Rex\n- Fido\n2. Cats\n- Tom",
+        "- Dogs\n - Rex\n - Fido",
+        "▪ Dogs\n  ◦ Rex\n  ◦ Fido",
+        "- Rex, Fido, Tom",
+        "- Rex; Fido",
+        "1) Rex 2) Fido",
+        "-5 mg\n-3 mg",
+        "Rex\nor Fido",
+        "Rex\n\nFido\n\nSo there are two",
+        "- Here are the dogs\n- Rex",
+        "- Rex\n- That is all",
+        "- ?",
+        "- Sin información",
+        "- tidak ada",
+        "- लागू नहीं",
+        "- لا شيء",
     ],
 )
 def test_what_may_be_no_entry_is_undecided(text: str) -> None:
@@ -92,6 +125,18 @@ def test_what_may_be_no_entry_is_undecided(text: str) -> None:
     assert reply.state == "undecided"
     assert str(reply.value).startswith("undecided: the reply cannot be read as a list: ")
     assert reply.why in str(reply.value)
+
+
+def test_names_in_one_line_are_one_entry_only_when_what_is_counted_was_said() -> None:
+    source = "They were Rex, Fido and Tom."
+    assert read_reply("Rex, Fido and Tom", LIST, source=source).state == "undecided"
+    assert read_reply("- Rex, Fido", LIST, source=source).state == "undecided"
+    assert read_reply("- Rex, the dog", LIST, is_second=True).value == ["Rex, the dog"]
+
+
+@pytest.mark.parametrize("entry", ["Na", "Total Recall", "And Then There Were None", "5 m²"])
+def test_what_only_looks_like_a_remark_is_an_entry(entry: str) -> None:
+    assert read_reply(f"- {entry}\n- a dog", LIST, is_second=True).value == [entry, "a dog"]
 
 
 def test_a_line_alone_is_an_entry_where_it_stands_in_what_was_shown() -> None:
@@ -141,10 +186,31 @@ def test_a_number_is_kept_with_its_unit(text: str) -> None:
         "5.2 million",
         "12\n13",
         "> 12",
+        "3 or four",
+        "3 or more",
+        "3 at most",
+        "2½",
+        "10²",
+        "2 dozen",
+        "2 and a half",
+        "20 minus five",
+        "5 Millionen",
+        "3 Mio.",
+        "5 tausend",
+        "3万",
+        "12.500 EUR",
+        "- 5",
+        "5 ?",
+        "$15m",
+        "5 maybe",
     ],
 )
 def test_what_may_be_another_number_is_undecided(text: str) -> None:
     assert read_reply(text, NUMBER).state == "undecided"
+
+
+def test_a_long_reply_is_no_number_at_once() -> None:
+    assert read_reply("1," * 500_000 + "?", NUMBER).state == "undecided", "quadratic: years"
 
 
 @pytest.mark.parametrize(("text", "value"), [("Yes.", True), ("no", False), ("**Yes**\n> q", True)])

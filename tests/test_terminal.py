@@ -143,6 +143,7 @@ def piped(folder: Path) -> Callable[..., bytes]:
     return run
 
 
+@pytest.mark.slow
 def test_a_pipe_may_lead_to_a_terminal_too(piped: Callable[..., bytes]) -> None:
     for args in (("ask", WHY, "story.txt", "-v"), ("ask", WHY, "story.txt", "--json")):
         said = piped(*args).decode()
@@ -150,6 +151,7 @@ def test_a_pipe_may_lead_to_a_terminal_too(piped: Callable[..., bytes]) -> None:
         assert not OBEYED.search(said), args
 
 
+@pytest.mark.slow
 def test_a_plan_goes_to_a_program_as_it_is(folder: Path, piped: Callable[..., bytes]) -> None:
     printed = piped("plan", "What did the \u202bcaptain\u202c say?").decode()
     assert "\u202bcaptain\u202c" in printed

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import pearl
 from pearl import Document, load
-from pearl.evidence import Reply, collect
+from pearl.evidence import StepReply, collect
 from pearl.evidence.negation import negations
 from pearl.passages import sentences
 
@@ -323,7 +323,7 @@ def made(make: Make, n: int, rng: random.Random, sources: list[Source]) -> Itera
 
 def results(case: Case) -> tuple[set[str], set[str]]:
     """How the passages of a reply were found, and why its quotes were refused."""
-    reply = Reply("a", case.reply)
+    reply = StepReply("a", case.reply)
     evidence, unverified = collect([reply], Document(case.document))
     refused = {quote.reason for quote in unverified}
     # A passage whose quote leaves out a negation is evidence, but not of the quote.

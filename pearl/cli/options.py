@@ -159,7 +159,7 @@ def model_options(command: Command) -> Command:
         click.option(
             "--constrain", envvar="PEARL_CONSTRAIN", default="auto", show_default=True,
             type=click.Choice(["auto", "grammar", "json", "off"]),
-            help="Hold the model to the grammar of plans while it writes one.",
+            help="Hold the model to the grammar of plans, and to the form of a step's reply.",
         ),
         click.option(
             "--server", envvar="PEARL_SERVER", metavar="KIND",

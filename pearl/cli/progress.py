@@ -97,6 +97,17 @@ class _Doing:
         return f"{place}{output} = {self.actions.get(output, '')}"
 
 
+def _is_over(event: Event) -> bool:
+    """Whether a task does nothing for now: it has ended, or a plan is there that is not run yet."""
+    match event.event:
+        case "run_finished" | "plan_failed":
+            return True
+        case "plan_attempted":
+            return not event.diagnostics
+        case _:
+            return False
+
+
 def _how_far(event: ModelProgressed) -> str:
     match event.phase:
         case "asked":
@@ -210,7 +221,7 @@ class Reporter:
         if event.event == "run_started" and self._tells_plans:
             self._tell_plan(event)
         with self._lock:
-            if event.event == "run_finished":
+            if _is_over(event):
                 self._tasks.pop(id, None)
             elif self._tasks.setdefault(id, _Doing()).note(event):
                 self._latest = id

@@ -28,6 +28,7 @@ from pydantic import (
 from pearl.addresses import LEFT_OUT, redacted
 from pearl.cli.options import FOUND, tell_withheld
 from pearl.errors import DataError, ModelError, StoreError, UsageError
+from pearl.escaping import visible
 from pearl.journal import Frozen, reason
 from pearl.llm import ModelSettings, address_of, create_model
 from pearl.prices import Price
@@ -267,8 +268,8 @@ def agreed(info: RunInfo, params: Mapping[str, Any], said: Container[str], *, is
         DataError: It would write over a file that no run has written.
     """
     work = ExecuteWork.of(params)
-    click.echo(f"pearl: run {info.id} goes on in {_shown(str(Path.cwd()))}", err=True)
-    click.echo(f"  model   {_shown(_model(params))}", err=True)
+    click.echo(f"pearl: run {info.id} goes on in {visible(str(Path.cwd()))}", err=True)
+    click.echo(f"  model   {visible(_model(params))}", err=True)
     tell_withheld(params)
     click.echo(f"  reads   {_listed(list(work.inputs))}", err=True)
     click.echo(f"  writes  {_listed(list(work.outputs))}", err=True)
@@ -307,7 +308,7 @@ def _keep_others(name: str) -> None:
     if path.exists() and not (path.is_file() and _is_of_a_run(path)):
         raise DataError(
             "is there, and no results of a run: it is not written over because a store says so",
-            path=_shown(name),
+            path=visible(name),
             help="name a file yourself: -o rows.jsonl, --trace FILE",
         )
 
@@ -336,10 +337,5 @@ def _listed(names: list[str]) -> str:
     inside = [name for name, path in whole.items() if path.is_relative_to(here)]
     shown = [*outside, *inside[: max(0, N_SHOWN - len(outside))]]
     more = len(whole) - len(shown)
-    text = ", ".join(map(_shown, shown)) or "nothing"
+    text = ", ".join(map(visible, shown)) or "nothing"
     return f"{text} and {more:,} more in this folder" if more else text
-
-
-def _shown(text: str) -> str:
-    """On one line, and moving no cursor."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

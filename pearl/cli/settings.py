@@ -18,6 +18,7 @@ import click
 from pearl.cli.options import OWN, SETTINGS, TRUSTED
 from pearl.cli.trust import is_trusted
 from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.escaping import visible
 
 __all__ = [
     "NAME",
@@ -36,8 +37,9 @@ MAX_BYTES = 1_000_000
 
 VARIABLES = frozenset(
     {f"PEARL_{name.upper()}" for name in SETTINGS if not name.endswith("_per_minute")}
-    | {"PEARL_API_KEY", "PEARL_CONFIG", "PEARL_HOME", "PEARL_MAX_DOCUMENT_MB", "PEARL_PRICE",
-       "PEARL_PRICES", "PEARL_RPM", "PEARL_STORE", "PEARL_TPM"}
+    | {"PEARL_API_KEY", "PEARL_CONFIG", "PEARL_HOME", "PEARL_MAX_DOCUMENT_MB",
+       "PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS", "PEARL_PRICE", "PEARL_PRICES", "PEARL_RPM",
+       "PEARL_STORE", "PEARL_TPM"}
 )  # fmt: skip
 """Every environment variable that is read."""
 
@@ -195,6 +197,7 @@ def unknown(variables: Iterable[str]) -> Sequence[str]:
     for name in sorted(variables):
         if name.startswith("PEARL_") and name not in VARIABLES:
             close = did_you_mean(name, VARIABLES, cutoff=0.75)
-            shown = ascii(name)[1:-1]
-            lines.append(f"{shown} is no setting" + (f"; did you mean {close}?" if close else ""))
+            lines.append(
+                f"{visible(name)} is no setting" + (f"; did you mean {close}?" if close else "")
+            )
     return lines

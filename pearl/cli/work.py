@@ -165,11 +165,16 @@ async def _run_kept(
                 write_traces(kept.traces(), trace, writer)
             counts = {"rows": n_rows, "failed": len(tally.failures), "from_before": tally.n_known}
             kept.finish(tally.status, counts)
+            statuses = store.tally(kept.id)
     before = f", {tally.n_known:,} of them from before" if tally.n_known else ""
     cut_off = f", {tally.n_unfinished:,} of them not finished" if tally.n_unfinished else ""
     click.echo(
         f"pearl: run {kept.id}: {counted(n_rows, 'row')} in {out}{before}{cut_off}", err=True
     )
+    if unsure := statuses.get("undecided"):
+        click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
+    if empty := statuses.get("nothing_found"):
+        click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
     if keeping.is_too_much(len(tally.failures)):
         most = counted(keeping.max_errors or 0, "task")
         click.echo(f"  stopped, for more than {most} failed (--max-errors)", err=True)

@@ -49,10 +49,14 @@ class Writer:
         command: What tells the command from others.
         store: The store that knows, as `--store` names it.
         is_forced: Whether to replace whatever is there.
+        by: The command's name, for who asks which command wrote a file.
     """
 
-    def __init__(self, command: str, store: str | None, *, is_forced: bool = False) -> None:
+    def __init__(
+        self, command: str, store: str | None, *, is_forced: bool = False, by: str = ""
+    ) -> None:
         self._command = command
+        self._by = by
         self._store = store
         self._is_forced = is_forced
 
@@ -62,7 +66,8 @@ class Writer:
         context = click.get_current_context()
         said = {name: value for name, value in context.params.items() if name not in NEUTRAL}
         parts = (context.command_path, str(Path.cwd()), repr(sorted(said.items())))
-        return cls(digest(parts).hex(), store, is_forced=is_forced)
+        name = context.info_name or ""
+        return cls(digest(parts).hex(), store, is_forced=is_forced, by=name)
 
     def check(self, *paths: str | None) -> None:
         """Make sure, before anything is paid for, that files can be written and may be replaced.
@@ -89,7 +94,7 @@ class Writer:
         def note(target: Path, written: Path) -> None:
             self._check_own(str(path))  # somebody may have put it there meanwhile
             if (outputs := self._outputs) is not None:
-                outputs.note(target, self._command, written)
+                outputs.note(target, self._command, written, by=self._by)
 
         with new_file(path, before=note) as file:
             yield file

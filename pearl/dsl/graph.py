@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pearl.dsl.checker import CheckedPlan
-from pearl.dsl.nodes import Reference, Step
+from pearl.dsl.nodes import ListLiteral, Reference, Step
 from pearl.dsl.signatures import ValueType
 
 __all__ = ["PlanGraph", "build_graph"]
@@ -53,7 +53,8 @@ class PlanGraph:
 
         What the action says that it gives comes first. One that says nothing gives what a native
         action takes: of `n = COUNT(animals)`, the step that makes `animals` gives a list. So does
-        one whose output reaches such an action through a native one that takes and gives text.
+        one whose output reaches such an action through a native one that takes and gives text, and
+        one that stands in a list that the action takes.
         """
         gives: dict[str, ValueType] = {}
         for step in reversed(self.steps):
@@ -67,10 +68,12 @@ class PlanGraph:
                 taken = action.parameter(i).type
                 if taken is ValueType.TEXT and action.returns is ValueType.TEXT:
                     taken = wanted
-                if isinstance(argument, Reference) and taken in _READ:
-                    # Where several read it, a list is what can be read as the other, too.
-                    is_list = gives.get(argument.name) is ValueType.LIST
-                    gives[argument.name] = ValueType.LIST if is_list else taken
+                read = argument.items if isinstance(argument, ListLiteral) else (argument,)
+                for one in read if taken in _READ else ():
+                    if isinstance(one, Reference):
+                        # Where several read it, a list is what can be read as the other, too.
+                        is_list = gives.get(one.name) is ValueType.LIST
+                        gives[one.name] = ValueType.LIST if is_list else taken
         return gives
 
     def ancestors(self, index: int) -> frozenset[int]:

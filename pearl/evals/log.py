@@ -73,7 +73,8 @@ class Record(Frozen):
     method: str
     seed: int = 0
     status: Literal["answered", "fell_back", "failed"]
-    """`fell_back`: answered without a valid plan, where that was allowed. Failures count as wrong."""
+    """`fell_back`: answered without a valid plan, where that was allowed; `failed`: no answer, or one that
+    is undecided. Failures count as wrong."""
     question: str
     document: str = ""
     subsets: tuple[str, ...] = ()

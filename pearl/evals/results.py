@@ -67,7 +67,9 @@ class _Lenient(BaseModel):
 
 
 class _Step(_Lenient):
+    output: str = ""
     calls: int = 0
+    why: str = ""
 
 
 class _Usage(_Lenient):
@@ -111,7 +113,7 @@ async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str
     usage = Usage(result.usage.input_tokens, result.usage.output_tokens, result.usage.cached_tokens)
     n_calls = sum(step.calls for step in result.steps)
     update: dict[str, Any] = {"answer": answer, "plan": result.plan, "coverage": result.coverage}
-    if result.status != "answered":
+    if result.status not in ("answered", "nothing_found"):
         update["error"] = _why(result)
     elif sample.options:
         try:
@@ -135,6 +137,9 @@ async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str
 
 def _why(result: _Result) -> str:
     error = result.error
+    if result.status == "undecided":
+        step = next((step for step in result.steps if step.why), _Step())
+        return f"undecided: step '{step.output}': {step.why}".partition("\n")[0]
     if isinstance(error, dict):
         return f"{error.get('type', 'error')}: {error.get('message', '')}".partition("\n")[0]
     return "the row has no answer"

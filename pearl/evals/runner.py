@@ -277,6 +277,8 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
     }
     if answer is not None:
         fields["coverage"] = answer.coverage
+        if answer.why:
+            fields |= {"status": "failed", "error": f"undecided: {answer.why}"}
         if answer.method == "plan":
             levels = build_graph(pearl.compile(answer.plan)).levels()
             fields["plan"] = answer.plan

@@ -13,11 +13,11 @@ from pearl.evidence.normal import NormalText
 from pearl.evidence.verifying import Doubt, Match, Quote, Verifier
 from pearl.sources import Document
 
-__all__ = ["Evidence", "Reply", "Unverified", "collect", "placed"]
+__all__ = ["Evidence", "StepReply", "Unverified", "collect", "placed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class StepReply:
     """What a step says.
 
     Attributes:
@@ -120,7 +120,7 @@ _WHY = {
 
 
 def collect(
-    replies: Iterable[Reply], document: Document
+    replies: Iterable[StepReply], document: Document
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
     """Look every quote of every reply up in the document.
 

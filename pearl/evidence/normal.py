@@ -19,7 +19,7 @@ from functools import cached_property
 from pearl.errors import Span
 from pearl.evidence.borders import is_inside_token
 
-__all__ = ["UNSPACED", "NormalText", "normalise"]
+__all__ = ["MAX_PLACES", "UNSPACED", "NormalText", "normalise"]
 
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
@@ -30,6 +30,9 @@ UNSPACED = re.compile(
 _EDGES = " '-.,:;!?…*_#()[]{}<>·•¿¡、。〈〉《》〔〕【】،؛؟।"
 """What may differ at both ends of a quote, in normal form. Not `%`: it belongs to a number."""
 
+
+MAX_PLACES = 5_000
+"""Places where a quote stands inside words that are looked at: a text that is one word has one everywhere."""
 
 Range = tuple[int, int]
 """Of a normal form: where it begins and ends."""
@@ -206,14 +209,15 @@ class NormalText:
         first, last = quote.core
         bare = quote.text[first:last]
         search = self.text.rfind if is_last else self.text.find
-        at = search(bare, begin, end) if bare else -1
-        while at >= 0 and not self._has(quote, at):
+        for _ in range(MAX_PLACES if bare else 0):
+            at = search(bare, begin, end)
+            if at < 0 or self._has(quote, at):
+                return None if at < 0 else self._widen(at, quote)
             if is_last:
                 end = at + len(bare) - 1
             else:
                 begin = at + 1
-            at = search(bare, begin, end)
-        return None if at < 0 else self._widen(at, quote)
+        return None
 
     def _has(self, quote: NormalText, at: int) -> bool:
         """Whether a quote whose core stands at an offset is whole words there, joined alike."""

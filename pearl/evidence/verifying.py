@@ -18,7 +18,7 @@ from pearl.errors import Span
 from pearl.evidence.borders import with_units
 from pearl.evidence.finding import is_passage, n_words
 from pearl.evidence.negation import negations
-from pearl.evidence.normal import NormalText, Range
+from pearl.evidence.normal import MAX_PLACES, NormalText, Range
 from pearl.passages import sentences
 
 __all__ = ["Doubt", "Match", "Quote", "Verifier"]
@@ -172,11 +172,13 @@ class Verifier:
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
 
     def _exactly(self, quote: str) -> Span | None:
-        at = self._text.find(quote)
-        while at >= 0:
+        at = -1
+        for _ in range(MAX_PLACES):
+            at = self._text.find(quote, at + 1)
+            if at < 0:
+                return None
             if not (self._normal.is_inside(at) or self._normal.is_inside(at + len(quote))):
                 return Span(at, at + len(quote))
-            at = self._text.find(quote, at + 1)
         return None
 
     def _stands_once(self, quote: NormalText) -> bool:

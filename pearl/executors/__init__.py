@@ -70,7 +70,7 @@ class Outcome:
     trace: Trace = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """One row of a results file; `status` is `answered` or `failed`."""
+        """One row of a results file; `status` is that of the answer, or `failed`."""
         if self.answer is not None:
             return {"id": self.task.id, **self.task.extra, **self.answer.to_json()}
         assert self.error is not None

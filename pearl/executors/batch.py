@@ -17,7 +17,8 @@ from typing import Any
 
 from pearl.errors import ModelError, UsageError
 from pearl.executors import Listener, Outcome, Task, local
-from pearl.llm import Model
+from pearl.ladder import reply_ladder
+from pearl.llm import Constrains, Model
 from pearl.llm.openai import OpenAIModel
 from pearl.middleware.batching import Batched
 from pearl.middleware.halting import Halt
@@ -131,6 +132,8 @@ class _Through(Pearl):
         self.__dict__.update(pearl.fresh().__dict__)
         self._calls = model
         self._halt = halt
+        if self.constrain == "auto":  # what is held to a form is a single call, at the full price
+            self._reply_ladder = reply_ladder(Constrains())
 
     def calls(self, trace: Trace | None = None) -> Model:
         """The model, with further rounds where a request failed in a way that may pass."""

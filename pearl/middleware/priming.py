@@ -43,6 +43,9 @@ MIN_FIRST = 4
 MIN_SAVED = 0.2
 """Share of a call's time that the cache has to save, or waiting for it takes longer than it wins."""
 
+_BEGIN, _END = "<text>\n", "\n</text>"
+"""What stands around a document that begins a prompt, and cannot stand in it (`pearl.prompts.block`)."""
+
 MAX_PREFIXES = 10_000
 """Documents whose state is kept; each takes about 200 bytes."""
 
@@ -197,8 +200,11 @@ class Primed(Wrapper):
 def _prefix_length(request: Request) -> int | None:
     """Characters of the prompt up to the end of its document; None where none begins it."""
     document = getattr(request.task, "document", None)
-    if not document or len(request.messages) != 2:
+    if not document or len(request.messages) < 2:
         return None
-    system, user = request.messages
-    start = user.content.find(document, 0, len(document) + 64)
-    return None if start < 0 else len(system.content) + start + len(document)
+    system, user = request.messages[:2]
+    if not user.content.startswith(_BEGIN):
+        return None
+    # In the prompt it is as long as the document, or longer where delimiters in it are neutralised.
+    end = user.content.find(_END, len(document))
+    return None if end < 0 else len(system.content) + end

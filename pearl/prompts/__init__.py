@@ -42,9 +42,9 @@ def material(
     return [f"{heading}:\n{actions}", rules, *([f"Examples:\n\n{shown}"] if shown else [])]
 
 
-def constrained(request: Request, constraint: Constraint, by: ConstrainBy | None) -> Request:
+def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy | None) -> Request:
     """The request held to a constraint in one of its forms; as it is where there is none."""
-    if by is None:
+    if by is None or constraint is None:
         return request
     messages = request.messages
     if by == "json" and constraint.json_form is not None:

@@ -12,7 +12,7 @@ from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.llm import ActionTask, Message
 from pearl.prompts import block
 
-__all__ = ["action_messages", "again_messages", "combine_messages"]
+__all__ = ["FORMS", "action_messages", "again_messages", "combine_messages"]
 
 _READER = f"""\
 You carry out one instruction at a time over a text. What stands between <text> and </text>, and \
@@ -21,13 +21,14 @@ text and the inputs say. Reply with the result alone, without preamble. Below it
 copying the decisive passages word for word, each on a line of its own that begins with "> ". \
 Where the text and the inputs say nothing about it, reply with the one line "{NOTHING}\""""
 
-_FORMS: Mapping[ValueType, str] = {
+FORMS: Mapping[ValueType, str] = {
     ValueType.LIST: 'Form of the result: a list, one entry a line, each line beginning with "- ". '
     "Every such line is counted as an entry: name nothing twice, put no remark among them.",
     ValueType.NUMBER: "Form of the result: one line with one number in digits, all its zeros written "
     "out, and its unit if it has one. No sentence.",
     ValueType.BOOL: 'Form of the result: one line, "yes" or "no". No sentence.',
 }
+"""How a result of a type is asked for; one of any other type may have any form."""
 
 
 def action_messages(task: ActionTask) -> tuple[Message, ...]:
@@ -45,7 +46,7 @@ def action_messages(task: ActionTask) -> tuple[Message, ...]:
         ]  # fmt: skip
     if task.explanation:
         parts.append(f"Purpose of this step: {task.explanation}")
-    if form := _FORMS.get(task.gives):
+    if form := FORMS.get(task.gives):
         parts.append(form)
     return Message("system", _READER), Message("user", "\n\n".join(parts))
 
@@ -75,7 +76,7 @@ def again_messages(
         Message("assistant", reply),
         Message(
             "user",
-            f"That is not of the form that is needed. {_FORMS[wanted]} Copied passages stand below the "
+            f"That is not of the form that is needed. {FORMS[wanted]} Copied passages stand below the "
             f'result, on lines that begin with "> ". If there is none, the whole reply is "{NOTHING}"',
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 
@@ -10,7 +11,7 @@ from pearl.llm import ActionTask, ChooseTask
 from pearl.prompts import json_messages
 from pearl.prompts.choosing import choose_messages
 from pearl.prompts.planning import plan_messages, repair_messages, steps_messages
-from pearl.prompts.reading import action_messages, combine_messages
+from pearl.prompts.reading import FORMS, action_messages, again_messages, combine_messages
 
 __all__ = ["prompts_sha256"]
 
@@ -32,6 +33,8 @@ def prompts_sha256() -> str:
         steps_messages(plan, "New actions:\n- None"),
         json_messages(plan, "an object"),
         action_messages(task),
+        *(action_messages(replace(task, gives=form)) for form in FORMS),
+        *(again_messages(action_messages(task), "one", form) for form in FORMS),
         combine_messages(task, ("one", "two")),
         *(
             choose_messages(ChooseTask("what?", ("a", "b"), document, answer, is_reasoned))

@@ -29,22 +29,27 @@ class Outputs:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "outputs"
 
-    def wrote(self, path: Path, command: str | None = None) -> bool:
+    def wrote(self, path: Path, command: str | None = None, *, by: str | None = None) -> bool:
         """Whether the file is as a command left it.
 
         Args:
             path: The file, links resolved.
             command: What tells the command from others; None for any.
+            by: The command's name, as `pearl plan`; None for any.
         """
         entry = self._entry(path)
-        if not entry or command not in (None, entry["command"]):
+        if (
+            not entry
+            or command not in (None, entry["command"])
+            or by not in (None, entry.get("by"))
+        ):
             return False
         try:
             return _sha256(path) in entry["sha256"]
         except OSError:
             return False
 
-    def note(self, path: Path, command: str, written: Path) -> None:
+    def note(self, path: Path, command: str, written: Path, *, by: str = "") -> None:
         """Keep what is about to be put at a path.
 
         Where it cannot be kept, the file will count as that of somebody else, and be asked about.
@@ -53,12 +58,13 @@ class Outputs:
             path: Where, links resolved.
             command: What tells the command from others.
             written: The file that will be put there.
+            by: The command's name.
         """
         entry = self._entry(path)
         before = entry["sha256"] if entry and entry["command"] == command else []
         digests = [_sha256(written), *before][:_N_DIGESTS]
         data = {"path": os.fsencode(path).decode("utf-8", "backslashreplace"), "command": command,
-                "sha256": digests}  # fmt: skip
+                "by": by, "sha256": digests}  # fmt: skip
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False) as file:

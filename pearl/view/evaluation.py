@@ -138,7 +138,8 @@ def _table(rows: Sequence[Series]) -> Iterator[str]:
                 where = "all samples" if subset is None else subset
                 yield f"<p><b>{escape(row.label)}: below chance on {escape(where)}.</b></p>"
     yield (
-        '<p class="note">Accuracy is the share of records that are wholly right; failures and '
+        '<p class="note">Accuracy is the share of records that are right, or the mean score of answers '
+        "that can be so in part; failures and "
         "unmapped answers count as wrong. Tokens (input and output) and dollars are means of a "
         "record, seconds the median; p95: 95 % of the records took no longer. n is samples, times seeds where "
         "there are several; the seeds of a sample are resampled together.</p>"

@@ -91,6 +91,7 @@ def test_it_can_be_called_as_any_other(name: str) -> None:
     assert plugins.load("pearl.executors", name).__doc__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_importing_it_imports_no_extra(name: str) -> None:
     code = (

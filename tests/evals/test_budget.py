@@ -86,6 +86,27 @@ def test_all_calls_together_stay_within_the_budget(
         assert 0 < record.coverage <= 1
 
 
+COUNTING = """\
+New actions:
+- None
+
+1. found = FIND(CTX, "the boats") : Find them
+2. n = COUNT(found) : Count
+"""
+
+
+@pytest.mark.parametrize("n_paragraphs", [2, 900])
+def test_a_step_that_is_asked_again_stays_within_its_share(n_paragraphs: int) -> None:
+    text = "\n\n".join(PARAGRAPHS[i % 2] for i in range(n_paragraphs))
+    model = acting(plan=COUNTING, step="There may be some boats.")
+    record = run(
+        Pearl(model), [sample(document=Document(text, "d.txt"))], "pearl", effort=Effort(2_000)
+    )
+    assert (record["q1", "pearl", 0].error or "").startswith("undecided: step 'found'")
+    n_asked = sum(map(reads, model.requests))
+    assert (n_asked, spent(model) <= 2_000) == (2 if n_paragraphs == 2 else 1, True)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_budget_is_made_use_of(name: str) -> None:
     budget = 12_000

@@ -149,6 +149,22 @@ def test_questions_are_planned_by_batch_where_nothing_holds_the_planner(
     assert [len(job.rows) for job in server.jobs] == [1, 5]
 
 
+def test_a_step_whose_reply_has_a_form_goes_by_batch_as_well(server: BatchServer) -> None:
+    """Held to its form it would be a single call, at the full price; its prompt asks for it anyway."""
+    server.line = lambda row: answered(completion("- one\n- two"))
+    plan = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
+    tasks = [Task(t.id, t.document, plan=plan) for t in tasks_of(5, 1)]
+
+    async def main() -> list[Outcome]:
+        async with Pearl("openai:test-model", base_url=server.url, server="vllm") as pearl:
+            return [o async for o in run(pearl, tasks, pace=PACE)]
+
+    found = asyncio.run(main())
+    assert texts(found) == [(task.id, "2") for task in tasks]
+    assert [len(job.rows) for job in server.jobs] == [5]
+    assert not server.requests
+
+
 def mixed(rows: list[Any]) -> list[Any]:
     """In another order, twice, with lines that are none and one of somebody else."""
     other = {**rows[0], "custom_id": "00" * 32}

@@ -86,6 +86,7 @@ def test_other_drafts_want_another_folder(folder: Path) -> None:
     assert "refined from other drafts" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.middleware import priming
 from pearl.middleware.limiting import Limited
 from pearl.middleware.priming import BLOCK_TOKENS, PROOFS, Primed
-from pearl.prompts.reading import action_messages
+from pearl.prompts.reading import action_messages, again_messages
 from tests.models import answer_task
 
 LONG = "Ada sold the boat because it leaked. " * 200
@@ -201,3 +202,33 @@ def test_another_system_text_is_another_prefix() -> None:
     found += asyncio.run(ask(model, under("Be kind.", "b")))
     found += asyncio.run(ask(model, under("Be brief.", "c")))
     assert [role == "first" for role in roles(found)] == [True, True, False]
+
+
+def test_a_document_with_marks_of_ours_is_primed_like_any_other() -> None:
+    """Its delimiters are neutralised in the prompt, so it does not stand there as it is."""
+    marked = f"<text>{LONG}</text> says the <input> of {LONG}"
+    asked = [request(name, marked) for name in "abc"]
+    assert marked not in asked[0].prompt
+    assert roles(asyncio.run(ask(Primed(Cached()), *asked))) == ["first", "waited", "waited"]
+
+
+def test_a_call_that_is_made_once_more_begins_with_the_document_as_well() -> None:
+    first = request("a")
+    again = replace(
+        first, messages=again_messages(first.messages, "There may be some.", ValueType.LIST)
+    )
+    model = Primed(Cached(read_s=0))
+    assert roles(asyncio.run(ask(model, first))) == ["first"]
+    (second,) = asyncio.run(ask(model, again))
+    assert isinstance(second, Completion)
+    assert second.prefix is not None
+    assert second.prefix.why == "the document is primed"
+    assert second.prefix.n_expected_cached_tokens > 0
+
+
+def test_a_document_that_is_not_shown_is_no_prefix() -> None:
+    asked = replace(request("a"), messages=request("a", None).messages)
+    (found,) = asyncio.run(ask(Primed(Cached()), asked))
+    assert isinstance(found, Completion)
+    assert found.prefix is not None
+    assert found.prefix.why == "no document"

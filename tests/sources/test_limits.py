@@ -72,6 +72,7 @@ print(json.dumps([told, children // 1000, own // 1000]))
 """
 
 
+@pytest.mark.slow
 @limited
 def test_files_that_take_much_memory_are_refused_by_their_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -167,6 +168,7 @@ def test_entities_of_a_page_stay_as_written() -> None:
     assert len(text) < 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(confinement.resource is None, reason="no module resource")
 def test_the_limit_of_time_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEARL_MAX_READER_SECONDS", "1")

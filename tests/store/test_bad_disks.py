@@ -65,6 +65,7 @@ def use(folder: Path) -> str | None:
     return said
 
 
+@pytest.mark.slow
 def test_flipped_bytes(tmp_path: Path, filled: bytes) -> None:
     chance = random.Random(7)
     n_told = 0

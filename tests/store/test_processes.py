@@ -41,6 +41,7 @@ def check(folder: Path, said: Said, n_kills: int, concurrency: int) -> None:
     assert sum(said.calls.values()) - len(said.calls) <= n_kills * concurrency
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     n_kills = 40
     said = run_to_the_end(tmp_path, 1_000_000, CONCURRENCY, n_kills)

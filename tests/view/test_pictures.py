@@ -57,6 +57,7 @@ def test_one_log_gives_three_pictures() -> None:
     assert "direct" not in shape  # it makes no plans
 
 
+@pytest.mark.slow
 def test_libraries_of_different_size_give_a_line_a_method() -> None:
     pictures, skipped = drawn(*(log(6, n_actions=n, library=f"lib{n}") for n in (43, 11, 23)))
     assert skipped == {}
@@ -95,6 +96,7 @@ def test_nothing_global_is_left_behind() -> None:
     assert "matplotlib.pyplot" not in sys.modules
 
 
+@pytest.mark.slow
 def test_without_prices_cost_is_tokens() -> None:
     pictures, _ = drawn(log(6, price=None))
     assert "mean tokens of a sample (input and output)" in words(pictures["accuracy-cost"])
@@ -138,6 +140,7 @@ def test_no_chance_line_unless_all_have_as_many_options(options: Sequence[tuple[
     assert "chance" not in words(drawn(of(*records))[0]["accuracy-cost"])
 
 
+@pytest.mark.slow
 def test_many_calls_go_into_bins() -> None:
     shapes = [PlanShape(n_steps=1, n_calls=n, depth=1, width=1) for n in (1, 500)]
     pictures, _ = drawn(of(*(record(str(i), shape=each) for i, each in enumerate(shapes))))

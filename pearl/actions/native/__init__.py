@@ -22,12 +22,14 @@ from functools import cache
 from typing import Any
 
 from pearl import plugins
+from pearl.actions.units import unit_of
 from pearl.dsl.signatures import NOTHING, Action, ValueType
 
 __all__ = [
     "EmptyListError",
     "Value",
     "bind",
+    "check_alike",
     "coerce",
     "compute",
     "key_of",
@@ -48,13 +50,33 @@ _BULLET = re.compile(
     r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
 )
 _NUMBER = re.compile(
-    r"(?<!\w)[-+−]?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
+    r"(?<!\w)(?:[-+−][$€£¥]?)?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
     r"(?:[eE][-+]?\d{1,3}\b)?"
 )
 _SCALE = re.compile(
-    r"\s?+(?:[kKM]\b|[mb]n\b|(?:hundred|thousand|million|[bt]rillion|billion|lakh|crore)s?\b)"
+    r"\s?+(?:(?:[kKM]|MM|[mb]n|cr|hundred|thousand|[bt]?rillion|billion|dozen|lakh|crore|quarter)s?\b"
+    r"|(?i:hundert|tausend|mio|mrd|mill(?:ion|iarde?)\w*|milli[oó]n\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
+    r"bilhão|bilhões|tys|mln|mld|млн|млрд|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
+    r"|[만억천백])"
+    r"|[ _^]?[²³]|_\d"
 )
 """What makes another number of the digits before it."""
+_IN_WORDS = re.compile(
+    r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
+    r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
+    r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
+    r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
+    re.I,
+)
+_MAY_BE_NEGATIVE = re.compile(
+    r"(?:[–‒⁻‐‑]|[-−–]\s+[$€£¥]|\b(?:minus|negative|moins|menos|meno)\s)\Z", re.I
+)
+_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]|[$€£¥]\s?[\d.,]+\s?m\b")
+"""A power of a number, not of a unit; millions of money."""
+_IN_BRACKETS = re.compile(r"\s*\(\s*[$€£¥]?\s?[\d.,]+\s?[%$€£¥]?\s*\)\s*")
+_MAY_BE_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
+"""1250 in most of Europe."""
+_BARE = str.maketrans("−", "-", ",$€£¥")
 _MAX_DIGITS = 40
 """Longer ones are no quantities, and Python refuses to read really long ones."""
 
@@ -170,13 +192,37 @@ def numbers(items: Iterable[str]) -> list[int | float]:
     """The number in each entry.
 
     Raises:
-        ValueError: An entry holds none, or more than one.
+        ValueError: An entry holds none, or more than one, or they are in different units.
 
     Example:
         >>> numbers(["12 mg", "about 3.5"])
         [12, 3.5]
     """
-    return [_number(item) for item in items]
+    entries = list(items)
+    read = [_number(item) for item in entries]
+    found = ((item, match.span()) for item in entries for match in _NUMBER.finditer(item))
+    check_alike((item, *span) for item, span in found)
+    return read
+
+
+def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
+    """Make sure that numbers are written out and in one unit, or in none.
+
+    Args:
+        places: Of each number the entry, and where in it the number begins and ends.
+
+    Raises:
+        ValueError: They are not, so that nobody can add them up or tell the larger one.
+    """
+    units: dict[str, str] = {}
+    for item, start, end in places:
+        if _SCALE.match(item, end):
+            raise ValueError(f"a number that is not written out in {_short(item)}")
+        if unit := unit_of(item, start, end):
+            units.setdefault(unit, item)
+    if len(units) > 1:
+        one, other, *_ = map(_short, units.values())
+        raise ValueError(f"numbers in different units: {one} and {other}")
 
 
 def _number(value: Value) -> int | float:
@@ -185,9 +231,18 @@ def _number(value: Value) -> int | float:
     found = list(_NUMBER.finditer(show(value)))
     if len(found) != 1:
         raise ValueError(f"{'more than one' if found else 'no'} number in {_short(value)}")
-    if _SCALE.match(found[0].string, found[0].end()):
+    match, whole = found[0], found[0].string
+    if _SCALE.match(whole, match.end()):
         raise ValueError(f"a number that is not written out in {_short(value)}")
-    text = found[0][0].replace(",", "").replace("−", "-")
+    # ½ and 万 are numeric, but no digits.
+    is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in whole)
+    if is_mixed or _IN_WORDS.search(whole) or _OTHER_DIGITS.search(whole):
+        raise ValueError(f"more than one number in {_short(value)}, one of them not in digits")
+    if _MAY_BE_NEGATIVE.search(whole, 0, match.start()) or _IN_BRACKETS.fullmatch(whole):
+        raise ValueError(f"a number that may be below 0 in {_short(value)}")
+    text = match[0].translate(_BARE)
+    if _MAY_BE_GROUPED.fullmatch(text):
+        raise ValueError(f"a point that may group thousands or begin decimals in {_short(value)}")
     if len(text) > _MAX_DIGITS:
         raise ValueError(f"the number is too long in {_short(value)}")
     number = float(text)

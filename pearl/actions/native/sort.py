@@ -3,7 +3,7 @@
 import re
 from decimal import Decimal
 
-from pearl.actions.native import Value
+from pearl.actions.native import Value, check_alike
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
@@ -20,6 +20,9 @@ _LEADING = re.compile(r"\s*+([-+]?(?:\d{1,3}(?:,\d{3})++|\d++)(?:\.\d++)?)")
 def run(items: list[str]) -> Value:
     """Sort by number if every entry begins with one, else by letter, case aside.
 
+    Raises:
+        ValueError: The numbers are not written out, or in different units.
+
     Example:
         >>> run(["10 mg", "9 mg", "1,000 mg"])
         ['9 mg', '10 mg', '1,000 mg']
@@ -29,5 +32,6 @@ def run(items: list[str]) -> Value:
     leading = [match for item in items if (match := _LEADING.match(item))]
     if len(leading) < len(items):
         return sorted(items, key=str.casefold)
+    check_alike((m.string, m.start(1), m.end(1)) for m in leading)
     ranked = [(Decimal(m[1].replace(",", "")), m.string.casefold(), m.string) for m in leading]
     return [item for _, _, item in sorted(ranked)]

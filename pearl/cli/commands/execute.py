@@ -152,7 +152,7 @@ def _tasks(
     if path.endswith(".plan"):
         words = " ".join([path, *documents]) if documents else f"{path} DOC"
         raise UsageError(f"'{path}' is a plan, not a file of tasks", help=f"pearl execute {words}")
-    is_own = Outputs(opened_folder(store)).wrote(Path(path).resolve())
+    is_own = Outputs(opened_folder(store)).wrote(Path(path).resolve(), by="plan")
     file = TaskFile(path, documents, allow_outside=options["allow_outside"] or is_own)
     if documents and file.names_documents:
         raise UsageError(

@@ -22,7 +22,7 @@ from pearl.cli.storing import FORMATS, opened_folder, store_option
 from pearl.cli.terminal import new_console
 from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
-from pearl.escaping import to_json
+from pearl.escaping import to_json, visible
 
 if TYPE_CHECKING:
     from pearl.store import RunInfo, Store
@@ -351,7 +351,7 @@ def _print_runs(runs: Sequence[RunInfo]) -> None:
 
 def _short(text: str) -> str:
     """On one line that moves no cursor, without the middle of what names hundreds of files."""
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split("\n")))
+    text = visible(" ".join(text.split("\n")))
     half = _WIDTH // 2
     return text if len(text) <= _WIDTH else f"{text[:half]} ... {text[-half:]}"
 

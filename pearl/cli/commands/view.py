@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -68,11 +69,13 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
 def _named(path: str, error: DataError) -> DataError:
     """Why a file is no log: rows of results are near to one, and have no scores."""
     from pearl.rows import Row, read_file
+    from pearl.trace import AnswerStatus
 
     first = None
     with suppress(DataError):
         first = next(read_file(Path(path)))
-    if isinstance(first, Row) and first.fields.get("status") in ("answered", "failed", "planned"):
+    told = (*get_args(AnswerStatus), "failed", "planned")
+    if isinstance(first, Row) and first.fields.get("status") in told:
         return DataError(
             "these are rows of tasks or results, not the log of an evaluation",
             path=path,

@@ -99,9 +99,12 @@ async def answered(
     trace: Trace,
     status: Literal["answered", "fell_back"] = "answered",
 ) -> Prediction:
-    """The prediction that an answer in words makes: mapped to the options, if there are any."""
+    """The prediction that an answer in words makes: mapped to the options, if there are any.
+
+    What is undecided is not mapped: it says why, in words that may be those of an option.
+    """
     choice = None
-    if sample.options:
+    if sample.options and not answer.why:
         choice = await pearl.choose(
             sample.question, sample.options, answer=answer.text, trace=trace
         )

@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from pearl.addresses import LEFT_OUT, redacted
@@ -28,6 +29,10 @@ _LOCAL = tuple(
 MAX_QUOTED = 200
 """Characters of a server's own words that a message repeats."""
 
+
+LONG_SECRET = 16
+"""Characters from which on a key is hidden in replies as well: shorter ones, as `EMPTY` where none is
+needed, are words that a document may have."""
 
 SECRET_LENGTH = 4
 """Characters of a password or of a part of the query, from which on it is hidden wherever it stands:
@@ -111,6 +116,25 @@ class Endpoint:
         """One line for people: which server is asked, and whose key it is sent."""
         with_key = f"with the key in {self.key_variable}" if self.key else "without a key"
         return f"{self.model} at {self.shown}, {with_key}"
+
+    def hidden(self, data: Any) -> Any:
+        """JSON data with `***` for each key and password in its texts: what a reply says is kept.
+
+        Example:
+            >>> Endpoint("http://localhost/v1", "m", "0123456789abcdef").hidden(["It is 0123456789abcdef"])
+            ['It is ***']
+        """
+        match data:
+            case str():
+                for secret in self._secrets:
+                    data = data.replace(secret, "***") if len(secret) >= LONG_SECRET else data
+                return data
+            case list():
+                return [self.hidden(each) for each in data]
+            case dict():
+                return {name: self.hidden(each) for name, each in data.items()}
+            case _:
+                return data
 
     def quote(self, text: str) -> str:
         r"""What the server said: on one line, not too long, without keys.

@@ -154,7 +154,7 @@ def read_as(
         ModelError: It is of another shape, or an error.
     """
     try:
-        data = json.loads(body)
+        data = endpoint.hidden(json.loads(body))
     except (ValueError, RecursionError):
         raise _not_json(body, endpoint) from None
     if isinstance(data, dict) and data.get("error"):

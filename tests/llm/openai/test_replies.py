@@ -62,3 +62,19 @@ def test_every_body_is_a_completion_or_a_model_error(data: st.DataObject, reader
 )  # fmt: skip
 def test_every_shape_is_a_completion_or_a_model_error(data: object, reader: str) -> None:
     assert len(str(read_or_fail(json.dumps(data).encode(), reader)).splitlines()) <= 2
+
+
+def test_a_key_that_a_server_repeats_is_in_no_reply() -> None:
+    key = "sk-0123456789abcdef"
+    endpoint = Endpoint("http://me:a-long-password-1@localhost/v1", "m", key)
+    for reader, template in READERS.values():
+        body = json.dumps(template).replace("a reply", f"It is {key}, a-long-password-1")
+        body = body.replace("test-model-2026", f"m {key}")
+        completion = reader(body.encode(), endpoint)
+        assert completion.text == "It is ***, ***"
+        assert completion.model == "m ***"
+
+
+def test_a_key_that_is_a_word_leaves_replies_as_they_are() -> None:
+    body = json.dumps(completion("EMPTY")).encode()
+    assert read_completion(body, Endpoint("http://localhost/v1", "m", "EMPTY")).text == "EMPTY"
