@@ -336,6 +336,7 @@ class ModelError(PearlError):
         retry_after_s: Seconds the server asked to wait, if it did.
         usage: Tokens that the reply took which is of no use; None where the server does not say.
         reply: What it said as far as it goes; "" where there is nothing of it.
+        is_sent: Whether the request left this machine; False where it is refused before.
     """
 
     exit_code = 5
@@ -349,9 +350,11 @@ class ModelError(PearlError):
         retry_after_s: float | None = None,
         usage: Usage | None = None,
         reply: str = "",
+        is_sent: bool = True,
     ) -> None:
         super().__init__(message, help=help)
         self.reply = reply
+        self.is_sent = is_sent
         self.kind: ModelErrorKind = kind
         self.retry_after_s = retry_after_s
         self.usage = usage
@@ -367,7 +370,11 @@ class ModelError(PearlError):
         What the reply took is told once, and not here.
         """
         return ModelError(
-            self.message, kind=self.kind, help=self.help, retry_after_s=self.retry_after_s
+            self.message,
+            kind=self.kind,
+            help=self.help,
+            retry_after_s=self.retry_after_s,
+            is_sent=self.is_sent,
         )
 
 

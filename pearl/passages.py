@@ -44,6 +44,7 @@ _CUT = re.compile(
 )
 _NUMBER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
 _STOP = re.compile(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
+_GAP = re.compile(r"\s|[。！？।]")
 _OPENING = re.compile(r"\s([\"'“‘«(\[]+)\s*\Z")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', " "))
 
@@ -157,9 +158,14 @@ def _pieces(text: str, block: Span) -> Iterator[Span]:
     at = block.start
     for cut in [*sorted(cuts), block.end]:
         while cut - at > _MAX_PIECE:
-            stops = [m.end() for m in _STOP.finditer(text, at, at + _MAX_PIECE)]
-            later = None if stops else _STOP.search(text, at + _MAX_PIECE - 8, cut)
-            stop = stops[-1] if stops else later.end() if later else cut
+            # What has no full stop, as speech that a machine wrote down, is cut between words.
+            for end in (_STOP, _GAP):
+                if ends := [m.end() for m in end.finditer(text, at, at + _MAX_PIECE)]:
+                    stop = ends[-1]
+                    break
+            else:
+                later = _GAP.search(text, at + _MAX_PIECE, cut)
+                stop = later.end() if later else cut
             yield Span(at, stop)
             at = stop
         if at < cut:

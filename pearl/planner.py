@@ -289,6 +289,11 @@ def one_line(question: str) -> str:
     Raises:
         UsageError: It is blank or no valid text.
     """
+    if not isinstance(question, str):
+        raise UsageError(
+            f"a question is a str, not a {type(question).__name__}",
+            help='the question comes first: pearl.ask("Who ...?", document)',
+        )
     line = " ".join(question.split())
     if not line:
         raise UsageError("the question is empty", help='ask something: pearl ask "Who ...?" FILE')

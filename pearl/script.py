@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
 import threading
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -30,7 +31,7 @@ def run(awaitable: Awaitable[Result]) -> Result:
         What `await` would give.
 
     Raises:
-        UsageError: An event loop is running already, as in a notebook, where `await` stands as it is.
+        UsageError: It is none; or an event loop is running already, as in a notebook, where `await` stands as it is.
 
     Example:
         >>> import pearl
@@ -38,6 +39,11 @@ def run(awaitable: Awaitable[Result]) -> Result:
         >>> pearl.run(pearl.Pearl().ask("Why did Ada sell the boat?", document)).evidence[0].text
         'Ada sold the boat because it leaked.'
     """
+    if not inspect.isawaitable(awaitable):
+        raise UsageError(
+            f"there is nothing to wait for in a {type(awaitable).__name__}",
+            help="call the method: pearl.run(pearl.Pearl().ask(...))",
+        )
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -296,8 +296,11 @@ def _tasks(
             loaded, digest = partial(load, document), file_source(document)
             yield Task(each, loaded, row.question, plan, None, digest, extra)
     else:
-        message = "the row has none of document, document_path, and no document was named"
-        yield Task(id, question=row.question, problem=source.error(message), extra=extra)
+        problem = source.error(
+            "the row has none of document, document_path, and no document was named",
+            help=f"name them: pearl execute --tasks {source.path} DOC...",
+        )
+        yield Task(id, question=row.question, problem=problem, extra=extra)
 
 
 def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:

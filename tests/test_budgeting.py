@@ -136,6 +136,20 @@ def test_the_error_says_what_and_how_much() -> None:
     assert len(str(caught.value).splitlines()) <= 3
 
 
+def test_what_is_refused_before_it_is_sent_is_no_call() -> None:
+    def refuse(request: Request) -> str:
+        raise ModelError("no grammar", kind="unconstrained", is_sent=request.prompt != "unsent")
+
+    budget = Budget(COUNTER, max_calls=1)
+    model = Budgeted(Scripted(refuse), budget)
+    for text in ("unsent", "unsent", "sent"):
+        with pytest.raises(ModelError):
+            asyncio.run(model.complete(request(text)))
+    assert budget.spent.n_calls == 1
+    with pytest.raises(BudgetError):
+        asyncio.run(model.complete(request("unsent")))
+
+
 def test_money_needs_a_price() -> None:
     with pytest.raises(UsageError, match="--max-cost needs to know"):
         Budget(COUNTER, max_cost_usd=1.0)
@@ -188,6 +202,24 @@ def test_time_is_up_before_and_during_a_call() -> None:
         assert budget.spent.n_calls == 2
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("wait_s", [None, 500.0])
+def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
+    wait_s: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(request: Request) -> str:
+        raise ModelError("slow down", kind="rate_limited", retry_after_s=wait_s)
+
+    async def run() -> float:
+        model = Retrying(Limited(Budgeted(Scripted(refuse), Budget(COUNTER, max_time_s=20.0)), 8))
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(BudgetError, match="--max-time"):
+            await model.complete(request("q"))
+        return asyncio.get_running_loop().time() - began
+
+    with computed(monkeypatch) as runner:
+        assert runner.run(run()) <= 20.1
 
 
 def test_the_end_of_time_wakes_those_who_wait_for_room() -> None:

@@ -408,3 +408,82 @@ asyncio.run(notebook())
         "  help: in a notebook or in asynchronous code: await pearl.ask(...)", answer,
     ]  # fmt: skip
     assert done.stderr == ""
+
+
+# --- what is said where something else was meant -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "message", "help"),
+    [
+        (
+            ("execute", "plans.jsonl", "story.txt"),
+            "'plans.jsonl' has rows, and is no plan",
+            "pearl execute --tasks plans.jsonl story.txt",
+        ),
+        (
+            ("execute", QUESTION, "story.txt"),
+            f"'{QUESTION}' is no plan file",
+            f'pearl ask "{QUESTION}" story.txt',
+        ),
+        (
+            ("execute", "why.plan", "story.txt", "--out", "rows.csv"),
+            "'rows.csv': rows are written as JSON lines",
+            "name it rows.jsonl; 'pearl runs export RUN -o rows.csv' makes a table of them",
+        ),
+        (
+            ("plan", "--data", "plans.jsonl", "-o", "plans.parquet"),
+            "'plans.parquet': rows are written as JSON lines",
+            "name it plans.jsonl",
+        ),
+    ],
+)
+def test_what_was_meant_is_named(
+    pearl: Terminal, args: tuple[str, ...], message: str, help: str
+) -> None:
+    write("plans.jsonl", {"question": QUESTION})
+    pearl(*args, code=2)
+    assert f"pearl: {message}\n  help: {help}" in pearl.talk
+    assert not Path("rows.csv").exists()
+    assert not Path("plans.parquet").exists()
+
+
+def test_many_failures_bring_the_help_of_the_first(pearl: Terminal) -> None:
+    write("q.jsonl", *[{"question": QUESTION, "document_path": "../secret.txt"}] * 2)
+    help = "  help: --allow-outside reads it, if you trust where the data comes from\n"
+    pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", code=1)
+    assert pearl.talk.endswith(help)
+    pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", "--allow-outside")  # its own file
+    pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
+    assert pearl.talk.endswith(help)
+
+
+def test_tasks_without_documents_say_where_to_name_them(pearl: Terminal) -> None:
+    write("q.jsonl", *[{"question": QUESTION}] * 2)
+    pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
+    assert "  help: name them: pearl execute --tasks q.jsonl DOC..." in pearl.talk
+
+
+def test_answers_of_tasks_stand_below_their_questions_and_documents(pearl: Terminal) -> None:
+    Path("other.txt").write_text(STORY, encoding="utf-8")
+    write(
+        "q.jsonl",
+        {"question": QUESTION, "document_path": "story.txt"},
+        {"id": "second", "question": "Who rang?", "document_path": "other.txt"},
+    )
+    out = pearl("execute", "--tasks", "q.jsonl")
+    assert f"== 1: story.txt: {QUESTION}\n" in out
+    assert "== second: other.txt: Who rang?\n" in out
+
+
+def test_a_wrong_value_is_told_with_the_place_that_says_it(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("pearl.toml").write_text('concurrency = "many"\n', encoding="utf-8")
+    pearl("execute", "why.plan", "story.txt", code=2)
+    assert f"{Path('pearl.toml').resolve()}: Invalid value for 'concurrency': 'many'" in pearl.talk
+    monkeypatch.setenv("PEARL_CONCURRENCY", "few")
+    pearl("execute", "why.plan", "story.txt", code=2)
+    assert "pearl: Invalid value for PEARL_CONCURRENCY: 'few'" in pearl.talk
+    pearl("execute", "why.plan", "story.txt", "--concurrency", "no", code=2)
+    assert "pearl: Invalid value for '--concurrency': 'no'" in pearl.talk

@@ -18,7 +18,7 @@ import pytest
 from pyarrow import parquet
 
 from pearl.cli.commands.execute import command as execute
-from pearl.cli.resuming import PLACES, ExecuteWork
+from pearl.cli.resuming import ALLOWED, ExecuteWork
 from pearl.cli.storing import write_rows
 from pearl.cli.writing import Writer
 from pearl.store import RunSpec, Store
@@ -252,7 +252,9 @@ def test_a_limit_that_is_no_number_is_refused(pearl: Terminal) -> None:
 
 def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> None:
     options = {option.name for option in execute.params}
-    assert options == {*ExecuteWork.model_fields, *PLACES}
+    # Which store and run it is, and what is the user's own to say.
+    others = {"store", "run", "fresh", "dry_run", "api_key_env", *ALLOWED}
+    assert options == {*ExecuteWork.model_fields, *others}
 
 
 TASKS = [

@@ -55,6 +55,7 @@ def test_people_read_it(pearl: Terminal, folder: Path) -> None:
     said = pearl("execute", "count.plan", "empty.txt", "--model", "scripted:rules.json", "-v")
     assert "\nNothing found.\n" in said
     assert "\nAnswer\n0\n" in said
+    assert "\nEvidence: none; step 'animals' found nothing\n" in said
 
 
 def test_an_evaluation_counts_them_as_what_they_are(pearl: Terminal, folder: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.errors import Span
 from pearl.passages import chunks, sentences, terms
 
 TEXTS = st.text(
@@ -93,6 +94,15 @@ def test_a_short_speech_stays_whole_and_a_long_one_does_not() -> None:
         '"I came here to go through the accounts, all of them.',
         "Nobody told me of a boat.",
     ]
+
+
+def test_what_has_no_full_stop_is_cut_between_words() -> None:
+    text = "so he said well " * 2_000 + "and then the warfarin was stopped"
+    found = [text[span.start : span.end] for span in sentences(text)]
+    assert max(map(len, found)) <= 4_000
+    assert " ".join(found) == text
+    unbroken = "x" * 10_000
+    assert sentences(unbroken) == (Span(0, 10_000),)
 
 
 def test_scripts_without_blanks_are_cut() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import pearl
 from pearl import Document, Pearl, Trace, load, read_trace, resources
 from pearl.errors import DataError, PlanningError, UsageError
 from pearl.executors import Outcome, Task
@@ -221,3 +222,16 @@ def test_tokens_per_minute_are_counted_as_the_model_counts(
     request = Request((Message("user", "who?"),), answer_task("who?", ""))
     asyncio.run(pearl.limiter.complete(request))
     assert counted == [request.prompt]
+
+
+def test_what_is_no_question_is_told() -> None:
+    document = Document("Ada sold the boat.")
+    with pytest.raises(UsageError, match="a question is a str, not a Document") as caught:
+        pearl.run(Pearl().ask(document, "Why?"))  # type: ignore[arg-type]
+    assert 'the question comes first: pearl.ask("Who ...?", document)' in str(caught.value)
+
+
+def test_run_is_given_what_a_method_gives() -> None:
+    with pytest.raises(UsageError, match="nothing to wait for") as caught:
+        pearl.run(Pearl().ask)  # type: ignore[arg-type]
+    assert "pearl.run(pearl.Pearl().ask(...))" in str(caught.value)

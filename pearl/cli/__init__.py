@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pearl import __version__, plugins
-from pearl.cli.options import CONFIG, FOUND
+from pearl.cli.options import CONFIG, FOUND, PLACES
 from pearl.cli.terminal import escaped_streams
 from pearl.errors import PearlError, UsageError, did_you_mean
 
@@ -86,6 +87,7 @@ def group(ctx: click.Context, config: str | None) -> None:
     files = settings.read_settings(config)
     if files:
         ctx.meta[FOUND] = settings.found_names(files)
+        ctx.meta[PLACES] = {name: str(f.path) for f in reversed(files) for name in f.values}
         ctx.default_map = dict.fromkeys(plugins.names(COMMANDS), settings.defaults(files))
 
 
@@ -114,9 +116,7 @@ def _run(args: Sequence[str] | None) -> int:
     except click.ClickException as error:
         where = getattr(error, "ctx", None)
         command = where.command_path if where else "pearl"
-        return _fail(
-            error.format_message().replace("\n", " "), f"see '{command} --help'", error.exit_code
-        )
+        return _fail(_placed(error).replace("\n", " "), f"see '{command} --help'", error.exit_code)
     except PearlError as error:
         return _fail(error.args[0].partition("\n  help: ")[0], error.help, error.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -129,6 +129,19 @@ def _run(args: Sequence[str] | None) -> int:
             raise
         _abandon_stdout()
         return _fail(f"cannot write the output: {error.strerror}", "make room", 1)
+
+
+def _placed(error: click.ClickException) -> str:
+    """What click says, of a value with the variable or the file that says it."""
+    if isinstance(error, click.BadParameter) and error.ctx and error.param and error.param.name:
+        name = error.param.name
+        source = error.ctx.get_parameter_source(name)
+        if source is ParameterSource.ENVIRONMENT and isinstance(error.param.envvar, str):
+            return f"Invalid value for {error.param.envvar}: {error.message}"
+        if source is ParameterSource.DEFAULT_MAP:
+            path = error.ctx.meta[PLACES][name]
+            return f"{path}: Invalid value for '{name}': {error.message}"
+    return error.format_message()
 
 
 def _abandon_stdout() -> None:

@@ -15,14 +15,15 @@ from pearl.cli.output import counted
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError
 
-__all__ = ["Kind", "found_documents", "is_file", "kind_of", "library_for"]
+__all__ = ["ROWS", "Kind", "found_documents", "is_file", "kind_of", "library_for"]
 
 Kind = Literal["plan", "actions"]
 
 _ACTION_LINE = re.compile(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
 _PLAN_LINE = re.compile(r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\s*=)", re.M | re.I)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
-_ROWS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+ROWS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+"""Suffixes of files that `--data` and `--tasks` read row by row."""
 
 
 def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
@@ -67,7 +68,7 @@ def found_documents(named: Sequence[str]) -> list[str]:
 def _documents(name: str) -> Iterator[str]:
     path = Path(name)
     if name == "-" or is_file(name):
-        if path.suffix.lower() in _ROWS:
+        if path.suffix.lower() in ROWS:
             click.echo(
                 f"pearl: {name} is read as one text; its rows are read by 'pearl plan --data {name}' and "
                 f"'pearl execute PLAN --data {name}'",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pearl.samples import Sample
 
 __all__ = [
-    "CONFIG", "FOUND", "OWN", "SETTINGS", "TRUSTED", "as_json", "check_data", "data_options",
+    "CONFIG", "FOUND", "OWN", "PLACES", "SETTINGS", "TRUSTED", "as_json", "check_data", "data_options",
     "library_option", "model_options", "open_pearl", "open_samples", "price_option", "read_data", "tell_withheld", "trace_option",
 ]  # fmt: skip
 
@@ -45,6 +45,9 @@ CONFIG = "pearl.cli.config"
 
 FOUND = "pearl.cli.found"
 """In `Context.meta`: the settings that a file found in the working folder says."""
+
+PLACES = "pearl.cli.places"
+"""In `Context.meta`: setting → the file that says it."""
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 trace_option = click.option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from pearl.cli.terminal import new_console
@@ -65,8 +66,10 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
+    in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
     if not answer.evidence:
-        head("Evidence: none; no step quotes the document")
+        is_known = answer.status != "answered" or not in_vain
+        head(f"Evidence: none; {'no step quotes the document' if is_known else _vain(in_vain)}")
     elif others:
         head("Evidence")
     else:
@@ -77,6 +80,8 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         console.print(
             Text.assemble(f"[{number}] ", evidence.marked, (f"  ({_where(evidence)})", "dim"))
         )
+    if answer.evidence and in_vain:
+        console.print(Text(_vain(in_vain), style="yellow"))
     if answer.coverage is not None and answer.coverage < 1:
         read = f"Read: {100 * answer.coverage:.3g} % of the document, the passages that match best"
         console.print(Text(read, style="yellow"))
@@ -85,6 +90,11 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         console.print(
             Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )
+
+
+def _vain(outputs: Sequence[str]) -> str:
+    names = ", ".join(f"'{name}'" for name in outputs)
+    return f"step{'s' if len(outputs) > 1 else ''} {names} found nothing"
 
 
 def _where(evidence: Evidence) -> str:

@@ -53,10 +53,6 @@ Tokens = Annotated[int, Field(ge=256)]
 ALLOWED = ("force", "allow_outside")
 """Options of `pearl execute` that no store says for the user."""
 
-PLACES = ("store", "run", "fresh", "dry_run", "api_key_env", *ALLOWED)
-"""Options of `pearl execute` that are no part of the work: which store and run it is, and what is the
-user's own to say."""
-
 FIXED = (
     "plan_and_documents", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
     "fresh", "run",
@@ -157,7 +153,7 @@ def work_of(info: RunInfo) -> ExecuteWork:
     Raises:
         StoreError: It is not there, or makes no sense.
     """
-    again = f"give its command itself: that goes on with it; pearl runs show {info.id}"
+    again = f"give its command itself, as pearl runs show {info.id} has it"
     if not info.work:
         raise StoreError(f"of run {info.id} no work is kept that can be resumed", help=again)
     try:

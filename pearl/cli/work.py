@@ -13,7 +13,7 @@ import click
 from pearl.cli.options import open_pearl
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
-from pearl.cli.writing import Writer
+from pearl.cli.writing import Writer, keep_json_lines
 from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError, UsageError
 from pearl.escaping import escaped, to_json
 from pearl.executors import Execute, Outcome, Task
@@ -143,6 +143,7 @@ async def _run_kept(
     from pearl.cli.storing import write_traces
     from pearl.recording import fingerprint
 
+    keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
     trace = options.pop("trace")
     with keeping.opened() as store:
         async with open_pearl(options, keeping.replies(store)) as pearl:
@@ -196,7 +197,7 @@ class _Tally:
     """What came of the work.
 
     Attributes:
-        failures: Why tasks failed, one line each.
+        failures: Why tasks failed: a line each, and one of help where there is some.
         n_unfinished: Tasks that the end of the run has cut off.
         n_known: Tasks whose rows are from before.
         last: The latest outcome.
@@ -290,7 +291,9 @@ def _watched(execute: Execute, watch: Watch | None) -> Execute:
 
 def _reason(outcome: Outcome) -> str:
     id = " ".join(outcome.task.id.splitlines())
-    return f"{id}: {str(outcome.error).partition(chr(10))[0]}"
+    help = getattr(outcome.error, "help", None)
+    told = f"\n  help: {help.partition(chr(10))[0]}" if help else ""
+    return f"{id}: {str(outcome.error).partition(chr(10))[0]}{told}"
 
 
 def tell_failures(failures: Sequence[str], n_done: int) -> None:
@@ -334,8 +337,12 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
 
 
 def _print(outcome: Outcome, file: IO[str], *, verbose: bool, first: bool) -> None:
-    id = escaped(" ".join(outcome.task.id.splitlines()))
-    file.write(f"{'' if first else chr(10)}== {id}\n")
+    """An answer below what tells it from the others: its id; of a row, its document and question, too."""
+    task = outcome.task
+    document = task.extra.get("document")
+    said = [task.id, document, task.question if document or task.plan else None]
+    head = escaped(" ".join(": ".join(filter(None, said)).split()))
+    file.write(f"{'' if first else chr(10)}== {head}\n")
     if outcome.answer is not None:
         print_answer(outcome.answer, file, with_steps=verbose)
     else:

@@ -23,16 +23,19 @@ from pearl.errors import DataError, StoreError, UsageError
 if TYPE_CHECKING:
     from pearl.store.outputs import Outputs
 
-__all__ = ["Writer", "force_option", "keep_inputs", "new_file"]
+__all__ = ["Writer", "force_option", "keep_inputs", "keep_json_lines", "new_file"]
 
 STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 
 NEUTRAL = (
     "out", "output", "trace", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
     "concurrency", "timeout_s", "requests_per_minute", "tokens_per_minute", "price", "prices",
     "seconds_per_call", "max_cost", "max_tokens", "max_time", "max_calls",
+    "allow_outside",
 )  # fmt: skip
-"""Options that make no other command: where things go, how fast, and how far."""
+"""Options that make no other command: where things go, how fast, how far, and with what leave."""
 
 force_option = click.option(
     "--force", is_flag=True, help="Replace files that this command did not write, too."
@@ -218,3 +221,20 @@ def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
             for path in read:
                 if path.samefile(output):
                     raise UsageError(f"'{output}' is an input", help="write to another file")
+
+
+def keep_json_lines(out: str | None, help: str = "") -> None:
+    """Make sure that JSON lines are not written into a file that is called a table.
+
+    Args:
+        out: The file.
+        help: What makes such a table.
+
+    Raises:
+        UsageError: They would be.
+    """
+    if out is not None and Path(out).suffix.lower() in TABLES:
+        named = f"name it {Path(out).with_suffix('.jsonl')}"
+        raise UsageError(
+            f"'{out}': rows are written as JSON lines", help="; ".join(filter(None, (named, help)))
+        )

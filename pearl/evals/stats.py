@@ -304,7 +304,7 @@ def _interval(
 
 def _scipy() -> Any:
     """`scipy.stats`, imported on use: it takes half a second; `Any`, since scipy has no types."""
-    require_extra("eval", "the statistics of an evaluation", "scipy")
+    require_extra("eval", "an evaluation", "scipy")
     import scipy.stats
 
     return scipy.stats

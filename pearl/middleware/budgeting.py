@@ -188,7 +188,13 @@ class Budget:
                     await changed.wait()
 
     def settle(
-        self, number: int, usage: Usage | None, *, reply: str = "", is_sure: bool = True
+        self,
+        number: int,
+        usage: Usage | None,
+        *,
+        reply: str = "",
+        is_sure: bool = True,
+        is_sent: bool = True,
     ) -> None:
         """Book what a call took in place of what was reserved for it.
 
@@ -197,6 +203,7 @@ class Budget:
             usage: As the server reports it; None for as much as was reserved.
             reply: The text that came, "" for none.
             is_sure: Whether the server says so.
+            is_sent: Whether there was a call at all.
         """
         with self._lock:
             worst = self._held.pop(number)
@@ -211,7 +218,7 @@ class Budget:
             n_unsure = 0 if is_sure else took.n_tokens
             self._spent = Spent(
                 self._spent.usage + took,
-                self._spent.n_calls + 1,
+                self._spent.n_calls + is_sent,
                 self._spent.n_unsure_calls + (not is_sure),
                 self._spent.n_unsure_tokens + n_unsure,
             )
@@ -286,6 +293,11 @@ class Budgeted(Wrapper):
         super().__init__(model)
         self._budget = budget
 
+    @property
+    def budget(self) -> Budget:
+        """What all who share it may spend."""
+        return self._budget
+
     async def complete(self, request: Request) -> Completion:
         """Carry out one request if there is room for it.
 
@@ -297,7 +309,7 @@ class Budgeted(Wrapper):
         request = budget.limited(request)
         number = await budget.reserve(budget.worst(request))
         took: Usage | None = None
-        is_sure, reply = False, ""
+        is_sure, is_sent, reply = False, True, ""
         deadline = asyncio.timeout(budget.left_s)
         try:
             async with deadline:
@@ -308,13 +320,14 @@ class Budgeted(Wrapper):
                 raise budget.out_of_time() from None
             raise
         except ModelError as error:
+            is_sent = error.is_sent
             if error.usage is not None:
                 took, is_sure = error.usage, True
             elif error.kind in UNBILLED:
                 took, is_sure = Usage(), True
             raise
         finally:
-            budget.settle(number, took, reply=reply, is_sure=is_sure)
+            budget.settle(number, took, reply=reply, is_sure=is_sure, is_sent=is_sent)
         return completion
 
     def _usage(self, request: Request, completion: Completion) -> Usage:

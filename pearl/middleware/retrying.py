@@ -83,15 +83,20 @@ class Retrying(Wrapper):
         """Carry out one request.
 
         Raises:
+            BudgetError: The time that a budget gives was over before the reply, or between calls.
             ModelError: There is no usable reply; the error of the last call.
             PausedError: The server wants a longer wait than it may.
         """
         failures: list[ModelError] = []
+        budget = self.budget
         deadline = asyncio.timeout(self._deadline_s)
+        end = asyncio.timeout(None if budget is None else budget.left_s)
         try:
-            async with deadline:
+            async with end, deadline:
                 return await self._persist(request, failures, deadline.when())
         except TimeoutError:
+            if end.expired() and budget is not None:  # a server that wants a wait gets no more time
+                raise budget.out_of_time() from None
             if not deadline.expired():
                 raise
             if failures:

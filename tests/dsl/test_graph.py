@@ -71,8 +71,8 @@ TYPED = ActionLibrary(
         # read twice, in either order
         ('a = FIND(CTX, "x"); c = CONCAT(a, a); n = COUNT(a)', {"a": "List", "c": "Text", "n": "Number"}),
         ('a = FIND(CTX, "x"); n = COUNT(a); c = CONCAT(a, a)', {"a": "List", "n": "Number", "c": "Text"}),
-        # an entry of a written list is no list
-        ('a = FIND(CTX, "x"); n = COUNT([a, "y"])', {"a": "Text", "n": "Number"}),
+        # the entries of a list in a list are entries of it
+        ('a = FIND(CTX, "x"); n = COUNT([a, "y"])', {"a": "List", "n": "Number"}),
     ],
 )  # fmt: skip
 def test_what_reads_an_output_says_what_it_gives(steps: str, gives: dict[str, str]) -> None:

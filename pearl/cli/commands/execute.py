@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.files import found_documents, library_for
+from pearl.cli.files import ROWS, found_documents, is_file, library_for
 from pearl.cli.options import (
     as_json,
     check_data,
@@ -120,6 +121,7 @@ def command(
         raise UsageError(
             f"'{plan}' is no plan", help=f"the plan comes first: pearl execute {words}"
         )
+    _refuse_other(plan, named)
     text = _checked(plan, options)
     spending = Spending(options)
     if data is None:
@@ -131,6 +133,22 @@ def command(
     tell_left_out(samples.left_out)
     code = spending.run(samples, len(samples), out=out, keeping=keeping)
     return code or int(bool(samples.left_out))
+
+
+def _refuse_other(plan: str, documents: Sequence[str]) -> None:
+    """Rows and questions are no plan; what runs them is named.
+
+    Raises:
+        UsageError: One stands where the plan should.
+    """
+    rest = " ".join(documents)
+    if Path(plan).suffix.lower() in ROWS:
+        raise UsageError(
+            f"'{plan}' has rows, and is no plan",
+            help=f"pearl execute --tasks {' '.join(filter(None, (plan, rest)))}",
+        )
+    if len(plan.split()) > 1 and not Path(plan).suffix and not is_file(plan):
+        raise UsageError(f"'{plan}' is no plan file", help=f'pearl ask "{plan}" {rest or "DOC"}')
 
 
 def _tasks(

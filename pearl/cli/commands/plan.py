@@ -23,7 +23,7 @@ from pearl.cli.options import (
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import store_option
 from pearl.cli.work import tell_failures
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import Writer, force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
 from pearl.escaping import escaped, to_json
 
@@ -68,6 +68,7 @@ def command(
     writer = Writer.of_command(store, is_forced=force)
     writer.check(out, trace)
     if data is not None:
+        keep_json_lines(out)
         keeping = Keeping("plan", {"data": data}, store, fresh)
         return asyncio.run(_many(out, trace, options, keeping, writer))
     if fresh:
@@ -154,14 +155,13 @@ async def _many(
 
             async for done, events in in_order(rows, one, pearl.concurrency):
                 if done["status"] == "failed":
-                    failures.append(str(done["error"]["message"]).partition("\n")[0])
+                    failures.append(_failure(**done["error"]))
                 file.write(to_json(done) + "\n")
                 if events_file is not None:
                     events_file.write(escaped(events.to_jsonl()))
                 reporter.advance()
     if failures:
         tell_failures(failures, len(rows))
-        click.echo("  help: replies are kept; --fresh asks for all of them anew", err=True)
     return 1 if failures else 0
 
 
@@ -203,3 +203,11 @@ async def _plan(pearl: Pearl, question: str, trace: Any) -> dict[str, Any]:
 
 def _error(error: PearlError) -> dict[str, str]:
     return {"type": type(error).__name__, "message": str(error)}
+
+
+def _failure(type: str, message: str) -> str:
+    """Why a row failed, and what to do: about the row, or else about its replies."""
+    reason, _, help = message.partition("\n")
+    if type != DataError.__name__:
+        help = "  help: replies are kept; --fresh asks for all of them anew"
+    return f"{reason}\n{help}" if help else reason

@@ -195,7 +195,7 @@ class Constraining:
             outcomes.append(
                 f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
             )
-        return _unconstrained(outcomes[0], server.help)
+        return _unconstrained(outcomes[0], server.help, is_sent=True)
 
     async def _ask(
         self,
@@ -220,7 +220,7 @@ class Constraining:
             return server.read(data, self._endpoint, form)
         except ModelError as error:
             if error.kind == "unconstrained":
-                raise _unconstrained(error.message, server.help) from None
+                raise _unconstrained(error.message, server.help, is_sent=True) from None
             raise
 
     def _text_of(self, reply: str, constraint: Constraint) -> str:
@@ -241,8 +241,8 @@ class Constraining:
         return text
 
 
-def _unconstrained(message: str, help: str) -> ModelError:
-    return ModelError(message, kind="unconstrained", help=help)
+def _unconstrained(message: str, help: str, *, is_sent: bool = False) -> ModelError:
+    return ModelError(message, kind="unconstrained", help=help, is_sent=is_sent)
 
 
 def _is_obeyed(text: str, form: Form) -> bool:
