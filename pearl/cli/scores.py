@@ -47,9 +47,10 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     each = "tokens and USD are means of a record, s is the median"
     known = [cost for cost in costs if cost is not None]
     _say(f"{each}; all together: {sum(known):,.2f} USD" if known else each)
+    is_graded = any(0 < record.score < 1 for record in log.records)
     for subset, group in groupby(scores, key=lambda score: score.subset):
         _say("")
-        _show(_scores(list(group), subset))
+        _show(_scores(list(group), subset, is_graded=is_graded))
     for score in scores:
         if report.is_below(score, report.chance(log.of(score.method, _subset(score)))):
             _say(f"{score.method} is below chance on {score.subset}: look at its records")
@@ -68,10 +69,10 @@ def _subset(score: Score) -> str | None:
     return None if score.subset == "all" else score.subset
 
 
-def _scores(scores: Sequence[Score], subset: str) -> Table:
+def _scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> Table:
     costs = any(score.cost_usd is not None for score in scores)
     table = _table(
-        subset, "accuracy\n%", "95 %", "right", "failed", "fell\nback", "un-\nmapped", "tokens",
+        subset, "score\n%" if is_graded else "accuracy\n%", "95 %", "right", "failed", "fell\nback", "un-\nmapped", "tokens",
         "s", *(["USD"] if costs else []),
     )  # fmt: skip
     for score in scores:
