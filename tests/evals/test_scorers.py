@@ -127,5 +127,6 @@ def test_the_scorer_is_in_log_and_table(tmp_path: Path, capsys: pytest.CaptureFi
     assert run(["eval", "--rescore", str(path), "--scorer", "rouge-l", "-o", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "scored by rouge-l (ROUGE-L" in shown
+    assert "accuracy" not in shown, "a mean of scores is none"
     assert Header.model_validate_json(out.read_text().splitlines()[0]).scorer == "rouge-l"
     assert Record.model_validate_json(out.read_text().splitlines()[1]).score == pytest.approx(2 / 3)
