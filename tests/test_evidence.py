@@ -484,3 +484,33 @@ def test_a_text_that_is_one_word_is_not_searched_place_by_place() -> None:
         assert verifier.verify("ab" * 1_000).result == "missing"
         assert seen.call_count < 30_000
     assert verifier.verify("She left at noon, and never came back.").is_verified
+
+
+@pytest.mark.parametrize(
+    ("document", "quote", "shown"),
+    [
+        ("There is no evidence of fever today.", "evidence of fever today", "no evidence of fever today"),
+        ("She denies chest pain or cough.", "chest pain or cough", "denies chest pain or cough"),
+        ("He did\nnot approve the whole merger.", "approve the whole merger", "not approve the whole merger"),
+        ("They don't like the old boat.", "like the old boat", "don't like the old boat"),
+        ("Er hat keine Schmerzen im Arm.", "Schmerzen im Arm", "keine Schmerzen im Arm"),
+        ("He left without the blue bag ... and she sat down.", "the blue bag", "without the blue bag"),
+    ],
+)  # fmt: skip
+def test_a_quote_that_begins_after_a_negation_is_shown_with_it(
+    document: str, quote: str, shown: str
+) -> None:
+    """`exact` would say the opposite of what was written."""
+    assert check(document, quote) == ("normalised", [shown])
+
+
+@pytest.mark.parametrize(
+    ("document", "quote"),
+    [
+        ("He knows. Pain is there.", "Pain is there"),
+        ("A knot tied the old boat.", "tied the old boat"),
+        ("Why not?\n\nThe old boat sank.", "The old boat sank"),
+    ],
+)
+def test_a_quote_that_begins_after_anything_else_is_exact(document: str, quote: str) -> None:
+    assert check(document, quote) == ("exact", [quote])

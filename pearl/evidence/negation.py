@@ -1,7 +1,8 @@
-"""What an omission leaves out → the negation in it.
+"""What an omission leaves out → the negation in it; and the negation right before a quote.
 
 A quote that leaves out a "not" may say the opposite of what was written. Whether it does cannot be told
-from words alone, so each negation counts, but for those in brackets, which are an aside.
+from words alone, so each negation counts, but for those in brackets, which are an aside. A quote that
+begins right after one is shown with it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 
 from pearl.evidence.normal import normalise
 
-__all__ = ["negations"]
+__all__ = ["negations", "with_negation"]
 
 _WORDS = (
     # English
@@ -44,6 +45,12 @@ _PARTS = (
     "|않|못|없|아니|아닌|말라|마세요|제외|ไม่|มิได้|ปราศจาก"  # Korean, Thai
 )
 _NEGATION = re.compile(rf"(?<![^\W_])(?:{'|'.join(_WORDS)})(?!\w)|\w+n't\b|{_PARTS}", re.IGNORECASE)
+_REACH = 32
+"""Characters before a quote that are looked at; the longest negation has fewer."""
+
+_BEFORE = re.compile(
+    rf"(?<![^\W_])(?:{'|'.join(_WORDS)}|\w+n['’]t)[^\S\n]?\n?[^\S\n]?\Z", re.IGNORECASE
+)
 _ASIDE = re.compile(r"[(\[（][^()\[\]（）]*[)\]）]")
 
 
@@ -58,3 +65,17 @@ def negations(omitted: str) -> tuple[str, ...]:
         (('not', "couldn't"), ('nothing',))
     """
     return tuple(match[0] for match in _NEGATION.finditer(normalise(_ASIDE.sub(" ", omitted))))
+
+
+def with_negation(text: str, start: int) -> int:
+    """Where a quote begins that begins at an offset, with the negation right before it.
+
+    Example:
+        >>> text = "She denies chest pain."
+        >>> text[with_negation(text, 11):]
+        'denies chest pain.'
+        >>> with_negation("He knows. Pain is there.", 10)
+        10
+    """
+    found = _BEFORE.search(text, max(start - _REACH, 0), start)
+    return start if found is None else found.start()

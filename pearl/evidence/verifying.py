@@ -17,7 +17,7 @@ from typing import Literal
 from pearl.errors import Span
 from pearl.evidence.borders import with_units
 from pearl.evidence.finding import is_passage, n_words
-from pearl.evidence.negation import negations
+from pearl.evidence.negation import negations, with_negation
 from pearl.evidence.normal import MAX_PLACES, NormalText, Range
 from pearl.passages import sentences
 
@@ -107,7 +107,8 @@ class Verifier:
     def verify(self, quote: str) -> Quote:
         """Find a quote in the document.
 
-        Punctuation at both ends may differ, and a unit at the end may be left off; it is in the span.
+        Punctuation at both ends may differ; a unit at the end and a negation right before the quote may be
+        left off, and are in the span.
         An attribution after the quote, `(chapter 2)` or `— The Author`, is left out if the document does
         not have it. Omissions (`...`, `…`, `[…]`) divide a quote into pieces.
 
@@ -167,7 +168,8 @@ class Verifier:
             found = self._normal.original(*at)
         if not is_passage(piece) and not self._stands_once(needle):
             return Quote(wording, (), "short")
-        span = Span(*with_units(self._text, found.start, found.end))
+        start, end = with_units(self._text, found.start, found.end)
+        span = Span(with_negation(self._text, start), end)
         is_exact = self._text[span.start : span.end] == piece
         return Quote(wording, (span,), "exact" if is_exact else "normalised")
 
@@ -242,6 +244,7 @@ class Verifier:
         for i, place in enumerate(places):
             found = self._normal.original(*place)
             start, end = with_units(self._text, found.start, found.end)
+            start = start if spans else with_negation(self._text, start)
             low = spans[-1].end if spans else 0
             high = self._normal.original(*places[i + 1]).start if places[i + 1 :] else end
             spans.append(
