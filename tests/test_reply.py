@@ -146,6 +146,27 @@ def test_a_line_alone_is_an_entry_where_it_stands_in_what_was_shown() -> None:
     assert read_reply("Rex the dog", LIST, source="They called him Rex.").state == "undecided"
 
 
+def test_a_line_of_more_than_twelve_words_is_a_sentence() -> None:
+    words = [
+        "the",
+        "old",
+        "dog",
+        "that",
+        "Ada",
+        "bought",
+        "in",
+        "the",
+        "town",
+        "last",
+        "year",
+        "when",
+        "young",
+    ]
+    assert len(words) == 13
+    assert read_reply("a cat\n" + " ".join(words[:12]), LIST).state == "found"
+    assert read_reply("a cat\n" + " ".join(words), LIST).state == "undecided"
+
+
 def test_denials_that_were_asked_for_are_entries_when_what_is_counted_was_said() -> None:
     assert read_reply("- No fever\n- No cough", LIST, is_second=True).value == [
         "No fever",

@@ -346,6 +346,11 @@ def test_places_are_given_back_when_refusals_were_none_of_their_doing() -> None:
     assert places.n == 20
     places.on_reply(1.0)
     assert places.n == 21
+    places.on_refused()
+    places.restart()
+    for _ in range(7):
+        places.on_reply(1.0)
+    assert places.n == 8, "each reply brings another, as before the first refusal"
 
 
 def test_a_bucket_never_has_its_caller_come_back_for_nothing() -> None:

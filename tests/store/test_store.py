@@ -281,6 +281,18 @@ def test_merge_keeps_what_was_there_but_for_failures(tmp_path: Path) -> None:
             store.merge([tmp_path / "a"])
 
 
+def test_a_reply_that_differs_keeps_no_other_from_being_merged(tmp_path: Path) -> None:
+    for name in "ab":
+        with Store.open(tmp_path / name) as store:
+            for number in range(4):
+                said = name if number < 2 else "same"
+                if name == "b" or number < 2:
+                    asyncio.run(store.keep(key(number), Completion(said, "m")))
+    with Store.open(tmp_path / "a") as store:
+        merged = store.merge([tmp_path / "b"])
+        assert (merged.n_conflicts, merged.n_replies) == (2, 2)
+
+
 def test_merge_has_one_row_of_a_task_whatever_its_document_was(tmp_path: Path) -> None:
     async def kept(run: Run, status: str, *keys: int) -> None:
         for place, number in enumerate(keys):
