@@ -80,6 +80,13 @@ def test_a_blank_explanation_is_the_definition_of_the_action() -> None:
     assert form.text_of(linked(step("v1", "NOW", {}, "\u00a0"))) == "1. v1 = NOW() : Say what"
 
 
+def test_a_plan_without_a_step_is_none() -> None:
+    form = form_of(plan_constraint(SMALL))
+    assert form.schema["properties"]["steps"]["minItems"] == 1
+    with pytest.raises(ValueError, match="steps"):
+        form.text_of({"new_actions": [], "steps": []})
+
+
 def test_a_whole_plan_declares_first() -> None:
     value = {
         "new_actions": [
