@@ -356,6 +356,7 @@ def test_stopped_twice_it_ends_at_once(slow: Server, capsys: pytest.CaptureFixtu
     wait_for(lambda: len(slow.requests) >= n_before + AT_ONCE)
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
+    assert "without a key" in process.stderr.readline()
     assert "once more" in process.stderr.readline()
     time.sleep(0.3)  # two at once would be one
     process.send_signal(signal.SIGINT)
@@ -409,7 +410,8 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_written(
     )  # fmt: skip
     assert done.returncode == 3
     said = done.stderr.splitlines()
-    assert said[0] == "pearl: m.jsonl: cannot be written: File too large"
-    assert len(said) == 2
+    assert "without a key" in said[0]
+    assert said[1] == "pearl: m.jsonl: cannot be written: File too large"
+    assert len(said) == 3
     assert 0 < len(rows()) < N
     finish(slow, capsys)
