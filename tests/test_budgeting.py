@@ -247,6 +247,7 @@ def test_failures_that_may_be_billed_count(kind: str, is_billed: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))])
+@pytest.mark.slow
 def test_the_account_of_a_server_on_loopback(openai_server: Server, seed: int) -> None:
     billed: list[int] = []
 

@@ -275,6 +275,7 @@ def waiting(*, until: Callable[[], bool]) -> None:
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_and_runs_nothing_twice(
     pearl: Terminal, served: Server, number: signal.Signals
 ) -> None:

@@ -327,6 +327,7 @@ def finish(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_stopped_once_it_finishes_what_is_under_way(
     slow: Server, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
@@ -368,6 +369,7 @@ def test_stopped_twice_it_ends_at_once(slow: Server, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on(
     slow: Server, capsys: pytest.CaptureFixture[str], seed: int
 ) -> None:

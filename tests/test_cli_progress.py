@@ -119,6 +119,7 @@ def test_a_plan_that_is_mended_and_a_wait_are_told(openai_server: Server, tmp_pa
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.slow
 def test_a_terminal_is_told_in_place(openai_server: Server, tmp_path: Path) -> None:
     held = Held(openai_server, Canned(completion(PLAN)), Canned(completion("It leaked.")))
     ours, theirs = os.openpty()

@@ -30,7 +30,10 @@ def test_as_many_as_are_known_may_be_skipped_and_no_more() -> None:
     ]
 
 
-@pytest.mark.parametrize("at_import", ["", 'pytest.importorskip("no_such_package")'])
+@pytest.mark.parametrize(
+    "at_import",
+    ["", pytest.param('pytest.importorskip("no_such_package")', marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_an_unknown_skip_fails_the_run(tmp_path: Path, at_import: str, workers: str) -> None:
     (tmp_path / "test_it.py").write_text(SKIPPING.format(at_import=at_import))

@@ -158,6 +158,7 @@ def test_a_plan_goes_to_a_program_as_it_is(folder: Path, piped: Callable[..., by
     assert "\\u202b" in harmless(on_a_terminal(folder, ("plan", "What did the \u202bcaptain say?")))
 
 
+@pytest.mark.slow
 def test_files_that_are_read_on_terminals_are_harmless(
     folder: Path, piped: Callable[..., bytes]
 ) -> None:

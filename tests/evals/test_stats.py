@@ -53,6 +53,7 @@ def exact_p(b: int, c: int) -> float:
 
 
 @pytest.mark.parametrize("per_document", [1, 6])
+@pytest.mark.slow
 def test_intervals_agree_with_a_second_implementation(per_document: int) -> None:
     first, second = made(240, 0.7, 1), made(240, 0.6, 2)
     documents = [f"document {i // per_document}" for i in range(240)]

@@ -21,6 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_pictures_lie_beside_the_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(log(4), folder / "dev.jsonl")
     assert run(["view", "dev.jsonl"]) == 0
