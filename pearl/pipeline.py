@@ -267,16 +267,7 @@ class Pearl:
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
         limits = self._within(token_budget, checked)
-        with self.halt.running(), told_as_budget(token_budget):
-            return await answer_plan(
-                checked,
-                document,
-                self.calls(trace),
-                limits,
-                method="plan",
-                ladder=self._reply_ladder,
-                trace=trace,
-            )
+        return await self._run(checked, document, limits, "plan", token_budget, trace)
 
     async def ask(
         self,
@@ -342,16 +333,7 @@ class Pearl:
             most = min(part_tokens, limits.max_prompt_tokens or part_tokens)
             limits = replace(limits, max_prompt_tokens=most)
         limits = share_parts(limits, token_budget)
-        with self.halt.running(), told_as_budget(token_budget):
-            return await answer_plan(
-                checked,
-                document,
-                self.calls(trace),
-                limits,
-                method="direct",
-                ladder=self._reply_ladder,
-                trace=trace,
-            )
+        return await self._run(checked, document, limits, "direct", token_budget, trace)
 
     async def choose(
         self,
@@ -416,6 +398,22 @@ class Pearl:
 
         model: Model = Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5, halt=self.halt)
         return model if trace is None else Telling(model, trace.progressed)
+
+    async def _run(
+        self,
+        checked: CheckedPlan,
+        document: Document,
+        limits: Limits,
+        method: Literal["plan", "direct"],
+        token_budget: int | None,
+        trace: Trace | None,
+    ) -> Answer:
+        """Run a plan over a document by this `Pearl`'s model."""
+        with self.halt.running(), told_as_budget(token_budget):
+            return await answer_plan(
+                checked, document, self.calls(trace), limits,
+                method=method, ladder=self._reply_ladder, trace=trace,
+            )  # fmt: skip
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> Limits:
         """The limits of each step, where all of them share a budget."""

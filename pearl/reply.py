@@ -82,7 +82,7 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
     lines = [(line, quoted_line(line)) for line in text.splitlines() if not _FENCE.match(line)]
     quotes = tuple(quote.strip() for _, quote in lines if quote and quote.strip())
     said = "\n".join(line for line, quote in lines if quote is None).strip()
-    if wanted is ValueType.TEXT or wanted not in _READERS:
+    if wanted not in _READERS:
         if says_nothing(said):
             return Reply("nothing", said, quotes)
         return Reply("found", said or "\n\n".join(quotes) or text.strip(), quotes)
