@@ -1,4 +1,4 @@
-"""Models that Ollama runs: the OpenAI client at Ollama's address, without a key.
+"""Models that Ollama runs: any server's client at Ollama's address, without a key.
 
 Ollama cuts a prompt that is longer than the window it has loaded the model with, in silence, and its
 OpenAI-compatible side has no way to ask for another. So a prompt that is longer than the window known

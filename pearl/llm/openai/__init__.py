@@ -1,8 +1,8 @@
 """Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
 
 Every call ends in a `Completion` or in a `ModelError` of the right kind, whatever the server sends
-or does not send. The official client carries the request; `replies` reads what comes back, because
-the client passes HTML, errors and wrong types off as completions; `faults` explains the rest.
+or does not send. `wire` carries the request, `replies` reads what comes back, and `faults` explains
+the rest. docs/decisions/0013-transport.md says why this is not the official client.
 Replies under a constraint go by `constraining`, which finds out what the server at hand takes;
 `servers` has the kinds there are.
 """
@@ -24,14 +24,14 @@ from pearl.llm.openai.endpoint import (
     key_variable,
     read_key,
 )
-from pearl.llm.openai.faults import Refuses
+from pearl.llm.openai.faults import Refuses, StatusError
 from pearl.llm.openai.parameters import Parameters
 from pearl.llm.openai.servers import Server
 from pearl.llm.openai.usage import plausible
 from pearl.tokens import window_of
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI
+    from pearl.llm.openai.wire import Wire
 
 __all__ = ["DESCRIPTION", "OpenAIModel", "address", "create"]
 
@@ -39,7 +39,6 @@ DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of 
 
 OWN_URL = "https://api.openai.com/v1"
 
-CONNECT_TIMEOUT_S = 10.0
 LIST_TIMEOUT_S = 5.0
 
 
@@ -106,7 +105,7 @@ class OpenAIModel:
         self._timeout_s = timeout_s
         self._is_streamed = is_streamed
         self._parameters = Parameters(endpoint)
-        self._client: AsyncOpenAI | None = None
+        self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._constraining = Constraining(
             endpoint,
@@ -167,60 +166,41 @@ class OpenAIModel:
     async def aclose(self) -> None:
         """Let go of connections."""
         self._constraining.cancel()
-        client, self._client = self._client, None
-        if client and self._loop is asyncio.get_running_loop():
-            await client.close()
+        wire, self._wire = self._wire, None
+        if wire and self._loop is asyncio.get_running_loop():
+            await wire.close()
 
     async def _post(
         self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing
     ) -> bytes:
         """The body that the server sends with status 200."""
-        import openai
-
-        client = self._connect()
+        wire = self._connect()
         while True:
             try:
                 if self._is_streamed:
-                    return await streaming.post(client, path, body, self._endpoint)
-                # As `chat.completions.create`, which takes a fifth longer to look over a prompt.
-                return await client.post(path, cast_to=bytes, body=body)
-            except openai.APIStatusError as error:
-                if error.status_code in (400, 422):
+                    return await streaming.post(wire, path, body, self._endpoint)
+                return await wire.post(path, body)
+            except StatusError as error:
+                if error.status in (400, 422):
                     mended = self._parameters.mended(body, str(error.body), error.param)
                     if mended is not None:
                         body = mended
                         continue
                 raise await self._refused(error, is_of_constraint) from None
-            except openai.APIConnectionError as error:
-                raise faults.cut_off(error, self._endpoint) from None
 
-    def _connect(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI, Omit, Timeout
-
+    def _connect(self) -> Wire:
         from pearl.llm.openai.wire import Wire
 
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:  # connections belong to one event loop
-            connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
-            # The client would tell any server OPENAI_ORG_ID and OPENAI_PROJECT_ID.
-            of_openai = dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), Omit())
+        if self._wire is None or self._loop is not loop:  # connections belong to one event loop
             try:
-                self._client = AsyncOpenAI(
-                    # Local servers ask for no key, but the client insists on one.
-                    api_key=self._endpoint.key or "none",
-                    base_url=self._endpoint.base,
-                    default_query=self._endpoint.query,
-                    default_headers={} if self._endpoint.is_openai else of_openai,  # type: ignore[arg-type]
-                    max_retries=0,
-                    timeout=Timeout(self._timeout_s, connect=connect_s),
-                    http_client=Wire(self._endpoint),
-                )
-            except (ImportError, ValueError) as error:
+                self._wire = Wire(self._endpoint, self._timeout_s)
+            except ValueError as error:
                 raise faults.no_way(error, self._endpoint) from None
             self._loop = loop
-        return self._client
+        return self._wire
 
-    async def _refused(self, error: APIStatusError, is_of_constraint: Refuses) -> ModelError:
+    async def _refused(self, error: StatusError, is_of_constraint: Refuses) -> ModelError:
         if faults.may_be_unknown_model(error, self._endpoint):
             served = await self._served()
             if served and self._endpoint.model not in served:
@@ -233,26 +213,24 @@ class OpenAIModel:
 
     async def _served(self) -> list[str]:
         """Names of the models that the server lists; none where it does not tell."""
-        import openai
-
         try:
             return [model.id for model in await self._listed()]
-        except (openai.OpenAIError, ValueError, TimeoutError):
+        except (StatusError, ModelError, ValueError, TimeoutError):
             return []
 
     async def _owners(self) -> frozenset[str] | None:
         """Whose this model is by the server's listing, or its models are; None for not now."""
-        import openai
-
         try:
             listed = await self._listed()
-        except openai.APIStatusError as error:
-            is_passing = error.status_code in (408, 425, 429) or error.status_code >= 500
+        except StatusError as error:
+            is_passing = error.status in (408, 425, 429) or error.status >= 500
             return None if is_passing else frozenset()
-        except (openai.APITimeoutError, TimeoutError):
+        except TimeoutError:
             return None
-        except openai.APIConnectionError as error:
-            raise faults.cut_off(error, self._endpoint) from None
+        except ModelError as error:
+            if error.kind == "deadline":
+                return None
+            raise
         except ValueError:
             return frozenset()
         its_own = [model for model in listed if model.id == self._endpoint.model]
@@ -260,5 +238,4 @@ class OpenAIModel:
 
     async def _listed(self) -> list[replies.Listed]:
         async with asyncio.timeout(LIST_TIMEOUT_S):
-            reply = await self._connect().models.with_raw_response.list()
-        return replies.read_models(reply.content)
+            return replies.read_models(await self._connect().get("/models"))
