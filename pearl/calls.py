@@ -147,7 +147,8 @@ class StepCalls:
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None
-        return None if self._excess(again.messages) > 0 else again
+        document = getattr(request.task, "document", None)
+        return None if self._excess(again.messages, document or "") > 0 else again
 
     def whole(self, task: ActionTask) -> ActionTask:
         """A task that reads no document, if it fits one call.
@@ -174,7 +175,9 @@ class StepCalls:
             tasks = tuple(replace(task, document=text) for text in context.texts)
             if room is None:
                 return context, tasks
-            excess = max(self._excess(action_messages(piece)) for piece in tasks)
+            excess = max(
+                self._excess(action_messages(piece), piece.document or "") for piece in tasks
+            )
             if excess <= 0:
                 return context, tasks
             room -= excess  # tokens do not add up exactly, so whole prompts are counted
@@ -267,13 +270,13 @@ class StepCalls:
     def _counted(self, request: Request) -> int:
         return self.limits.counter.count(request.prompt)
 
-    def _excess(self, messages: tuple[Message, ...]) -> int:
-        """Tokens by which a prompt is too long."""
+    def _excess(self, messages: tuple[Message, ...], document: str = "") -> int:
+        """Tokens by which a prompt is too long; 0 where it is not."""
         most = self.limits.prompt_tokens
         if most is None:
             return 0
         prompt = "\n\n".join(message.content for message in messages)
-        return self.limits.counter.count(prompt) - most
+        return self.limits.counter.excess(prompt, most, document)
 
 
 def part_room(room: int) -> int:
