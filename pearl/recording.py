@@ -20,6 +20,7 @@ from pearl.executors.local import run as run_here
 from pearl.llm import address_of
 from pearl.pipeline import Pearl
 from pearl.prompts.version import prompts_sha256
+from pearl.scheduling import each_kept
 from pearl.setup import setup_of
 from pearl.store import Run
 
@@ -103,17 +104,16 @@ async def run_recorded(
             taken.setdefault(_named(task), deque()).append((place, key))
             yield task
 
-    async with aclosing(
-        execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
-    ) as outcomes:
-        async for outcome in outcomes:
-            name = _named(outcome.task)
-            place, key = taken[name].popleft()
-            if not taken[name]:
-                del taken[name]
-            await run.record(
-                key, place, outcome.task.id, outcome.to_json(), outcome.trace.to_jsonl()
-            )
+    async def keep(outcome: Outcome) -> None:
+        name = _named(outcome.task)
+        place, key = taken[name].popleft()
+        if not taken[name]:
+            del taken[name]
+        await run.record(key, place, outcome.task.id, outcome.to_json(), outcome.trace.to_jsonl())
+
+    outcomes = execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
+    async with aclosing(outcomes), aclosing(each_kept(outcomes, keep)) as kept:
+        async for outcome in kept:
             yield outcome
 
 

@@ -7,12 +7,21 @@ work: what is under way is still finished. Closing the iterator cancels it inste
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterable
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Hashable,
+    Iterable,
+)
 from heapq import heappop, heappush
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["as_completed", "in_order"]
+__all__ = ["as_completed", "each_kept", "in_order"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -124,6 +133,52 @@ async def in_order(
             yield done.pop(index).result()
     finally:
         await _end([*running, *done.values()])
+
+
+MOST_BEING_KEPT = 256
+"""Results that wait to be kept, at most: a bound for the memory where what keeps them is slow."""
+
+
+async def each_kept(
+    results: AsyncGenerator[Result, None], keep: Callable[[Result], Coroutine[Any, Any, None]]
+) -> AsyncGenerator[Result, None]:
+    """Give every result, in order, when it is kept; many are being kept meanwhile.
+
+    Args:
+        results: Where they come from.
+        keep: Keeps one. Those that come first are begun with first.
+
+    Raises:
+        Exception: The first that `keep` or `results` raises.
+    """
+    keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
+    following: asyncio.Future[Result] | None = asyncio.ensure_future(anext(results))
+    is_more = True
+    try:
+        while is_more or keeping:
+            if is_more and following is None and len(keeping) < MOST_BEING_KEPT:
+                following = asyncio.ensure_future(anext(results))
+            first = keeping[0][1] if keeping else None
+            await asyncio.wait(
+                [each for each in (first, following) if each is not None],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if following is not None and following.done():
+                try:
+                    result = following.result()
+                    keeping.append((result, asyncio.ensure_future(keep(result))))
+                except StopAsyncIteration:
+                    is_more = False
+                following = None
+            while keeping and keeping[0][1].done():
+                result, kept = keeping.popleft()
+                kept.result()
+                yield result
+    finally:
+        if following is not None:
+            await _end([following])
+        # What is done is paid for: it is kept, whoever does not want to hear of it any more.
+        await asyncio.gather(*(kept for _, kept in keeping), return_exceptions=True)
 
 
 async def _end(running: Collection[asyncio.Future[Result]]) -> None:

@@ -136,7 +136,9 @@ _TEXT = st.lists(st.sampled_from([*TEXTS.values(), "\n\n", "<text>", "\ud800"]),
 )
 
 
-@given(_TEXT, _TEXT, _TEXT, st.integers(-60, 400), st.booleans())
+@given(
+    before=_TEXT, part=_TEXT, after=_TEXT, slack=st.integers(-60, 400), is_estimated=st.booleans()
+)
 def test_how_much_too_long_a_text_is_does_not_depend_on_how_it_is_counted(
     before: str,
     part: str,

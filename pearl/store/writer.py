@@ -6,6 +6,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -26,6 +27,10 @@ Work = Callable[[sqlite3.Connection], Result]
 
 _MAX_GROUP = 1_000
 """Pieces of work in one commit: a bound for the memory and for the wait of other processes."""
+
+GATHER_S = 0.003
+"""Seconds that a commit waits for more to do, where the last one had more than one piece of work: so
+many writers at once make a few commits, and one alone does not wait (PostgreSQL's `commit_delay`)."""
 
 
 @dataclass(slots=True)
@@ -94,14 +99,18 @@ class Writer:
 
     def _write(self) -> None:
         is_open = True
+        n_last = 1
         while is_open:
             items = [self._queue.get()]
+            if n_last > 1 and items[0] is not None and items[0].loop is not None:
+                time.sleep(GATHER_S)
             while len(items) < _MAX_GROUP and items[-1] is not None:
                 try:
                     items.append(self._queue.get_nowait())
                 except queue.Empty:
                     break
             is_open = items[-1] is not None
+            n_last = len(items)
             group: list[_Item] = []
             for item in items:
                 if item is None:
