@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from pearl.actions import native
@@ -25,6 +26,7 @@ from pearl.ladder import Ladder, reply_ladder
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.prompts import constrained
 from pearl.reply import Reply, State, follows_form, read_reply, reply_constraint
+from pearl.scheduling import off_loop
 from pearl.sources import Document
 from pearl.trace import (
     ConstraintRefused,
@@ -171,7 +173,8 @@ class _Interpreter:
             read = await self._read(step, "step", self._calls.whole(task))
             context: Context | None = None
         else:
-            context, pieces = await asyncio.to_thread(self._calls.pieces, task, task.document)
+            cut = partial(self._calls.pieces, task, task.document)
+            context, pieces = await off_loop(len(task.document), cut)
             read = await self._over_pieces(step, task, pieces)
         return StepResult(
             step.output, action.name, read.reply.value, False,

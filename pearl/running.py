@@ -5,10 +5,10 @@ What runs is the rewritten plan; what is answered, and told of the steps, is the
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from pearl.answerer import Answer, compose
@@ -21,6 +21,7 @@ from pearl.interpreter import Limits, StepResult, run
 from pearl.ladder import Ladder
 from pearl.llm import Model, Usage
 from pearl.passes import Rewritten, rewrite_plan
+from pearl.scheduling import off_loop
 from pearl.sources import Document
 from pearl.trace import (
     PlanRewritten,
@@ -101,7 +102,7 @@ async def answer_plan(
             )
         )
         raise
-    answer = await asyncio.to_thread(
+    put_together = partial(
         compose,
         graph,
         _as_written(graph, rewritten, ran, trace),
@@ -112,6 +113,7 @@ async def answer_plan(
         duration_s=time.monotonic() - began,
         trace=trace,
     )
+    answer = await off_loop(len(document.text), put_together)
     trace.append(
         RunFinished(
             status=answer.status,

@@ -21,7 +21,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, TypeVar
 
-__all__ = ["as_completed", "each_kept", "in_order"]
+__all__ = ["as_completed", "each_kept", "in_order", "off_loop"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -133,6 +133,21 @@ async def in_order(
             yield done.pop(index).result()
     finally:
         await _end([*running, *done.values()])
+
+
+AT_ONCE_CHARACTERS = 20_000
+"""What is computed over so many characters is done sooner than another thread has begun with it."""
+
+
+async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
+    """What is computed over a text, without keeping the event loop from its other work.
+
+    Args:
+        n_characters: Length of the text: over a short one it is computed here, over a long one in a
+            thread.
+        compute: Computes it.
+    """
+    return compute() if n_characters <= AT_ONCE_CHARACTERS else await asyncio.to_thread(compute)
 
 
 MOST_BEING_KEPT = 256

@@ -294,7 +294,8 @@ def file_source(path: str | Path) -> str:
         "" for a file that cannot be looked at, and for standard input.
     """
     try:
-        found = Path(path).stat()
+        found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
+        place = os.path.realpath(path)
     except (OSError, ValueError):  # a path with NUL in it is no path
         return ""
-    return f"{Path(path).resolve()} {found.st_size} {found.st_mtime_ns}"
+    return f"{place} {found.st_size} {found.st_mtime_ns}"
