@@ -103,6 +103,14 @@ async def in_order(
     waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # of each group a heap
     running: dict[asyncio.Future[Result], int] = {}
     done: dict[int, asyncio.Future[Result]] = {}
+    # Told by each once: asyncio.wait asks every one that is running whenever one of them has ended.
+    ended: deque[asyncio.Future[Result]] = deque()
+    has_ended = asyncio.Event()
+
+    def note(future: asyncio.Future[Result]) -> None:
+        ended.append(future)
+        has_ended.set()
+
     n_taken = n_given = 0
     last: Hashable = None
     try:
@@ -120,13 +128,18 @@ async def in_order(
                 _, index, item = heappop(waiting[last])
                 if not waiting[last]:
                     del waiting[last]
-                running[asyncio.ensure_future(work(item))] = index
+                begun: asyncio.Future[Result] = asyncio.ensure_future(work(item))
+                running[begun] = index
+                begun.add_done_callback(note)
             if n_given in done:
                 yield done.pop(n_given).result()
                 n_given += 1  # there may be room now for the next to begin
             elif running:
-                ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                done.update((running.pop(future), future) for future in ended)
+                await has_ended.wait()
+                has_ended.clear()
+                while ended:
+                    future = ended.popleft()
+                    done[running.pop(future)] = future
             else:
                 break
         for index in sorted(done):  # of those after the first that was not begun any more

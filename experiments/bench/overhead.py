@@ -1,6 +1,7 @@
 """What does a call cost this process, beside the official client and others' libraries?
 
-    python experiments/bench/overhead.py [--quick] [--peers PYTHON] [--profile CALLER]
+    python experiments/bench/overhead.py [--quick] [--peers PYTHON] [--callers CALLER ...]
+        [--profile CALLER]
 
 Processor time of a process for each call, 32 at once, over different prompts of 6 kB, start-up taken
 off: the whole of `pearl execute`, with its store, its rows and its traces; `Pearl` as a library, which
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -33,8 +35,11 @@ PLAN = (
 
 AT_ONCE = 32
 
-OWN = ("official", "official_aiohttp", "aiohttp", "pearl_library", "pearl_command")
-"""Callers that need nothing but what this project's developers have."""
+OTHERS = ("official", "official_aiohttp", "aiohttp", "langgraph", "litellm", "dspy")
+OURS = ("pearl_library", "pearl_command")
+
+PEERS = ("langgraph", "litellm", "dspy")
+"""Callers that need more than what this project's developers have."""
 
 PROMPT_CHARACTERS = 6_000
 
@@ -82,14 +87,18 @@ class Bench:
         n: Calls of a round.
         peers: The Python of other libraries.
         call_s: Seconds that the server takes for a call.
+        callers: Those that are measured.
     """
 
-    def __init__(self, folder: Path, n: int, peers: str, call_s: float) -> None:
+    def __init__(
+        self, folder: Path, n: int, peers: str, call_s: float, callers: Sequence[str]
+    ) -> None:
         from callers import N_FIRST
 
         self._n = n
         self._peers = peers
         self._call_s = call_s
+        self._callers = callers
         (frame,) = prompts(["x"])
         length = PROMPT_CHARACTERS - sum(len(message["content"]) for message in frame)
         documents = texts(n + N_FIRST, length)
@@ -121,7 +130,7 @@ class Bench:
                 "model": "gpt-4o" if is_counted else "sim",
                 "is_counted": is_counted,
             }
-            python = sys.executable if caller in OWN else self._peers
+            python = self._peers if caller in PEERS else sys.executable
             done = subprocess.run(
                 [python, str(HERE / "callers.py"), caller, *options],
                 input=json.dumps(said), capture_output=True, text=True, check=False,
@@ -140,11 +149,11 @@ class Bench:
     def turn(self) -> dict[str, tuple[float, float]]:
         """Milliseconds of the processor a call, and calls a second, of all of them in turn."""
         found: dict[str, tuple[float, float]] = {}
-        for caller in ("official", "official_aiohttp", "aiohttp", "langgraph", "litellm", "dspy"):
+        for caller in (each for each in OTHERS if each in self._callers):
             times = self.measured(caller)
             if times is not None:
                 found[caller] = self._figures(times[0])
-        for caller in ("pearl_library", "pearl_command"):
+        for caller in (each for each in OURS if each in self._callers):
             for is_counted in (False, True):
                 times = self.measured(caller, is_counted=is_counted)
                 for heat, each in zip(("cold", "warm"), times, strict=True):
@@ -164,11 +173,12 @@ def main() -> None:
     parser.add_argument("--call-s", type=float, default=0.05)
     parser.add_argument("--calls", type=int)
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--callers", nargs="+", default=[*OTHERS, *OURS], metavar="CALLER")
     parser.add_argument("--profile", metavar="CALLER")
     said = parser.parse_args()
     n_calls = said.calls or (400 if said.quick else 1_500)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), n_calls, said.peers, said.call_s)
+        bench = Bench(Path(folder), n_calls, said.peers, said.call_s, said.callers)
         if said.profile:
             bench.measured(said.profile, is_counted=True, options=("--profile",))
             return
