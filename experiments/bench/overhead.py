@@ -152,14 +152,19 @@ class Bench:
         for caller in (each for each in OTHERS if each in self._callers):
             times = self.measured(caller)
             if times is not None:
-                found[caller] = self._figures(times[0])
+                found[caller] = self._tell(caller, self._figures(times[0]))
         for caller in (each for each in OURS if each in self._callers):
             for is_counted in (False, True):
                 times = self.measured(caller, is_counted=is_counted)
                 for heat, each in zip(("cold", "warm"), times, strict=True):
-                    words = [caller, heat, *(["vocabulary"] if is_counted else [])]
-                    found[" ".join(words)] = self._figures(each)
+                    name = " ".join([caller, heat, *(["vocabulary"] if is_counted else [])])
+                    found[name] = self._tell(name, self._figures(each))
         return found
+
+    def _tell(self, name: str, figures: tuple[float, float]) -> tuple[float, float]:
+        """What was measured just now, for whoever waits."""
+        print(f"{name}: {figures[0]:.2f} ms, {figures[1]:.0f} a second", file=sys.stderr)
+        return figures
 
     def _figures(self, times: tuple[float, float]) -> tuple[float, float]:
         return 1_000 * times[0] / self._n, self._n / times[1]
