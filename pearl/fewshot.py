@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pearl import resources
+from pearl import plugins
 from pearl.dsl.checker import check
 from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
@@ -69,7 +69,7 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
     Raises:
         DataError: There is no such bank, or a file of it is no plan with a question.
     """
-    folder = resources.find("fewshot", str(bank)) or Path(bank)
+    folder = plugins.find_data("fewshot", str(bank)) or Path(bank)
     if not folder.is_dir():
         raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
     examples: list[Example] = []

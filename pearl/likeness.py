@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from pearl.dsl.signatures import Action
-from pearl.extras import require_extra
 from pearl.passages import terms
+from pearl.plugins import require_extra
 from pearl.thesaurus import opposites, synonyms
 
 if TYPE_CHECKING:

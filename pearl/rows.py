@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import DataError, UsageError
-from pearl.extras import require_extra
+from pearl.plugins import require_extra
 from pearl.sources import Document, from_text, limit_bytes
 from pearl.sources.text import decode
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lark import Lark, UnexpectedInput
 
-from pearl import resources
+from pearl import plugins
 
 GRAMMAR = Lark(
-    resources.read("grammars", "plan.lark"),
+    plugins.read_data("grammars", "plan.lark"),
     parser="lalr",
     start=["start", "file", "step", "action", "library_action"],
     maybe_placeholders=False,

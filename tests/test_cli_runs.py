@@ -22,9 +22,9 @@ from pearl.cli.resuming import ALLOWED, ExecuteWork
 from pearl.cli.storing import write_rows
 from pearl.cli.writing import Writer
 from pearl.store import RunSpec, Store
+from tests.root import ROOT
 from tests.test_cli import PLAN, STORY, Terminal
 
-ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs/results.schema.json").read_text("utf-8"))
 COMMAND = ("execute", "why plan", "story.txt")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pearl import resources
+from pearl import plugins
 from pearl.constraint import Constraint, to_gbnf, validate
 from pearl.errors import UsageError
 from tests.dsl.sampling import admits, lalr_admits
@@ -41,7 +41,7 @@ def test_another_language_reads_the_same_everywhere(text: str, is_in: bool) -> N
 
 
 def test_the_plan_language_is_in_the_dialect() -> None:
-    grammar = resources.read("grammars", "plan.lark")
+    grammar = plugins.read_data("grammars", "plan.lark")
     validate(grammar)
     gbnf = Gbnf(to_gbnf(grammar))
     assert gbnf.admits('1. a = FIND(CTX,"x", [é, 2]): Find it\n2. b = F() : c\n')

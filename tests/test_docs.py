@@ -10,8 +10,7 @@ import pytest
 
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
-
-ROOT = Path(__file__).parent.parent
+from tests.root import ROOT
 
 
 def test_the_command_page_is_the_help() -> None:

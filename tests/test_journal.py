@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from pearl.errors import DataError
 from pearl.journal import Journal, read_journal
+from tests.root import ROOT
 from tests.skips import needs_full_device
 
 
@@ -205,7 +206,7 @@ def test_what_was_written_before_the_disk_was_full_is_kept(tmp_path: Path, room:
     path = tmp_path / "j.jsonl"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", FILL, path, str(room)],
-        capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent,
+        capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.stderr == ""
     n, _, words = done.stdout.partition(" ")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pearl
-from pearl import Document, Pearl, Trace, load, read_trace, resources
+from pearl import Document, Pearl, Trace, load, plugins, read_trace
 from pearl.errors import DataError, PlanningError, UsageError
 from pearl.executors import Outcome, Task
 from pearl.executors.local import run
@@ -154,7 +154,7 @@ def test_changing_a_fact_of_the_shipped_story_changes_the_answer(tmp_path: Path)
     from pearl.cli.commands.demo import QUESTIONS
 
     domain, question = QUESTIONS["story"]
-    path = resources.find("documents", "story.txt")
+    path = plugins.find_data("documents", "demo", "story.txt")
     assert path is not None
     story = load(path)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import random
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -18,6 +17,7 @@ from pearl.executors.ray.wire import packed_outcome, unpacked_outcome
 from pearl.llm import Usage
 from pearl.sources import from_text, join
 from pearl.trace import Trace
+from tests.root import ROOT
 
 TASK = Task("t", lambda: Document(TEXT), plan="")
 TEXT = "The committee did not approve the merger. Nils sold the boat, which was old, to Ana.\n"
@@ -121,7 +121,7 @@ def test_evidence_comes_through_to_another_process() -> None:
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    path = Path(__file__).parent.parent / "experiments/bench/quotes.py"
+    path = ROOT / "experiments/bench/quotes.py"
     spec = importlib.util.spec_from_file_location("quotes", path)
     assert spec is not None
     assert spec.loader is not None

@@ -19,9 +19,8 @@ from pearl.pipeline import Pearl
 from pearl.repetition import MAX_PERIOD, MIN_CHARACTERS, MIN_TIMES, Watch, loop_in
 from pearl.sources import Document
 from tests.models import answer_task
+from tests.root import ROOT
 from tests.server import Canned, Server, completion
-
-ROOT = Path(__file__).parent.parent
 
 PLAN_LOOP = """1. captain = FIND_EVENT(CTX, "the captain", "the council turning back")
 2. vote = FIND_EVENT(CTX, "the captain turning back", "the council turning back")

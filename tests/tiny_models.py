@@ -7,6 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tests.root import ROOT
+
 END = "<|end|>"
 
 
@@ -33,7 +35,7 @@ def save_tokenizer(folder: Path, *, n_tokens: int = 400, chat_template: str | No
 
 def plans() -> list[str]:
     """The shipped plans."""
-    folder = Path(__file__).parent.parent / "fewshot"
+    folder = ROOT / "fewshot"
     return [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*/*.plan"))]
 
 

@@ -362,7 +362,7 @@ def texts(path: Path) -> Iterator[str]:
 def shipped() -> Iterator[str]:
     """The documents of the project, and generated ones full of numbers."""
     for name in ("story.txt", "consultation.txt"):
-        yield load(Path(pearl.__file__).parent / "documents" / name).text
+        yield load(Path(pearl.__file__).parent / "documents/demo" / name).text
     rng = random.Random(0)
     for _ in range(2):
         yield "\n\n".join(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from pearl import resources
+from pearl import plugins
 from pearl.actions import native
 from pearl.dsl.parser import parse_action
 from pearl.dsl.printer import print_action
@@ -31,7 +31,7 @@ __all__ = [
 
 def library_names() -> tuple[str, ...]:
     """The libraries that can be asked for by name."""
-    folder = resources.find("actions")
+    folder = plugins.find_data("actions")
     return tuple(sorted(path.stem for path in folder.glob("*.actions"))) if folder else ()
 
 
@@ -44,7 +44,7 @@ def load_library(name_or_path: str | Path) -> ActionLibrary:
     """
     name = str(name_or_path)
     if name in library_names():
-        return read_library(resources.read("actions", f"{name}.actions"), name)
+        return read_library(plugins.read_data("actions", f"{name}.actions"), name)
     path = Path(name)
     if not path.is_file():
         known = library_names()

@@ -16,10 +16,10 @@ import click
 from click.core import ParameterSource
 
 from pearl import plugins
-from pearl.addresses import LEFT_OUT, redacted
 from pearl.cli.storing import opened_folder
 from pearl.cli.writing import Writer
 from pearl.errors import StoreError
+from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.executors import Execute, Task
 from pearl.llm.openai.endpoint import Endpoint
 

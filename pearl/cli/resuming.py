@@ -25,9 +25,9 @@ from pydantic import (
     ValidationError,
 )
 
-from pearl.addresses import LEFT_OUT, redacted
 from pearl.cli.options import FOUND, tell_withheld
 from pearl.errors import DataError, ModelError, StoreError, UsageError
+from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.escaping import visible
 from pearl.journal import Frozen, reason
 from pearl.llm import ModelSettings, address_of, create_model

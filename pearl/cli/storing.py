@@ -13,7 +13,7 @@ import click
 
 from pearl.cli.writing import Writer
 from pearl.escaping import escaped, to_json
-from pearl.extras import require_extra
+from pearl.plugins import require_extra
 
 if TYPE_CHECKING:
     from pearl.store import Run

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from pearl import resources
+from pearl import plugins
 from pearl.dsl import tolerance
 from pearl.dsl.cursor import MAX_NAME, canonical_name
 from pearl.dsl.literals import unescape
@@ -140,7 +140,7 @@ def _parser() -> Lark:
     from lark import Lark
 
     return Lark(
-        resources.read("grammars", "plan.lark"),
+        plugins.read_data("grammars", "plan.lark"),
         parser="lalr",
         start=list(get_args(Start)),
         maybe_placeholders=False,

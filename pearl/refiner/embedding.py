@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pearl.errors import DataError
-from pearl.extras import require_extra
 from pearl.likeness import Embedder
+from pearl.plugins import require_extra
 
 __all__ = ["load_embedder"]
 

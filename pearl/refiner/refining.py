@@ -8,8 +8,8 @@ from functools import partial
 
 from pearl import __version__
 from pearl.errors import DataError
-from pearl.extras import require_extra
 from pearl.llm import Model
+from pearl.plugins import require_extra
 from pearl.refiner.entries import Draft, Dropped, Entry, entry_of
 from pearl.refiner.merging import Rules, merge_by_rule
 from pearl.refiner.reading import Drafts

@@ -21,6 +21,7 @@ from pearl.executors import Execute, Outcome, Task, text_source
 from pearl.sources import from_text
 from pearl.trace import Event
 from tests.executors.clustered import PLAN, pearl_in
+from tests.root import ROOT
 from tests.skips import needs_ray
 
 NAMES = plugins.names("pearl.executors")
@@ -201,6 +202,6 @@ def test_ray_is_as_any_other(tmp_path: Path) -> None:
     """In a process of its own, with one cluster for all: it takes its time to start."""
     done = subprocess.run(
         [sys.executable, "-c", CLUSTER, str(tmp_path)],
-        capture_output=True, text=True, cwd=Path(__file__).parents[2],
+        capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -26,9 +26,8 @@ from pearl.middleware.records import FOLDER
 from pearl.store import Store
 from tests.batch_server import BatchServer, answered, serving_batches
 from tests.executors.batch_killed import PACE, tasks_of
+from tests.root import ROOT
 from tests.server import Seen, completion, error
-
-ROOT = Path(__file__).parents[2]
 
 
 def digest(seen: Seen) -> str:

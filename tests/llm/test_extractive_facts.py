@@ -10,9 +10,8 @@ import asyncio
 import json
 import re
 from functools import cache
-from pathlib import Path
 
-from pearl import resources
+from pearl import plugins
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import build_graph
@@ -22,8 +21,9 @@ from pearl.llm.extractive import ExtractiveModel
 from pearl.sources import Document
 from pearl.tokens import Counter
 from pearl.trace import Trace
+from tests.root import ROOT
 
-FACTS = Path(__file__).parent.parent / "golden" / "document_facts.jsonl"
+FACTS = ROOT / "tests/golden" / "document_facts.jsonl"
 
 
 async def quoted(model: ExtractiveModel, question: str, document: Document) -> list[str]:
@@ -44,7 +44,7 @@ def shares() -> dict[str, float]:
     places: list[int] = []
     for row in FACTS.read_text(encoding="utf-8").splitlines():
         fact = json.loads(row)
-        document = Document(resources.read("documents", f"{fact['document']}.txt"))
+        document = Document(plugins.read_data("documents", "demo", f"{fact['document']}.txt"))
         quotes = asyncio.run(quoted(model, fact["question"], document))
         # A quote may be the longer one (with the words around a speech) or a part of the fact.
         hits = [

@@ -30,9 +30,9 @@ from pearl.llm.llamacpp import LlamaCppModel, create
 from pearl.progress import Progress, listening
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
+from tests.root import ROOT
 from tests.skips import needs_proc
 
-ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 60.0
 
 T = TypeVar("T")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.root import ROOT
 from tests.shared import shared
 
-BENCH = Path(__file__).parents[2] / "experiments/bench/rate_limits.py"
+BENCH = ROOT / "experiments/bench/rate_limits.py"
 
 
 @pytest.mark.slow

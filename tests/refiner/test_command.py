@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pearl.cli import run
-from pearl.extras import install_hint
+from pearl.plugins import install_hint
 from pearl.refiner.refinement import Refinement
 from tests.refiner.drafts import PLAIN, header, mined, row
 from tests.shared import shared

@@ -32,7 +32,7 @@ QUESTIONS = {
 @as_json
 def command(document: str, question: str | None, **options: Any) -> int:
     """Ask a shipped DOCUMENT, a story or a medical consultation, and show every step."""
-    from pearl import resources
+    from pearl import plugins
     from pearl.cli.work import run_tasks
     from pearl.executors import Task
     from pearl.sources import load
@@ -43,7 +43,7 @@ def command(document: str, question: str | None, **options: Any) -> int:
         == click.core.ParameterSource.DEFAULT
     ):
         options["domain"] = domain
-    path = resources.find("documents", f"{document}.txt")
+    path = plugins.find_data("documents", "demo", f"{document}.txt")
     assert path is not None, "the shipped documents are part of the package"
     asked = question or asked
     if not options["as_json"]:

@@ -25,8 +25,8 @@ from pearl.executors.local import AHEAD, UNDER_WAY, Runner, document_of
 from pearl.executors.ray.limiter import Lease, Limiter
 from pearl.executors.ray.wire import unpacked_error, unpacked_outcome
 from pearl.executors.ray.worker import Setup, Worker, version
-from pearl.extras import require_extra
 from pearl.pipeline import Pearl
+from pearl.plugins import require_extra
 from pearl.scheduling import in_order
 from pearl.trace import Trace
 

@@ -26,12 +26,12 @@ import threading
 from pathlib import Path
 
 from pearl.errors import ModelError, UsageError
-from pearl.extras import require_extra
 from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.llamacpp.header import trained_context
 from pearl.llm.llamacpp.process import Worker
 from pearl.llm.openai import OpenAIModel, servers
 from pearl.llm.openai.endpoint import Endpoint
+from pearl.plugins import require_extra
 from pearl.progress import Progress, report
 from pearl.sources import file_source
 

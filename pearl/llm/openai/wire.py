@@ -15,8 +15,8 @@ from typing import Any
 import httpx2
 from openai import DEFAULT_CONNECTION_LIMITS
 
-from pearl.addresses import redacted
 from pearl.errors import ModelError
+from pearl.errors.addresses import redacted
 from pearl.llm import Request
 from pearl.llm.openai.endpoint import Endpoint
 

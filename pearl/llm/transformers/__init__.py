@@ -22,12 +22,12 @@ from typing import Any
 
 from pearl.blank import is_blank
 from pearl.errors import DataError, ModelError, UsageError
-from pearl.extras import require_extra
 from pearl.llm import Completion, Constrains, Message, ModelSettings, Request, Usage
 from pearl.llm.transformers.decoding import Draw, Written, write
 from pearl.llm.transformers.loading import Weights, load, read_window
 from pearl.llm.transformers.masks import Held, hold
 from pearl.llm.transformers.prefixes import Prefixes
+from pearl.plugins import require_extra
 from pearl.progress import Progress, report
 from pearl.repetition import loop_in, repeats
 from pearl.sources import file_source

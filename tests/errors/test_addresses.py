@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.addresses import LEFT_OUT, redacted
 from pearl.errors import DataError, ModelError
+from pearl.errors.addresses import LEFT_OUT, redacted
 
 
 @pytest.mark.parametrize(
