@@ -17,10 +17,10 @@ from pearl import __version__
 from pearl.actions.library import read_actions
 from pearl.drafts import MinedHeader, MinedRow
 from pearl.dsl.checker import diagnose
-from pearl.dsl.constraints import sketch_constraint
+from pearl.dsl.decoding.forms import sketch_constraint
+from pearl.dsl.line_classifier import rows
 from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.printer import print_action
-from pearl.dsl.roles import rows
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.fewshot import Example

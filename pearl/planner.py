@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pearl.constraint import Constraint
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan, mend_plan
-from pearl.dsl.constraints import (
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.decoding.forms import (
     header_constraint,
     line_constraint,
     plan_constraint,
     steps_constraint,
 )
-from pearl.dsl.grammar import MAX_WRITTEN_STEPS
+from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
 from pearl.dsl.parser import read
 from pearl.dsl.printer import print_header
 from pearl.dsl.signatures import ActionLibrary

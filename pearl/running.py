@@ -15,12 +15,12 @@ from pearl.answerer import Answer, compose
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
+from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PearlError, UsageError
 from pearl.interpreter import Limits, StepResult, run
 from pearl.ladder import Ladder
 from pearl.llm import Model, Usage
-from pearl.passes import Rewritten, rewrite_plan
 from pearl.sources import Document
 from pearl.trace import (
     PlanRewritten,

@@ -10,7 +10,7 @@ from llguidance import LLMatcher
 
 from pearl.actions.library import load_library
 from pearl.cli import run
-from pearl.dsl.constraints import steps_constraint
+from pearl.dsl.decoding.forms import steps_constraint
 from tests.dsl.sampling import admits, sentence
 from tests.gbnf import Gbnf
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.constraint import validate
+from pearl.dsl.decoding.constraint import validate
 from pearl.dsl.signatures import NOTHING, ValueType
 from pearl.reply import follows_form, read_reply, reply_constraint
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from pearl.dsl.cursor import should_read, terminal
+from pearl.dsl.line_classifier import HEADING, QUESTION, Role, Row, rows
 from pearl.dsl.literals import UNTYPED
-from pearl.dsl.roles import HEADING, QUESTION, Role, Row, rows
 from pearl.dsl.scanner import scan_action, scan_step
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 

@@ -11,9 +11,9 @@ from weakref import WeakValueDictionary
 
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
+from pearl.dsl.passes.critical_path import n_following
 from pearl.errors import PearlError
 from pearl.executors import Listener, Outcome, Task
-from pearl.passes.critical_path import n_following
 from pearl.pipeline import Pearl
 from pearl.scheduling import in_order
 from pearl.sources import Document

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from pearl import plugins
-from pearl.constraint import Constraint
 from pearl.digest import digest
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
 from pearl.errors import UsageError, did_you_mean
 

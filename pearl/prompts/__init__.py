@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pearl.constraint import Constraint
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.fewshot import Example

@@ -1,4 +1,4 @@
-"""What every rewrite of `pearl.passes` has to be, tomorrow's included."""
+"""What every rewrite of `pearl.dsl.passes` has to be, tomorrow's included."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pearl import plugins
 from pearl.dsl.checker import CheckedPlan, check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step
+from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.interpreter import Limits, StepResult, run
 from pearl.llm import Request
 from pearl.llm.scripted import Scripted
-from pearl.passes import Rewritten, rewrite_plan
 from pearl.sources import Document
 from pearl.tokens import Counter
 from pearl.trace import Trace
@@ -26,7 +26,8 @@ from tests import strategies
 from tests.examples import examples
 
 PASSES: dict[str, Callable[[PlanGraph], Rewritten]] = {
-    name: plugins.load("pearl.passes", name).rewrite for name in plugins.names("pearl.passes")
+    name: plugins.load("pearl.dsl.passes", name).rewrite
+    for name in plugins.names("pearl.dsl.passes")
 }
 
 each_pass = pytest.mark.parametrize("rewrite", [*PASSES.values(), rewrite_plan])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pearl import plugins
-from pearl.constraint import FORMS, Constraint, JsonForm
+from pearl.dsl.decoding.constraint import FORMS, Constraint, JsonForm
 from pearl.errors import ModelError
 from pearl.llm.openai import servers
 from pearl.llm.openai.endpoint import Endpoint

@@ -23,7 +23,7 @@ import pytest
 
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.constraints import steps_constraint
+from pearl.dsl.decoding.forms import steps_constraint
 from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, Request
 from pearl.llm.llamacpp import LlamaCppModel, create

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from pearl.actions.library import load_library
-from pearl.constraint import Constraint
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.constraints import header_constraint, line_constraint, steps_constraint
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.decoding.forms import header_constraint, line_constraint, steps_constraint
 from pearl.dsl.parser import parse
 from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, ModelSettings, PlanTask, Request, create_model

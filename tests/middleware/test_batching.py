@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pearl.constraint import Constraint
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import PausedError
 from pearl.llm import Message, ModelSettings, Request
 from pearl.llm.openai import create

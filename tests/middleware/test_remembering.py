@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pearl.constraint import Constraint
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.llm import ChooseTask, Completion, Message, Request, Usage
 from pearl.middleware.remembering import Kept, Remembered, request_key

@@ -7,9 +7,9 @@ import click
 from pearl.cli.files import library_for
 from pearl.cli.options import library_option
 from pearl.cli.writing import Writer, force_option, keep_inputs
-from pearl.constraint import FORMS, Form
 from pearl.dsl.checker import MAX_STEPS
-from pearl.dsl.grammar import MAX_WRITTEN_STEPS
+from pearl.dsl.decoding.constraint import FORMS, Form
+from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
 
 
 @click.command()
@@ -59,7 +59,7 @@ def command(
     force: bool,
 ) -> int:
     """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
-    from pearl.dsl.constraints import plan_constraint, steps_constraint
+    from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
 
     keep_inputs([output], [library] if library else [])
     constraint = (plan_constraint if static else steps_constraint)(

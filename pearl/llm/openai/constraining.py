@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from pearl.blank import is_blank
-from pearl.constraint import Constraint, Form, JsonForm, validate
+from pearl.dsl.decoding.constraint import Constraint, Form, JsonForm, validate
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, ConstrainBy, Constrains, Message, Request
 from pearl.llm.openai import faults, replies, servers

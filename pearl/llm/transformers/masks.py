@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pearl.constraint import Constraint
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.llm import ConstrainBy
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pearl.constraint import Constraint, JsonForm
+from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from tests.server import Canned, Seen, called, completion, error, response, said, tool_call
 
 SENTENCE = "Seven umbrellas hum in quartz"

@@ -11,8 +11,8 @@ from typing import TypeVar
 import lark
 import pytest
 
-from pearl.constraint import Constraint, validate
-from pearl.dsl.constraints import steps_constraint
+from pearl.dsl.decoding.constraint import Constraint, validate
+from pearl.dsl.decoding.forms import steps_constraint
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, ConstrainBy, Message, Model, ModelSettings, Request, create_model
 from pearl.llm.openai import constraining, servers

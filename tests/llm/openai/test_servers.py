@@ -9,7 +9,7 @@ from typing import Any
 import llguidance
 import pytest
 
-from pearl.constraint import Constraint
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError, ModelErrorKind
 from pearl.llm import Completion, Message, ModelSettings, Request, Usage, create_model
 from pearl.llm.openai import servers

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from pearl import plugins
-from pearl.constraint import Constraint, Form
+from pearl.dsl.decoding.constraint import Constraint, Form
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Completion, ConstrainBy
 from pearl.llm.openai.endpoint import Endpoint

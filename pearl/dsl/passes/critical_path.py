@@ -9,7 +9,7 @@ the work changes; the answer is composed in the order of the plan.
 from __future__ import annotations
 
 from pearl.dsl.graph import PlanGraph
-from pearl.passes import Rewrite, Rewritten, rebuilt
+from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
 __all__ = ["STAGE", "n_following", "rewrite"]
 

@@ -11,20 +11,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from llguidance import LLMatcher
 
-from pearl.constraint import Constraint, JsonForm
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.constraints import (
+from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from pearl.dsl.decoding.forms import (
     header_constraint,
     plan_constraint,
     sketch_constraint,
     steps_constraint,
 )
-from pearl.dsl.json_form import steps_form
+from pearl.dsl.decoding.json_form import steps_form
 from pearl.dsl.parser import parse, read
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError
+from tests.dsl.decoding.test_grammar import SMALL
 from tests.dsl.sampling import admits, sentence, typed_libraries
-from tests.dsl.test_grammar import SMALL
 from tests.examples import examples
 from tests.strategies import libraries
 

@@ -23,9 +23,9 @@ from typing import Literal
 from pearl import plugins
 from pearl.dsl.names import names_except
 from pearl.dsl.nodes import CTX
+from pearl.dsl.output_states import Counts, NextStep, Shape, States, by_shape, nothing_to_call
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
-from pearl.dsl.states import Counts, NextStep, Shape, States, by_shape, nothing_to_call
 
 __all__ = [
     "MAX_NEW_ACTIONS",

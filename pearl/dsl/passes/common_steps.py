@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Reference, Step
-from pearl.passes import Rewrite, Rewritten, rebuilt
+from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
 __all__ = ["STAGE", "rewrite"]
 

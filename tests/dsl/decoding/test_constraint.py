@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl import plugins
-from pearl.constraint import Constraint, to_gbnf, validate
+from pearl.dsl.decoding.constraint import Constraint, to_gbnf, validate
 from pearl.errors import UsageError
 from tests.dsl.sampling import admits, lalr_admits
 from tests.gbnf import Gbnf

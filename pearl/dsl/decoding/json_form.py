@@ -1,10 +1,10 @@
-"""`ActionLibrary` → the languages of `pearl.dsl.grammar` as JSON, for decoders that know no grammar.
+"""`ActionLibrary` → the languages of `pearl.dsl.decoding.grammar` as JSON, for decoders that know no grammar.
 
 Steps are a linked list, one definition for each state of the outputs, so that a schema can say
 which outputs there are; every value that conforms is a valid plan. Arguments go by the names of the
 parameters, a reference is `{"output": "v1"}`, and all else is what it is in JSON.
 
-Only keywords that hosted and local decoders take (`pearl.schema`): `prefixItems`, for one, means
+Only keywords that hosted and local decoders take (`pearl.dsl.decoding.schema`): `prefixItems`, for one, means
 "so many items" in the converter of llama.cpp. Schemas without `max_text` are free of `maxLength`,
 which not every host knows.
 """
@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pearl.constraint import JsonForm
-from pearl.dsl.grammar import MAX_NEW_ACTIONS, MAX_WRITTEN_STEPS, NEW_PARAMETERS
+from pearl.dsl.decoding.constraint import JsonForm
+from pearl.dsl.decoding.grammar import MAX_NEW_ACTIONS, MAX_WRITTEN_STEPS, NEW_PARAMETERS
+from pearl.dsl.decoding.schema import require
 from pearl.dsl.names import MAX_NEW_NAME, names_except
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.output_states import Counts, Shape, States, by_shape, nothing_to_call
 from pearl.dsl.printer import one_line, print_action, print_plan, print_step
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.dsl.states import Counts, Shape, States, by_shape, nothing_to_call
-from pearl.schema import require
 
 __all__ = ["header_form", "plan_form", "steps_form"]
 

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pearl.actions.library import load_library, read_library
-from pearl.constraint import to_gbnf, validate
 from pearl.dsl.checker import check, compile_plan
-from pearl.dsl.grammar import (
+from pearl.dsl.decoding.constraint import to_gbnf, validate
+from pearl.dsl.decoding.grammar import (
     MAX_WRITTEN_STEPS,
     header_grammar,
     indexed_grammar,
@@ -23,10 +23,10 @@ from pearl.dsl.grammar import (
     static_grammar,
 )
 from pearl.dsl.nodes import CTX, Plan
+from pearl.dsl.output_states import MAX_COUNTED
 from pearl.dsl.parser import parse, read
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.dsl.states import MAX_COUNTED
 from pearl.errors import LibraryError, PearlError
 from tests.dsl.sampling import (
     admits,

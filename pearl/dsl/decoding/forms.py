@@ -7,15 +7,15 @@ after every line needs one phase only (`line_constraint`).
 
 from __future__ import annotations
 
-from pearl.constraint import Constraint
-from pearl.dsl.grammar import (
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.decoding.grammar import (
     MAX_WRITTEN_STEPS,
     header_grammar,
     indexed_grammar,
     line_grammar,
     static_grammar,
 )
-from pearl.dsl.json_form import header_form, plan_form, steps_form
+from pearl.dsl.decoding.json_form import header_form, plan_form, steps_form
 from pearl.dsl.signatures import ActionLibrary
 
 __all__ = [
