@@ -55,10 +55,10 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "evidence": (
-        "pearl/evidence",
+        "pearl/documents/evidence",
         (
-            "tests/test_evidence.py",
-            "tests/test_quotes.py",
+            "tests/documents/evidence/test_evidence.py",
+            "tests/documents/evidence/test_quotes.py",
             "tests/test_interpreting_replies.py",
             "tests/test_pipeline.py",
         ),

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pearl.actions.library import load_library
     from pearl.answerer import Answer
+    from pearl.documents.document import Document, load
     from pearl.dsl.checker import CheckedPlan
     from pearl.errors import PearlError
     from pearl.pipeline import Pearl
     from pearl.script import run
-    from pearl.sources import Document, load
     from pearl.trace import Trace, read_trace
 
 __version__ = "0.1.0"
@@ -40,11 +40,11 @@ __all__ = [
 _HOME = {
     "Answer": "pearl.answerer",
     "CheckedPlan": "pearl.dsl.checker",
-    "Document": "pearl.sources",
+    "Document": "pearl.documents.document",
     "Pearl": "pearl.pipeline",
     "PearlError": "pearl.errors",
     "Trace": "pearl.trace",
-    "load": "pearl.sources",
+    "load": "pearl.documents.document",
     "load_library": "pearl.actions.library",
     "read_trace": "pearl.trace",
     "run": "pearl.script",

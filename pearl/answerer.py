@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
+from pearl.documents.document import Document
+from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
-from pearl.evidence import Evidence, StepReply, Unverified, collect, placed
 from pearl.interpreter import StepResult
 from pearl.llm import Usage
-from pearl.sources import Document
 from pearl.trace import AnswerStatus, Trace
 
 __all__ = ["Answer", "compose"]

@@ -13,11 +13,11 @@ from pearl.actions import native
 from pearl.actions.native import Value
 from pearl.calls import MARK_TOKENS, ROOM_KEPT, StepCalls, part_room
 from pearl.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, NoRoomError
+from pearl.documents.passages import chunks
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
 from pearl.llm import ActionTask, CombineTask
-from pearl.passages import chunks
 from pearl.prompts import block
 
 __all__ = ["Range", "StepCosts", "Walk"]

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pearl.actions import native
 from pearl.actions.native import Value
 from pearl.context import DEFAULT_RETRIEVED_TOKENS, Context, NoRoomError, Strategy, fit
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.signatures import ValueType
@@ -18,8 +20,6 @@ from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.prompts.reading import action_messages, again_messages, combine_messages
 from pearl.reply import says_nothing
 from pearl.reply_limits import reading_limit
-from pearl.sources import Document
-from pearl.tokens import Counter
 
 __all__ = ["MARK_TOKENS", "ROOM_KEPT", "Limits", "StepCalls", "part_room"]
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from pearl.choices import read_answer, read_choice
 from pearl.context import Context, fit
+from pearl.documents.document import Document
 from pearl.errors import UsageError
 from pearl.interpreter import Limits
 from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.prompts.choosing import choose_messages
-from pearl.sources import Document
 from pearl.trace import OptionChosen, Trace
 
 __all__ = ["Choice", "choose"]

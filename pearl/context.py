@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from pearl import plugins
+from pearl.documents.passages import chunks
 from pearl.errors import ExecutionError
-from pearl.passages import chunks
 
 __all__ = ["STRATEGIES", "Context", "NoRoomError", "Strategy", "fit"]
 

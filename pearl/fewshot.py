@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pearl import plugins
+from pearl.documents.document import read_bytes
+from pearl.documents.passages import terms
 from pearl.dsl.checker import check
 from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
-from pearl.passages import terms
 from pearl.retrieval.bm25 import Index
-from pearl.sources import read_bytes
 
 __all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread", "wording"]
 

@@ -18,6 +18,8 @@ from typing import Any
 
 from pearl.bounds import Range, StepCosts, Walk
 from pearl.calls import StepCalls
+from pearl.documents.document import Document
+from pearl.documents.tokens import window_of
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ModelError, PearlError
 from pearl.executors import Task
@@ -27,8 +29,6 @@ from pearl.planner import one_line
 from pearl.prices import Price
 from pearl.prompts.planning import plan_messages
 from pearl.reply_limits import default_limit
-from pearl.sources import Document
-from pearl.tokens import window_of
 
 __all__ = ["Forecast", "Forecaster", "StepForecast", "Unasked", "forecast"]
 

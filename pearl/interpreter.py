@@ -17,6 +17,7 @@ from pearl.actions import native
 from pearl.actions.native import Value
 from pearl.calls import Limits, StepCalls
 from pearl.context import Context
+from pearl.documents.document import Document
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
@@ -25,7 +26,6 @@ from pearl.ladder import Ladder, reply_ladder
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.prompts import constrained
 from pearl.reply import Reply, State, follows_form, read_reply, reply_constraint
-from pearl.sources import Document
 from pearl.trace import (
     ConstraintRefused,
     ModelCalled,

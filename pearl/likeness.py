@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from pearl.documents.passages import terms
 from pearl.dsl.signatures import Action
-from pearl.passages import terms
 from pearl.plugins import require_extra
 from pearl.thesaurus import opposites, synonyms
 

@@ -15,6 +15,8 @@ from pearl.answerer import Answer
 from pearl.budget import share, share_parts, told_as_budget
 from pearl.chooser import Choice, choose
 from pearl.context import STRATEGIES, Strategy
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.domains import load_domain
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
@@ -34,8 +36,6 @@ from pearl.middleware.telling import Telling
 from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.plans import SharedPlans
 from pearl.running import answer_plan, direct_plan
-from pearl.sources import Document
-from pearl.tokens import Counter
 from pearl.trace import ModelWaited, PlanFailed, Trace
 
 __all__ = ["Pearl"]
@@ -85,7 +85,7 @@ class Pearl:
 
     Example:
         >>> import asyncio
-        >>> from pearl.sources import Document
+        >>> from pearl.documents.document import Document
         >>> document = Document("It rained. Ada sold the boat because it leaked. Then she slept.")
         >>> answer = asyncio.run(Pearl().ask("Why did Ada sell the boat?", document))
         >>> answer.evidence[0].text

@@ -19,12 +19,12 @@ from functools import cache
 from typing import Any, Literal
 
 from pearl.actions.native import Value, numbers
+from pearl.documents.evidence import quoted_line
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import require
 from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
-from pearl.evidence import quoted_line
 
 __all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "says_nothing"]
 

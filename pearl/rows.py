@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pearl.documents.document import Document, from_text, limit_bytes
+from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError
 from pearl.plugins import require_extra
-from pearl.sources import Document, from_text, limit_bytes
-from pearl.sources.text import decode
 
 __all__ = ["OWN_FILES", "Row", "from_rows", "kind", "read_file", "read_rows"]
 

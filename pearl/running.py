@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from pearl.answerer import Answer, compose
+from pearl.documents.document import Document
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
@@ -21,7 +22,6 @@ from pearl.errors import PearlError, UsageError
 from pearl.interpreter import Limits, StepResult, run
 from pearl.ladder import Ladder
 from pearl.llm import Model, Usage
-from pearl.sources import Document
 from pearl.trace import (
     PlanRewritten,
     RunFinished,

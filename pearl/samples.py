@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pearl.documents.document import Document, load
 from pearl.errors import DataError
-from pearl.sources import Document, load
 
 __all__ = ["Sample", "letter"]
 

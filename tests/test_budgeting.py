@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, PearlError, UsageError
 from pearl.llm import (
     ChooseTask,
@@ -26,7 +27,6 @@ from pearl.middleware.budgeting import FRAME_TOKENS, Budget, Budgeted, Spent
 from pearl.middleware.limiting import Limited
 from pearl.middleware.retrying import Retrying
 from pearl.prices import Price
-from pearl.tokens import Counter
 from tests.clock import computed
 from tests.server import Canned, Seen, Server, completion
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from pearl.choices import read_choice
 from pearl.chooser import Choice, choose
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, UsageError
 from pearl.interpreter import Limits
 from pearl.llm import ChooseTask, Model, ModelSettings
 from pearl.llm.extractive import create as create_extractive
 from pearl.llm.scripted import Scripted
 from pearl.samples import letter
-from pearl.sources import Document
-from pearl.tokens import Counter
 from pearl.trace import OptionChosen, Trace
 from tests import strategies
 from tests.shared import shared

@@ -10,10 +10,10 @@ import pytest
 
 from pearl.actions.library import read_library
 from pearl.answerer import Answer
+from pearl.documents.document import Document
 from pearl.llm import Request
 from pearl.llm.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.sources import Document
 from pearl.trace import ModelCalled, Trace
 
 LIBRARY = read_library(

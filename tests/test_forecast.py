@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from pearl.actions.library import read_library
 from pearl.answerer import Answer
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError, ExecutionError, PearlError
 from pearl.executors import Task
@@ -23,8 +25,6 @@ from pearl.llm import ActionTask, CombineTask, Request
 from pearl.llm.scripted import Scripted
 from pearl.pipeline import Pearl
 from pearl.prices import Price
-from pearl.sources import Document
-from pearl.tokens import Counter
 from tests.examples import examples
 from tests.strategies import valid_plans
 

@@ -8,14 +8,14 @@ import re
 import pytest
 
 from pearl.actions.library import read_library
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ExecutionError, ModelError
 from pearl.interpreter import Limits, StepResult, run
 from pearl.llm import ActionTask, CombineTask, Model, Request, Usage
 from pearl.llm.scripted import Scripted
-from pearl.sources import Document
-from pearl.tokens import Counter
 from pearl.trace import ModelCalled, RunStarted, StepFailed, StepStarted, Trace
 from tests.models import Acting, output_of
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.documents.document import Document
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.openai import OpenAIModel
@@ -17,7 +18,6 @@ from pearl.llm.openai.endpoint import Endpoint
 from pearl.llm.scripted import Scripted
 from pearl.pipeline import Pearl
 from pearl.repetition import MAX_PERIOD, MIN_CHARACTERS, MIN_TIMES, Watch, loop_in
-from pearl.sources import Document
 from tests.models import answer_task
 from tests.root import ROOT
 from tests.server import Canned, Server, completion

@@ -23,6 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.executors import Task
 from pearl.executors.local import run
 from pearl.forecast import forecast
@@ -30,8 +32,6 @@ from pearl.llm import Completion, Request
 from pearl.middleware.budgeting import Budget, Budgeted
 from pearl.middleware.wrapper import Wrapper
 from pearl.pipeline import Pearl
-from pearl.sources import Document
-from pearl.tokens import Counter
 
 WINDOW = 6_000
 REPLY = 200

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 
 import pearl
 from pearl import Document, load
-from pearl.evidence import StepReply, collect
-from pearl.evidence.negation import negations
-from pearl.passages import sentences
+from pearl.documents.evidence import StepReply, collect
+from pearl.documents.evidence.negation import negations
+from pearl.documents.passages import sentences
 
 N_TRUE, N_FALSE = 200, 100
 MIN_DOCUMENT = 2_000

@@ -92,7 +92,7 @@ def _documents(name: str) -> Iterator[str]:
 
 
 def _in_folder(folder: Path) -> Iterator[str]:
-    package = "pearl.sources"
+    package = "pearl.documents.readers"
     readers = [plugins.load(package, name) for name in plugins.names(package)]
     suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
     files = [

@@ -18,12 +18,12 @@ from pearl.errors import BudgetError, ModelError, UsageError
 if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
     from pearl.cli.work import Watch
+    from pearl.documents.document import Document
     from pearl.executors import Task
     from pearl.forecast import Forecaster
     from pearl.middleware.budgeting import Budget
     from pearl.pipeline import Pearl
     from pearl.prices import Price
-    from pearl.sources import Document
 
 __all__ = ["Spending", "budget_options"]
 

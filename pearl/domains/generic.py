@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from pearl.columns import rename
+from pearl.documents.document import Document
 from pearl.domains import Domain, Source
 from pearl.errors import DataError, UsageError
 from pearl.naming import Ids, Names
 from pearl.rows import Row, from_rows, kind
 from pearl.samples import Sample
-from pearl.sources import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 

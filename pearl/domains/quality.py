@@ -20,12 +20,12 @@ from statistics import fmean
 from typing import Any
 
 from pearl.columns import rename
+from pearl.documents.document import Document, read_as
 from pearl.domains import Domain, Source, generic
 from pearl.errors import DataError
 from pearl.naming import Ids, Names
 from pearl.rows import Row, from_rows, kind
 from pearl.samples import Sample
-from pearl.sources import Document, read_as
 
 DOMAIN = Domain("Stories and essays, as in QuALITY", library="quality", examples="quality")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pearl.documents.document import Document
 from pearl.evals.log import Key, Price, Record
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, score
@@ -21,7 +22,6 @@ from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
 from pearl.scheduling import as_completed
-from pearl.sources import Document
 
 __all__ = ["EXECUTED", "score_results"]
 

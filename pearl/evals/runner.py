@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+from pearl.documents.document import Document
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
 from pearl.evals.log import Key, PlanShape, Price, Record
@@ -28,7 +29,6 @@ from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.samples import Sample
 from pearl.scheduling import as_completed
-from pearl.sources import Document
 from pearl.trace import OptionChosen, PlanAttempted, Trace
 
 __all__ = [

@@ -24,8 +24,8 @@ from hashlib import sha256
 from typing import Any
 
 from pearl.answerer import Answer
+from pearl.documents.document import Document
 from pearl.errors import PearlError
-from pearl.sources import Document
 from pearl.trace import Event, Trace
 
 __all__ = ["Execute", "Listener", "Outcome", "Task", "text_source"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
 from pearl.executors import Listener, Outcome, Task, local
 from pearl.ladder import reply_ladder
@@ -27,7 +28,6 @@ from pearl.middleware.remembering import Remembered, Replies
 from pearl.middleware.retrying import Retrying
 from pearl.middleware.submitting import DEFAULT_PACE, OnTrouble, Pace, Progress
 from pearl.pipeline import Pearl
-from pearl.sources import Document
 from pearl.trace import Event, ModelWaited, Trace
 
 __all__ = ["WINDOW", "Pace", "Progress", "run"]

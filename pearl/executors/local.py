@@ -9,6 +9,7 @@ from contextlib import aclosing
 from functools import lru_cache, partial
 from weakref import WeakValueDictionary
 
+from pearl.documents.document import Document
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes.critical_path import n_following
@@ -16,7 +17,6 @@ from pearl.errors import PearlError
 from pearl.executors import Listener, Outcome, Task
 from pearl.pipeline import Pearl
 from pearl.scheduling import in_order
-from pearl.sources import Document
 from pearl.trace import Trace
 
 __all__ = ["AHEAD", "UNDER_WAY", "Runner", "document_of", "run"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 
+from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, ModelSettings, Request
 from pearl.llm.openai import OpenAIModel
 from pearl.llm.openai.endpoint import Endpoint, read_key
 from pearl.llm.openai.servers import load
-from pearl.tokens import Counter
 
 __all__ = ["DESCRIPTION", "OllamaModel", "address", "create"]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from pearl.blank import is_blank
+from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
 from pearl.llm import ActionTask, CombineTask, Completion, Constrains, ModelSettings, Request
-from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "Scripted", "create"]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.middleware.wrapper import Wrapper
 from pearl.prices import Price
-from pearl.tokens import Counter
 
 __all__ = ["GO_ON", "Budget", "Budgeted", "Spent"]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
 
+from pearl.documents.tokens import estimate
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
 from pearl.middleware.adapting import Places
@@ -17,7 +18,6 @@ from pearl.middleware.learning import LearnedRate, Sent
 from pearl.middleware.queueing import Queue
 from pearl.middleware.rates import per_minute
 from pearl.middleware.wrapper import Wrapper
-from pearl.tokens import estimate
 
 __all__ = ["Limited", "Limits", "Reason"]
 

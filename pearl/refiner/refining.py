@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pearl import __version__
+from pearl.documents.tokens import Counter
 from pearl.errors import DataError
 from pearl.llm import Model
 from pearl.plugins import require_extra
@@ -16,7 +17,6 @@ from pearl.refiner.reading import Drafts
 from pearl.refiner.refinement import DraftFate, RefinedAction, Refinement
 from pearl.refiner.room import Budget, by_name, make_room, without_clashes
 from pearl.refiner.rounds import run_rounds
-from pearl.tokens import Counter
 
 __all__ = ["MAX_ACTIONS", "MAX_ROUNDS", "SHARD_SIZE", "RefineSettings", "refine_actions"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from pearl.passages import terms
+from pearl.documents.passages import terms
 
 __all__ = ["opposites", "synonyms"]
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from pearl import plugins
+from pearl.documents.document import from_text
 from pearl.errors import PearlError
 from pearl.executors import Execute, Outcome, Task, text_source
-from pearl.sources import from_text
 from pearl.trace import Event
 from tests.executors.clustered import PLAN, pearl_in
 from tests.root import ROOT

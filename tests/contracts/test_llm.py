@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pearl import plugins
+from pearl.documents.tokens import Counter
 from pearl.errors import PearlError, UsageError
 from pearl.llm import (
     Completion,
@@ -26,7 +27,6 @@ from pearl.middleware.budgeting import Budget, Budgeted
 from pearl.middleware.limiting import Limited
 from pearl.middleware.remembering import Remembered
 from pearl.middleware.retrying import Retrying
-from pearl.tokens import Counter
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server

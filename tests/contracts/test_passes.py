@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import plugins
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan, check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step
@@ -19,8 +21,6 @@ from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.interpreter import Limits, StepResult, run
 from pearl.llm import Request
 from pearl.llm.scripted import Scripted
-from pearl.sources import Document
-from pearl.tokens import Counter
 from pearl.trace import Trace
 from tests import strategies
 from tests.examples import examples

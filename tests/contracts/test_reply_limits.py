@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from pearl.actions.library import read_library
+from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Model, Request, Task
@@ -19,7 +20,6 @@ from pearl.planner import write_plan
 from pearl.refiner.reading import read_drafts
 from pearl.refiner.refining import RefineSettings, refine_actions
 from pearl.reply_limits import default_limit
-from pearl.sources import Document
 from tests.models import RandomWriter
 from tests.server import Canned, Server, error
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from pearl.documents.document import Document
 from pearl.domains import Source, read_samples
 from pearl.errors import DataError
 from pearl.samples import Sample
-from pearl.sources import Document
 
 OPTIONS = ["one", "2", "three", "four"]
 

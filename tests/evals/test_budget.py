@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pearl import Document, Pearl
+from pearl.documents.tokens import Counter
 from pearl.evals.log import Record
 from pearl.evals.methods import Effort, load_method, method_names
 from pearl.llm import ChooseTask, PlanTask, Request
-from pearl.tokens import Counter
 from tests.evals.asking import acting, run, sample
 from tests.examples import examples
 from tests.models import Acting

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from pearl import Document, Pearl
+from pearl.documents.document import from_text
 from pearl.errors import UsageError
 from pearl.executors import Execute, Task, local, text_source
 from pearl.executors import ray as on_ray
 from pearl.recording import run_recorded
-from pearl.sources import from_text
 from pearl.store import RunSpec, Store
 
 ROOT = Path(__file__).parents[2]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.documents.evidence import Verifier, find_quotes
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import UsageError
-from pearl.evidence import Verifier, find_quotes
 from pearl.llm import (
     ActionTask,
     CombineTask,

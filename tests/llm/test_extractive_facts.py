@@ -13,13 +13,13 @@ from functools import cache
 
 from pearl import plugins
 from pearl.actions.library import load_library
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import build_graph
 from pearl.interpreter import Limits, run
 from pearl.llm import PlanTask, Request
 from pearl.llm.extractive import ExtractiveModel
-from pearl.sources import Document
-from pearl.tokens import Counter
 from pearl.trace import Trace
 from tests.root import ROOT
 

@@ -8,13 +8,13 @@ import re
 import pytest
 
 from pearl.actions.library import load_library
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import build_graph
 from pearl.interpreter import Limits, run
 from pearl.llm import PlanTask, Request
 from pearl.llm.extractive import ExtractiveModel
-from pearl.sources import Document
-from pearl.tokens import Counter
 from pearl.trace import Trace
 from tests.llm.planted import Planted, plant
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from pearl.documents.document import Document
 from pearl.llm import PlanTask, Request
 from pearl.pipeline import Pearl
 from pearl.progress import Progress, report
-from pearl.sources import Document
 from pearl.trace import Event, ModelProgressed, Trace
 from tests.models import Acting, output_of
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.library import format_library, library_names, load_library, read_library
+from pearl.documents.tokens import Counter
 from pearl.dsl.printer import print_action
 from pearl.errors import DataError, ModelError
 from pearl.llm import Completion, Model, Request, create_model
@@ -22,7 +23,6 @@ from pearl.refiner.merging import Rules
 from pearl.refiner.reading import Drafts, read_drafts
 from pearl.refiner.refinement import Refinement
 from pearl.refiner.refining import RefineSettings, refine_actions
-from pearl.tokens import Counter
 from tests.examples import examples
 from tests.refiner.drafts import PLAIN, mined, pairs, row, task_of
 from tests.shared import shared

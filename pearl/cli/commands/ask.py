@@ -45,8 +45,8 @@ def command(
     question of the same document asks the model nothing again.
     """
     from pearl.cli.keeping import Keeping
+    from pearl.documents.document import join, load
     from pearl.executors import Task
-    from pearl.sources import join, load
 
     _refuse_swapped(question, documents)
     if not documents:

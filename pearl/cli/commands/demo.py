@@ -34,8 +34,8 @@ def command(document: str, question: str | None, **options: Any) -> int:
     """Ask a shipped DOCUMENT, a story or a medical consultation, and show every step."""
     from pearl import plugins
     from pearl.cli.work import run_tasks
+    from pearl.documents.document import load
     from pearl.executors import Task
-    from pearl.sources import load
 
     domain, asked = QUESTIONS[document]
     if (

@@ -231,8 +231,8 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
 
 
 def _file_tasks(plan: str, documents: list[str], out: str | None) -> list[Task]:
+    from pearl.documents.document import file_source, load
     from pearl.executors import Task
-    from pearl.sources import file_source, load
 
     ids = documents if len(documents) > 1 or out else [""]
     return [

@@ -11,8 +11,8 @@ from typing import Any
 
 from pearl import errors
 from pearl.answerer import Answer
+from pearl.documents.evidence import Evidence, Unverified
 from pearl.errors import PearlError, Span
-from pearl.evidence import Evidence, Unverified
 from pearl.executors import Outcome, Task
 from pearl.interpreter import StepResult
 from pearl.llm import Usage

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pearl as package
+from pearl.documents.document import Document
 from pearl.errors import PearlError, UsageError
 from pearl.executors import Task
 from pearl.executors.local import Runner
@@ -19,7 +20,6 @@ from pearl.executors.ray.limiter import Lease
 from pearl.executors.ray.wire import packed_error, packed_outcome
 from pearl.pipeline import Pearl
 from pearl.prompts.version import prompts_sha256
-from pearl.sources import Document
 
 __all__ = ["Setup", "Worker", "version"]
 

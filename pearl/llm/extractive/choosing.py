@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from pearl.documents.passages import terms
 from pearl.llm import ChooseTask
 from pearl.llm.extractive.ranking import Query, SentenceIndex
 from pearl.llm.extractive.reading import Indexer
-from pearl.passages import terms
 from pearl.samples import letter
 
 __all__ = ["choose_option"]

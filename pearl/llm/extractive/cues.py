@@ -10,7 +10,7 @@ import re
 from collections.abc import Set
 from enum import StrEnum
 
-from pearl.passages import terms
+from pearl.documents.passages import terms
 
 __all__ = ["Kind", "sign"]
 

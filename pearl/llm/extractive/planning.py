@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pearl.documents.passages import terms
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.llm.extractive.forms import Form
 from pearl.llm.extractive.questions import Part, options, parts
-from pearl.passages import terms
 
 __all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]
 

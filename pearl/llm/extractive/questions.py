@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pearl.documents.passages import terms
 from pearl.llm.extractive.cues import Kind
 from pearl.llm.extractive.forms import (
     AUXILIARY,
@@ -23,7 +24,6 @@ from pearl.llm.extractive.forms import (
     Form,
     recognise,
 )
-from pearl.passages import terms
 
 __all__ = ["Part", "Roles", "options", "parts"]
 

@@ -18,10 +18,10 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from pearl.documents.passages import sentences, terms
 from pearl.errors import Span
 from pearl.llm.extractive.cues import Kind, sign
 from pearl.llm.extractive.questions import Roles
-from pearl.passages import sentences, terms
 from pearl.retrieval.bm25 import Index
 from pearl.thesaurus import synonyms
 

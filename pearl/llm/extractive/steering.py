@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pearl.documents.passages import terms
 from pearl.dsl.signatures import Action
 from pearl.llm import ActionTask
 from pearl.llm.extractive.cues import Kind
 from pearl.llm.extractive.forms import Form
 from pearl.llm.extractive.questions import Part, parts
 from pearl.llm.extractive.ranking import Query, SentenceIndex
-from pearl.passages import terms
 
 __all__ = ["QUOTED", "Wanted", "by_action", "by_question"]
 

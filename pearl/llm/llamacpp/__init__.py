@@ -25,6 +25,7 @@ import secrets
 import threading
 from pathlib import Path
 
+from pearl.documents.document import file_source
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.llamacpp.header import trained_context
@@ -33,7 +34,6 @@ from pearl.llm.openai import OpenAIModel, servers
 from pearl.llm.openai.endpoint import Endpoint
 from pearl.plugins import require_extra
 from pearl.progress import Progress, report
-from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "LlamaCppModel", "create"]
 

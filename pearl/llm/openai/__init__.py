@@ -13,6 +13,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
+from pearl.documents.tokens import window_of
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, ModelSettings, Request
 from pearl.llm.openai import faults, replies, servers, streaming
@@ -28,7 +29,6 @@ from pearl.llm.openai.faults import Refuses
 from pearl.llm.openai.parameters import Parameters
 from pearl.llm.openai.servers import Server
 from pearl.llm.openai.usage import plausible
-from pearl.tokens import window_of
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pearl.blank import is_blank
+from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, ModelSettings, Request, Usage
 from pearl.llm.transformers.decoding import Draw, Written, write
@@ -30,7 +31,6 @@ from pearl.llm.transformers.prefixes import Prefixes
 from pearl.plugins import require_extra
 from pearl.progress import Progress, report
 from pearl.repetition import loop_in, repeats
-from pearl.sources import file_source
 
 __all__ = ["DESCRIPTION", "TransformersModel", "create"]
 

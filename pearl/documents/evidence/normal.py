@@ -16,8 +16,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
 
+from pearl.documents.evidence.borders import is_inside_token
 from pearl.errors import Span
-from pearl.evidence.borders import is_inside_token
 
 __all__ = ["MAX_PLACES", "UNSPACED", "NormalText", "normalise"]
 

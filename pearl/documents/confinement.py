@@ -51,7 +51,7 @@ admits 2,048."""
 
 _PROGRAM = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]);"
-    "from pearl.confinement import serve; serve(json.loads(sys.argv[2]))"
+    "from pearl.documents.confinement import serve; serve(json.loads(sys.argv[2]))"
 )
 
 

@@ -14,12 +14,12 @@ from functools import cached_property
 from itertools import islice, pairwise
 from typing import Literal
 
+from pearl.documents.evidence.borders import with_units
+from pearl.documents.evidence.finding import is_passage, n_words
+from pearl.documents.evidence.negation import negations, with_negation
+from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range
+from pearl.documents.passages import sentences
 from pearl.errors import Span
-from pearl.evidence.borders import with_units
-from pearl.evidence.finding import is_passage, n_words
-from pearl.evidence.negation import negations, with_negation
-from pearl.evidence.normal import MAX_PLACES, NormalText, Range
-from pearl.passages import sentences
 
 __all__ = ["Doubt", "Match", "Quote", "Verifier"]
 

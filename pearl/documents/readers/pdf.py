@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from pearl.documents.document import limit_bytes
 from pearl.errors import DataError
-from pearl.sources import limit_bytes
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pearl.documents.document import load
+from pearl.documents.readers.pdf import read
 from pearl.errors import DataError
-from pearl.sources import load
-from pearl.sources.pdf import read
 
 
 def make_pdf(pages: Sequence[Sequence[str]], trailer: bytes = b"") -> bytes:

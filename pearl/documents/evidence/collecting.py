@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
+from pearl.documents.document import Document
+from pearl.documents.evidence.finding import find_quotes, quoted_line
+from pearl.documents.evidence.normal import NormalText
+from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 from pearl.errors import Span
-from pearl.evidence.finding import find_quotes, quoted_line
-from pearl.evidence.normal import NormalText
-from pearl.evidence.verifying import Doubt, Match, Quote, Verifier
-from pearl.sources import Document
 
 __all__ = ["Evidence", "StepReply", "Unverified", "collect", "placed"]
 

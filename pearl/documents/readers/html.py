@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pearl.documents.readers.text import decode
 from pearl.errors import DataError
-from pearl.sources.text import decode
 
 if TYPE_CHECKING:
     from inscriptis.model.html_element import HtmlElement as InscriptisElement

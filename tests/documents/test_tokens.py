@@ -15,8 +15,8 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl import tokens
-from pearl.tokens import Counter, estimate, window_of
+from pearl.documents import tokens
+from pearl.documents.tokens import Counter, estimate, window_of
 
 TEXTS = {
     "english": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pearl.evidence.normal import UNSPACED
+from pearl.documents.evidence.normal import UNSPACED
 
 __all__ = ["find_quotes", "is_passage", "n_words", "quoted_line"]
 

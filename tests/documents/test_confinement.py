@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pearl import confinement
-from pearl.confinement import Limits, read
+from pearl.documents import confinement
+from pearl.documents.confinement import Limits, read
 from pearl.errors import DataError
 
 READERS = {
@@ -125,7 +125,7 @@ def test_threads_have_a_child_each(package: str) -> None:
 def test_forked_processes_share_no_child() -> None:
     code = """
 import os
-from pearl.sources import read_as
+from pearl.documents.document import read_as
 read_as("html", b"<p>first", "a")
 process = os.fork()
 texts = [read_as("html", b"<p>%d %d" % (process > 0, i), "a") for i in range(30)]

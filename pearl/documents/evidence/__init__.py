@@ -5,10 +5,10 @@
 may not leave out), `collecting` does so for the steps of an answer.
 """
 
-from pearl.evidence.collecting import Evidence, StepReply, Unverified, collect, placed
-from pearl.evidence.finding import find_quotes, quoted_line
-from pearl.evidence.normal import normalise
-from pearl.evidence.verifying import Doubt, Match, Quote, Verifier
+from pearl.documents.evidence.collecting import Evidence, StepReply, Unverified, collect, placed
+from pearl.documents.evidence.finding import find_quotes, quoted_line
+from pearl.documents.evidence.normal import normalise
+from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 
 __all__ = [
     "Doubt", "Evidence", "Match", "Quote", "StepReply", "Unverified", "Verifier", "collect", "find_quotes",

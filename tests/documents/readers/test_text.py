@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.sources.text import decode
+from pearl.documents.readers.text import decode
 
 SENTENCES = {
     "latin-1": "Le café est fermé, dit-elle à la fenêtre ; l'été fut très long.",

@@ -1,13 +1,5 @@
 r"""What CTX can be: a file, standard input or a string becomes one `Document`.
 
-Every other module of this folder reads one kind of file. A reader module has
-
-- `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;
-- `read(data: bytes, path: str) -> str`, the text to show, or a `DataError` that names `path`;
-- where the bytes tell what they are, `recognises(data: bytes) -> bool`;
-- and `IS_BOUNDED = True` where it takes time and memory in proportion to the bytes, whatever they
-  are. It then reads in this process; all others read in a child that has limits.
-
 What the bytes tell wins over the suffix, so that a PDF called `notes.txt` is read as a PDF.
 
 Invariant: a document's text is never blank, has no lone surrogates, and `"\n"` is its only line
@@ -27,7 +19,8 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from pearl import confinement, plugins
+from pearl import plugins
+from pearl.documents import confinement
 from pearl.errors import DataError, UsageError
 
 __all__ = [
@@ -40,6 +33,8 @@ __all__ = [
     "read_as",
     "read_bytes",
 ]
+
+READERS = "pearl.documents.readers"
 
 DEFAULT_LIMIT_MB = 64
 """Megabytes (10^6 bytes) a document may have, and its text; PEARL_MAX_DOCUMENT_MB overrides."""
@@ -127,7 +122,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
         DataError: The reader cannot read it, or not within the limits.
         UsageError: A limit in the environment is not a number above 0.
     """
-    module = plugins.load(__name__, reader)
+    module = plugins.load(READERS, reader)
     if getattr(module, "IS_BOUNDED", False):
         text: str = module.read(data, path)
         return text
@@ -136,7 +131,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
         memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),
         text_bytes=limit_bytes(),
     )
-    return confinement.read(__name__, reader, data, path, limits)
+    return confinement.read(READERS, reader, data, path, limits)
 
 
 def from_text(text: str, name: str = "document") -> Document:
@@ -215,7 +210,7 @@ def _from_environment(name: str, default: int) -> float:
 
 def _choose_reader(data: bytes, suffix: str) -> str:
     """The reader that recognises the bytes, else the one of the suffix, else plain text."""
-    readers = {name: plugins.load(__name__, name) for name in plugins.names(__name__)}
+    readers = {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
     for name, reader in readers.items():
         if hasattr(reader, "recognises") and reader.recognises(data):
             return name

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.documents.document import Document, from_text, join, limit_bytes, load
 from pearl.errors import DataError, UsageError
-from pearl.sources import Document, from_text, join, limit_bytes, load
 from tests.skips import needs_pipes
 
 

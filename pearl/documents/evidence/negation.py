@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from pearl.evidence.normal import normalise
+from pearl.documents.evidence.normal import normalise
 
 __all__ = ["negations", "with_negation"]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from pearl.documents.evidence import Quote, Verifier, find_quotes, normalise
+from pearl.documents.evidence.normal import NormalText
 from pearl.errors import Span
-from pearl.evidence import Quote, Verifier, find_quotes, normalise
-from pearl.evidence.normal import NormalText
 from tests.examples import examples
 
 

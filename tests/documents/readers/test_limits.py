@@ -12,10 +12,10 @@ from pathlib import Path
 import docx
 import pytest
 
-from pearl import confinement
+from pearl.documents import confinement
+from pearl.documents.document import load, read_as
 from pearl.errors import DataError
-from pearl.sources import load, read_as
-from tests.sources.test_pdf import make_pdf
+from tests.documents.readers.test_pdf import make_pdf
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -59,7 +59,7 @@ SCRIPT = """
 import json, re, resource, sys
 from pathlib import Path
 from pearl.errors import DataError
-from pearl.sources import load
+from pearl.documents.document import load
 told = {}
 for path in sys.argv[1:]:
     try:

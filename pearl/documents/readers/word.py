@@ -13,8 +13,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
+from pearl.documents.document import limit_bytes
 from pearl.errors import DataError
-from pearl.sources import limit_bytes
 
 if TYPE_CHECKING:
     from docx.oxml.xmlchemy import BaseOxmlElement

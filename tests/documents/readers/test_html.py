@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pearl.documents.document import load
+from pearl.documents.readers.html import read, recognises
 from pearl.errors import DataError
-from pearl.sources import load
-from pearl.sources.html import read, recognises
 
 PAGE = """<!DOCTYPE html>
 <html><head><title>Title</title><style>p { color: red }</style></head><body>

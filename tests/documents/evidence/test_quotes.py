@@ -11,11 +11,11 @@ import pytest
 
 from pearl import Document
 from pearl.answerer import Answer
-from pearl.evidence import Evidence, StepReply, Unverified, collect, placed, quoted_line
+from pearl.documents.document import from_text, join
+from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed, quoted_line
 from pearl.executors import Outcome, Task
 from pearl.executors.ray.wire import packed_outcome, unpacked_outcome
 from pearl.llm import Usage
-from pearl.sources import from_text, join
 from pearl.trace import Trace
 from tests.root import ROOT
 

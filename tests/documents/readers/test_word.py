@@ -12,9 +12,9 @@ from docx.document import Document
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
+from pearl.documents.document import load
+from pearl.documents.readers.word import read
 from pearl.errors import DataError
-from pearl.sources import load
-from pearl.sources.word import read
 
 
 def save(document: Document) -> bytes:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.documents.passages import chunks, sentences, terms
 from pearl.errors import Span
-from pearl.passages import chunks, sentences, terms
 
 TEXTS = st.text(
     st.one_of(
