@@ -14,16 +14,16 @@ from contextlib import aclosing
 from typing import Literal
 
 from pearl.context import NoRoomError
+from pearl.data.journal import Frozen
+from pearl.data.samples import Sample
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.errors import ExecutionError, ModelError, PearlError
 from pearl.executors import Listener
 from pearl.fewshot import Example, spread
-from pearl.journal import Frozen
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner import Rejected
-from pearl.samples import Sample
 from pearl.scheduling import as_completed
 from pearl.setup import Setup
 from pearl.trace import Trace

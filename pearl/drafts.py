@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pearl.journal import Frozen
+from pearl.data.journal import Frozen
 from pearl.ladder import RungName
 from pearl.llm import Usage
 

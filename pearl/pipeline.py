@@ -15,9 +15,9 @@ from pearl.answerer import Answer
 from pearl.budget import share, share_parts, told_as_budget
 from pearl.chooser import Choice, choose
 from pearl.context import STRATEGIES, Strategy
+from pearl.data.domains import load_domain
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
-from pearl.domains import load_domain
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, did_you_mean

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
 
+from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError
-from pearl.journal import Frozen, reason
 from pearl.llm import Usage
 
 __all__ = ["Price", "Prices", "read_prices"]

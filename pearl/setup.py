@@ -8,8 +8,8 @@ from typing import Any
 
 from pearl import __version__
 from pearl.actions.library import library_digest
+from pearl.data.journal import Frozen
 from pearl.dsl.printer import print_plan
-from pearl.journal import Frozen
 from pearl.pipeline import Pearl
 
 __all__ = ["Setup", "setup_of"]

@@ -18,13 +18,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.actions.library import library_names
+from pearl.data.journal import reason
+from pearl.data.naming import Names
+from pearl.data.rows import Row, read_file
+from pearl.data.samples import Sample
 from pearl.documents.document import Document, file_source, from_text, load, read_bytes
 from pearl.errors import DataError
 from pearl.executors import Task, text_source
-from pearl.journal import reason
-from pearl.naming import Names
-from pearl.rows import Row, read_file
-from pearl.samples import Sample
 
 __all__ = ["DocumentTasks", "PlannedFor", "TaskFile"]
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pearl.choices import read_choice
 from pearl.chooser import Choice, choose
+from pearl.data.samples import letter
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, UsageError
@@ -20,7 +21,6 @@ from pearl.interpreter import Limits
 from pearl.llm import ChooseTask, Model, ModelSettings
 from pearl.llm.extractive import create as create_extractive
 from pearl.llm.scripted import Scripted
-from pearl.samples import letter
 from pearl.trace import OptionChosen, Trace
 from tests import strategies
 from tests.shared import shared

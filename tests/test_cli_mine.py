@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from pearl.cli import run
+from pearl.data.journal import read_journal
 from pearl.drafts import MinedHeader, MinedRow
-from pearl.journal import read_journal
 from tests.server import FAULTS, HANG_S, Server
 
 REPLY = 'New actions:\n- FIND_MOTIVE(CTX, X) : Find why X acts\n\n1. m = FIND_MOTIVE(CTX, "it") : f'

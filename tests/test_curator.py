@@ -13,10 +13,10 @@ from pearl import Document, Pearl
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
 from pearl.curator import CurationRow, Try, choose_bank, curate
+from pearl.data.samples import Sample
 from pearl.errors import ModelError
 from pearl.fewshot import load_examples
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
-from pearl.samples import Sample
 from tests.evals.asking import OPTIONS, sample
 from tests.models import Acting
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from pearl import plugins
 from pearl.actions.library import load_library, read_library
-from pearl.domains import load_domain
+from pearl.data.domains import load_domain
 from pearl.dsl.parser import parse
 from pearl.errors import DataError
 from pearl.fewshot import Example, asked_again, load_examples, read_bank, select, spread
 
 
-@pytest.mark.parametrize("name", plugins.names("pearl.domains"))
+@pytest.mark.parametrize("name", plugins.names("pearl.data.domains"))
 def test_every_domain_has_a_library_and_examples_that_fit_it(name: str) -> None:
     domain = load_domain(name)
     library = load_library(domain.library)

@@ -74,8 +74,8 @@ async def prompt() -> tuple[str, str]:
 
 async def mine(url: str, n: int, rows: Path) -> float:
     """Seconds that `Miner` takes, rows read and written to a file as `pearl mine` does."""
+    from pearl.data.journal import Journal
     from pearl.drafts import MinedHeader, MinedRow
-    from pearl.journal import Journal
     from pearl.miner import Miner, Question
     from pearl.pipeline import Pearl
 

@@ -14,11 +14,11 @@ from click.core import ParameterSource
 from pearl.errors import DataError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from pearl.data.samples import Sample
     from pearl.evals.log import Price
     from pearl.middleware.limiting import Limits
     from pearl.middleware.remembering import Replies
     from pearl.pipeline import Pearl
-    from pearl.samples import Sample
 
 __all__ = [
     "CONFIG", "FOUND", "OWN", "PLACES", "SETTINGS", "TRUSTED", "as_json", "check_data", "data_options",
@@ -64,7 +64,7 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
 def _complete_domain(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from pearl import plugins
 
-    return [name for name in plugins.names("pearl.domains") if name.startswith(incomplete)]
+    return [name for name in plugins.names("pearl.data.domains") if name.startswith(incomplete)]
 
 
 library_option = click.option(
@@ -272,7 +272,7 @@ def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
 
 def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
     """As `read_data`, one by one in the order of the data."""
-    from pearl.domains import Source, read_samples
+    from pearl.data.domains import Source, read_samples
 
     columns = dict(map(_column, settings["columns"]))
     source = Source(

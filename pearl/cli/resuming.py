@@ -26,10 +26,10 @@ from pydantic import (
 )
 
 from pearl.cli.options import FOUND, tell_withheld
+from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError, ModelError, StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.escaping import visible
-from pearl.journal import Frozen, reason
 from pearl.llm import ModelSettings, address_of, create_model
 from pearl.prices import Price
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pearl.journal import Frozen, read_journal
+from pearl.data.journal import Frozen, read_journal
 from pearl.llm import Usage
 from pearl.prices import Price
 from pearl.setup import Setup

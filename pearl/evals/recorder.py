@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pearl import __version__
+from pearl.data.journal import Journal
+from pearl.data.samples import Sample
 from pearl.evals.log import EvalLog, Header, Key, Price, Record
 from pearl.evals.results import EXECUTED
 from pearl.evals.runner import Evaluation, digest
 from pearl.evals.scorers import EXACT
-from pearl.journal import Journal
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
 from pearl.setup import setup_of
 
 __all__ = ["describe", "describe_results", "record"]

@@ -13,14 +13,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pearl.data.journal import reason as first_reason
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.evals.log import Key, Price, Record
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, score
-from pearl.journal import reason as first_reason
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
 from pearl.scheduling import as_completed
 
 __all__ = ["EXECUTED", "score_results"]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
@@ -27,7 +28,6 @@ from pearl.executors import Listener
 from pearl.fewshot import Example, asked_again
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
 from pearl.scheduling import as_completed
 from pearl.trace import OptionChosen, PlanAttempted, Trace
 

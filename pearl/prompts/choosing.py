@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pearl.data.samples import letter
 from pearl.llm import ChooseTask, Message
 from pearl.prompts import block
-from pearl.samples import letter
 
 __all__ = ["choose_messages"]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from pearl.actions.library import read_actions
+from pearl.data.journal import reason
 from pearl.drafts import DRAFTS_VERSION, MinedHeader, MinedRow
 from pearl.dsl.signatures import Action
 from pearl.errors import DataError
-from pearl.journal import reason
 from pearl.refiner.entries import Draft
 
 __all__ = ["Drafts", "read_drafts"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pearl.journal import Frozen
+from pearl.data.journal import Frozen
 from pearl.llm import Usage
 from pearl.refiner.entries import StageName
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pearl import Document, Pearl
+from pearl.data.samples import Sample
 from pearl.evals.log import Record
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.llm import ActionTask, ChooseTask, CombineTask, PlanTask, Request
-from pearl.samples import Sample
 from tests.models import Acting
 
 STORY = Document(

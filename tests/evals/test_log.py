@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from pearl import Document, Pearl
+from pearl.data.samples import Sample
 from pearl.errors import DataError, ModelError
 from pearl.evals.log import EvalLog, Price, Record, read_log
 from pearl.evals.results import score_results
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.evals.scoring import rescored, score
 from pearl.llm import Usage
-from pearl.samples import Sample
 from tests import evallogs
 from tests.evallogs import header, record
 from tests.evals.asking import OPTIONS, acting, sample

@@ -9,7 +9,7 @@ import pytest
 from pearl import plugins
 from pearl.actions import native
 from pearl.actions.library import format_library, library_names, load_library, read_actions
-from pearl.domains import load_domain
+from pearl.data.domains import load_domain
 from pearl.dsl.checker import check
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan

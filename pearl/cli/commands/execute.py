@@ -163,7 +163,7 @@ def _tasks(
         DataError: The file cannot be read, or the library is not as it was.
     """
     from pearl.actions.library import library_digest, load_library
-    from pearl.domains import load_domain
+    from pearl.data.domains import load_domain
     from pearl.store.outputs import Outputs
     from pearl.tasks import TaskFile
 

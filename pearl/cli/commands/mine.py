@@ -66,8 +66,8 @@ async def _mine(
 ) -> int:
     from pearl.actions.library import load_library
     from pearl.cli.stopping import Stopper
+    from pearl.data.journal import Journal
     from pearl.drafts import MinedRow
-    from pearl.journal import Journal
     from pearl.miner import Miner
     from pearl.trace import Trace
 

@@ -29,9 +29,9 @@ from pearl.escaping import escaped, to_json
 
 if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
+    from pearl.data.samples import Sample
     from pearl.dsl.checker import CheckedPlan
     from pearl.pipeline import Pearl
-    from pearl.samples import Sample
 
 
 @click.command()

@@ -68,7 +68,7 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
 
 def _named(path: str, error: DataError) -> DataError:
     """Why a file is no log: rows of results are near to one, and have no scores."""
-    from pearl.rows import Row, read_file
+    from pearl.data.rows import Row, read_file
     from pearl.trace import AnswerStatus
 
     first = None

@@ -14,10 +14,10 @@ from typing import Literal, Protocol
 from pearl import plugins
 from pearl.answerer import Answer
 from pearl.chooser import Choice
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import UsageError, did_you_mean
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
 from pearl.trace import Trace
 
 __all__ = ["Effort", "Method", "Prediction", "answered", "chosen", "load_method", "method_names"]

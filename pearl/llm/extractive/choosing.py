@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from pearl.data.samples import letter
 from pearl.documents.passages import terms
 from pearl.llm import ChooseTask
 from pearl.llm.extractive.ranking import Query, SentenceIndex
 from pearl.llm.extractive.reading import Indexer
-from pearl.samples import letter
 
 __all__ = ["choose_option"]
 

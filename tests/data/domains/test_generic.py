@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from pearl.data.domains import Source, read_samples
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.domains import Source, read_samples
 from pearl.errors import DataError
-from pearl.samples import Sample
 
 OPTIONS = ["one", "2", "three", "four"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import datasets
 import pytest
 
+from pearl.data.domains import Source, read_samples
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.domains import Source, read_samples
 from pearl.errors import DataError
-from pearl.samples import Sample
 from tests.shared import shared
 
 ARTICLE = "<html><body><p>Nils sold\nthe boat.</p><p>It was 1 &lt; 2.</p></body></html>"

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pearl.domains import Domain, Source
-from pearl.domains.generic import inline, make_sample, read_as
+from pearl.data.domains import Domain, Source
+from pearl.data.domains.generic import inline, make_sample, read_as
+from pearl.data.naming import Ids, Names
+from pearl.data.rows import Row
+from pearl.data.samples import Sample
 from pearl.errors import DataError
-from pearl.naming import Ids, Names
-from pearl.rows import Row
-from pearl.samples import Sample
 
 DOMAIN = Domain("Medical transcripts, reports and questions", library="medical", examples="medical")
 

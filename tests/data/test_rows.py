@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pearl.columns import rename
+from pearl.data.columns import rename
+from pearl.data.rows import Row, read_rows
 from pearl.errors import DataError, UsageError
-from pearl.rows import Row, read_rows
 
 
 def rows_of(path: Path, data: bytes | str) -> list[Row | DataError]:
@@ -236,7 +236,7 @@ def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["no-such/dataset", "nothing"])
 def test_without_a_hub_a_missing_dataset_is_told_without_retries(name: str) -> None:
-    code = f"from pearl.rows import read_rows; list(read_rows({name!r}))"
+    code = f"from pearl.data.rows import read_rows; list(read_rows({name!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"{name}: there is no such file, and no hub can be reached" in done.stderr
     assert "Retrying" not in done.stderr

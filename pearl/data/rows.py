@@ -200,7 +200,7 @@ def read_rows(
             raise UsageError(f"{name}: a file has no splits", help="leave out --split")
         yield from read_file(path, allow_outside=allow_outside)
         return
-    from pearl.hub import read_dataset
+    from pearl.data.hub import read_dataset
 
     number = 0
     for number, fields in enumerate(read_dataset(name, split), start=1):

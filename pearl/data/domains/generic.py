@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pearl.columns import rename
+from pearl.data.columns import rename
+from pearl.data.domains import Domain, Source
+from pearl.data.naming import Ids, Names
+from pearl.data.rows import Row, from_rows, kind
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.domains import Domain, Source
 from pearl.errors import DataError, UsageError
-from pearl.naming import Ids, Names
-from pearl.rows import Row, from_rows, kind
-from pearl.samples import Sample
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 

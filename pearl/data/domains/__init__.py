@@ -3,7 +3,7 @@
 A domain module has `DOMAIN` and `read(source: Source) -> Iterator[Sample | DataError]`, which
 yields a sample a question in the order of the data, and an error that names file and line for every
 row that is none; the rest goes on. It raises `DataError` only where the data cannot be read at all,
-and `UsageError` where there is no such split, field or column. `pearl.rows` has what it needs.
+and `UsageError` where there is no such split, field or column. `pearl.data.rows` has what it needs.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pearl import plugins
+from pearl.data.rows import Row, read_rows
+from pearl.data.samples import Sample
 from pearl.errors import DataError, UsageError, did_you_mean
-from pearl.rows import Row, read_rows
-from pearl.samples import Sample
 
 __all__ = ["Domain", "Source", "load_domain", "read_samples"]
 
@@ -52,7 +52,7 @@ class Source:
     allow_outside: bool = False
 
     def rows(self) -> Iterator[Row | DataError]:
-        """The rows, as `pearl.rows.read_rows` reads them."""
+        """The rows, as `pearl.data.rows.read_rows` reads them."""
         return read_rows(self.name, self.split, allow_outside=self.allow_outside)
 
 

@@ -1,6 +1,6 @@
 """`Sample`: a question about a document, with its options and what is right, where there are any.
 
-What mining, the bank of examples and the evaluation read. The modules of `pearl.domains` make
+What mining, the bank of examples and the evaluation read. The modules of `pearl.data.domains` make
 samples of the files that each kind of data comes in.
 """
 

@@ -19,13 +19,13 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from pearl.columns import rename
+from pearl.data.columns import rename
+from pearl.data.domains import Domain, Source, generic
+from pearl.data.naming import Ids, Names
+from pearl.data.rows import Row, from_rows, kind
+from pearl.data.samples import Sample
 from pearl.documents.document import Document, read_as
-from pearl.domains import Domain, Source, generic
 from pearl.errors import DataError
-from pearl.naming import Ids, Names
-from pearl.rows import Row, from_rows, kind
-from pearl.samples import Sample
 
 DOMAIN = Domain("Stories and essays, as in QuALITY", library="quality", examples="quality")
 

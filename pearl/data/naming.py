@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pearl.rows import Row
+from pearl.data.rows import Row
 
 __all__ = ["Ids", "Names"]
 

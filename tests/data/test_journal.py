@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from pearl.data.journal import Journal, read_journal
 from pearl.errors import DataError
-from pearl.journal import Journal, read_journal
 from tests.root import ROOT
 from tests.skips import needs_full_device
 
@@ -186,7 +186,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 FILL = """
 import resource, signal, sys
-from tests.test_journal import Header, Journal, Row
+from tests.data.test_journal import Header, Journal, Row
 from pearl.errors import DataError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))

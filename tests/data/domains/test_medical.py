@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from pearl.data.domains import Source, read_samples
+from pearl.data.domains.medical import NOTE_TASK
+from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.domains import Source, read_samples
-from pearl.domains.medical import NOTE_TASK
 from pearl.errors import DataError
-from pearl.samples import Sample
 from tests.shared import shared
 
 HEADER = "description,medical_specialty,sample_name,transcription,keywords\n"

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pearl.data.rows import Row
 from pearl.errors import DataError, UsageError, did_you_mean
-from pearl.rows import Row
 
 __all__ = ["rename"]
 
