@@ -47,9 +47,9 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "reply": (
-        "pearl/reply.py",
+        "pearl/actions/reply.py",
         (
-            "tests/test_reply.py",
+            "tests/actions/test_reply.py",
             "tests/test_interpreting_replies.py",
             "tests/contracts/test_reply_limits.py",
         ),

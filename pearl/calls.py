@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from pearl.actions import native
 from pearl.actions.native import Value
+from pearl.actions.reply import says_nothing
 from pearl.context import DEFAULT_RETRIEVED_TOKENS, Context, NoRoomError, Strategy, fit
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
@@ -18,7 +19,6 @@ from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, Stri
 from pearl.dsl.signatures import ValueType
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.prompts.reading import action_messages, again_messages, combine_messages
-from pearl.reply import says_nothing
 from pearl.reply_limits import reading_limit
 
 __all__ = ["MARK_TOKENS", "ROOM_KEPT", "Limits", "StepCalls", "part_room"]

@@ -15,6 +15,7 @@ from typing import Literal
 
 from pearl.actions import native
 from pearl.actions.native import Value
+from pearl.actions.reply import Reply, State, follows_form, read_reply, reply_constraint
 from pearl.calls import Limits, StepCalls
 from pearl.context import Context
 from pearl.documents.document import Document
@@ -25,7 +26,6 @@ from pearl.errors import BudgetError, ExecutionError, PearlError
 from pearl.ladder import Ladder, reply_ladder
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.prompts import constrained
-from pearl.reply import Reply, State, follows_form, read_reply, reply_constraint
 from pearl.trace import (
     ConstraintRefused,
     ModelCalled,

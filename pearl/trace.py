@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pearl.actions.reply import State
 from pearl.errors import DataError
 from pearl.ladder import RungName
 from pearl.llm import (
@@ -27,7 +28,6 @@ from pearl.llm import (
     Usage,
 )
 from pearl.progress import Phase, Progress
-from pearl.reply import State
 
 __all__ = [
     "SCHEMA_VERSION",

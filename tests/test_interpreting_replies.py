@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 from pearl.actions.library import read_library
+from pearl.actions.reply import reply_constraint
 from pearl.documents.document import Document
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError
@@ -17,7 +18,6 @@ from pearl.ladder import reply_ladder
 from pearl.llm import ActionTask, CombineTask, Constrains, Request
 from pearl.llm.scripted import Scripted
 from pearl.pipeline import Pearl
-from pearl.reply import reply_constraint
 from pearl.trace import ConstraintRefused, ModelCalled, StepFinished, Trace
 from tests.models import Acting, RandomWriter
 

@@ -1,6 +1,6 @@
 """`ActionTask`, `CombineTask` → messages: one step of a plan, read over a document.
 
-The form that is asked for is the one that `pearl.reply` reads.
+The form that is asked for is the one that `pearl.actions.reply` reads.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pearl.actions.library import read_actions
+from pearl.actions.likeness import Likeness, by_words
 from pearl.dsl.signatures import ActionLibrary
-from pearl.likeness import Likeness, by_words
 from pearl.refiner.refinement import Comparison, Neighbour, Refinement
 
 __all__ = ["compared"]

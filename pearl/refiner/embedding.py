@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pearl.actions.likeness import Embedder
 from pearl.errors import DataError
-from pearl.likeness import Embedder
 from pearl.plugins import require_extra
 
 __all__ = ["load_embedder"]

@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pearl.dsl.signatures import Action
-from pearl.likeness import (
+from pearl.actions.likeness import (
     Embedder,
     Likeness,
     agreement,
@@ -22,6 +21,7 @@ from pearl.likeness import (
     name_words,
     shape,
 )
+from pearl.dsl.signatures import Action
 from pearl.refiner.entries import Entry, Stage, StageName, best, merged
 
 __all__ = ["Rules", "merge_by_rule"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pearl.actions.likeness import Matrix, may_merge
 from pearl.dsl.printer import print_action
-from pearl.likeness import Matrix, may_merge
 from pearl.refiner.entries import Dropped, Entry, Stage, best, merged
 from pearl.refiner.merging import Rules
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pearl.likeness import Likeness
+from pearl.actions.likeness import Likeness
 from pearl.refiner.entries import Entry
 
 __all__ = ["shards"]

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from pearl.actions.library import read_actions
+from pearl.actions.likeness import (
+    Matrix,
+    agreement,
+    by_embedding,
+    by_words,
+    have_same_name,
+    may_merge,
+)
 from pearl.dsl.signatures import Action
-from pearl.likeness import Matrix, agreement, by_embedding, by_words, have_same_name, may_merge
 from pearl.refiner.entries import Draft, Entry, entry_of
 from pearl.refiner.merging import Rules, merge_by_rule
 from pearl.refiner.reading import read_drafts

@@ -18,12 +18,12 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from pearl.actions.thesaurus import synonyms
 from pearl.documents.passages import sentences, terms
 from pearl.errors import Span
 from pearl.llm.extractive.cues import Kind, sign
 from pearl.llm.extractive.questions import Roles
 from pearl.retrieval.bm25 import Index
-from pearl.thesaurus import synonyms
 
 __all__ = ["Hit", "Query", "SentenceIndex"]
 

@@ -6,9 +6,9 @@ its own, so drafts that only a more general action could join stay apart.
 
 from __future__ import annotations
 
+from pearl.actions.likeness import by_words, may_merge
 from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action
-from pearl.likeness import by_words, may_merge
 from pearl.llm import RefineTask
 
 __all__ = ["refine"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pearl.thesaurus import opposites, synonyms
+from pearl.actions.thesaurus import opposites, synonyms
 
 
 def test_both_relations_go_both_ways() -> None:

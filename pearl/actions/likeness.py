@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from pearl.actions.thesaurus import opposites, synonyms
 from pearl.documents.passages import terms
 from pearl.dsl.signatures import Action
 from pearl.plugins import require_extra
-from pearl.thesaurus import opposites, synonyms
 
 if TYPE_CHECKING:
     import numpy as np
