@@ -47,10 +47,10 @@ test-wheel: setup
 test-extras: test-ray test-transformers
 
 test-ray: $(VENV)-ray/.installed
-	$(VENV)-ray/bin/pytest -m "slow or not slow" tests/executors/test_ray.py tests/contracts/test_executors.py
+	$(VENV)-ray/bin/pytest -m "slow or not slow" tests/runs/executors/test_ray.py tests/contracts/test_executors.py
 
 test-transformers: $(VENV)-transformers/.installed
-	$(VENV)-transformers/bin/pytest -m "slow or not slow" tests/llm/test_transformers.py tests/contracts/test_llm.py
+	$(VENV)-transformers/bin/pytest -m "slow or not slow" tests/llm/backends/test_transformers.py tests/contracts/test_llm.py
 
 bench: setup
 	$(BIN)/python experiments/bench/startup.py

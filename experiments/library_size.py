@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pearl.mining.refine.reading import Drafts, read_drafts
+from pearl.mining.refine.refinement import Refinement
 from pydantic import ValidationError
 
 from pearl.actions.library import library_text, load_library
@@ -40,10 +42,8 @@ from pearl.data.journal import reason
 from pearl.errors import DataError, PearlError, UsageError
 from pearl.evals import report
 from pearl.evals.log import EvalLog, read_log
-from pearl.refiner.reading import Drafts, read_drafts
-from pearl.refiner.refinement import Refinement
-from pearl.view.pictures import draw
-from pearl.view.summary import series_of
+from pearl.evals.view.pictures import draw
+from pearl.evals.view.summary import series_of
 
 PICTURE = "library-size"
 STOPPED = 130

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pearl.actions.library import load_library
-    from pearl.answerer import Answer
     from pearl.documents.document import Document, load
     from pearl.dsl.checker import CheckedPlan
     from pearl.errors import PearlError
+    from pearl.interpreter.answer import Answer
     from pearl.pipeline import Pearl
-    from pearl.script import run
+    from pearl.runs.script import run
     from pearl.trace import Trace, read_trace
 
 __version__ = "0.1.0"
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "Answer": "pearl.answerer",
+    "Answer": "pearl.interpreter.answer",
     "CheckedPlan": "pearl.dsl.checker",
     "Document": "pearl.documents.document",
     "Pearl": "pearl.pipeline",
@@ -47,7 +47,7 @@ _HOME = {
     "load": "pearl.documents.document",
     "load_library": "pearl.actions.library",
     "read_trace": "pearl.trace",
-    "run": "pearl.script",
+    "run": "pearl.runs.script",
 }
 
 

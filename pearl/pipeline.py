@@ -11,31 +11,32 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from pearl.actions.library import load_library
-from pearl.answerer import Answer
-from pearl.budget import share, share_parts, told_as_budget
-from pearl.chooser import Choice, choose
-from pearl.context import STRATEGIES, Strategy
 from pearl.data.domains import load_domain
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, did_you_mean
-from pearl.fewshot import Example, load_examples, select
-from pearl.interpreter import Limits
-from pearl.ladder import Ladder, Mode, reply_ladder
-from pearl.llm import Model, ModelSettings, create_model
-from pearl.middleware.halting import Halt
-from pearl.middleware.limiting import Limited
-from pearl.middleware.priming import Primed, PrimingMode
-from pearl.middleware.remembering import Kept, Remembered, Replies
-from pearl.middleware.repeating import Unlooped
-from pearl.middleware.retrying import Retrying
-from pearl.middleware.sampling import Sampling
-from pearl.middleware.telling import Telling
-from pearl.planner import MAX_REPAIRS, Rejected, one_line, write_plan
-from pearl.plans import SharedPlans
-from pearl.running import answer_plan, direct_plan
+from pearl.interpreter.answer import Answer
+from pearl.interpreter.chooser import Choice, choose
+from pearl.interpreter.context import STRATEGIES, Strategy
+from pearl.interpreter.execution import answer_plan, direct_plan
+from pearl.interpreter.shares import share, share_parts, told_as_budget
+from pearl.interpreter.steps import Limits
+from pearl.llm import Model
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.fallback import Ladder, Mode, reply_ladder
+from pearl.llm.middleware.halting import Halt
+from pearl.llm.middleware.limiting import Limited
+from pearl.llm.middleware.priming import Primed, PrimingMode
+from pearl.llm.middleware.remembering import Kept, Remembered, Replies
+from pearl.llm.middleware.repeating import Unlooped
+from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.middleware.sampling import Sampling
+from pearl.llm.middleware.telling import Telling
+from pearl.planner.cache import SharedPlans
+from pearl.planner.examples import Example, load_examples, select
+from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.trace import ModelWaited, PlanFailed, Trace
 
 __all__ = ["Pearl"]
@@ -59,7 +60,7 @@ class Pearl:
         context: What to do with documents longer than the window.
         window: Tokens of the model's window, where you know better than the shipped table.
         max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
-            included; None for a limit by the kind of request (`pearl.reply_limits`).
+            included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
         max_repairs: Times the model is shown what is wrong with its plan.
         max_steps: Longer plans are refused.
         fallback: `direct` answers in one step where no valid plan can be had.
@@ -73,7 +74,7 @@ class Pearl:
             (`auto`, where it pays), or not (`off`).
         requests_per_minute: Calls sent at most; None for as many as the server bears.
         tokens_per_minute: Of prompts and replies together; None likewise.
-        replies: Where replies are kept, so that no call is made twice: a `pearl.store.Store`.
+        replies: Where replies are kept, so that no call is made twice: a `pearl.runs.store.Store`.
 
     Attributes:
         limiter: Sends the calls; its `limits` say what the server bore of them.

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pearl.actions.reply import State
 from pearl.errors import DataError
-from pearl.ladder import RungName
 from pearl.llm import (
     ActionTask,
     ChooseTask,
@@ -27,7 +26,8 @@ from pearl.llm import (
     Task,
     Usage,
 )
-from pearl.progress import Phase, Progress
+from pearl.llm.fallback import RungName
+from pearl.llm.progress import Phase, Progress
 
 __all__ = [
     "SCHEMA_VERSION",

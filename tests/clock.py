@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pearl.executors.ray import leasing
-from pearl.middleware import halting, limiting, queueing, retrying
+from pearl.llm.middleware import halting, limiting, queueing, retrying
+from pearl.runs.executors.ray import leasing
 
 Result = TypeVar("Result")
 

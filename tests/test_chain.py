@@ -15,11 +15,11 @@ import pytest
 
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
-from pearl.curator import CurationHeader, CurationRow
 from pearl.data.journal import read_journal
-from pearl.drafts import MinedHeader, MinedRow
 from pearl.evals.log import EvalLog, Record, read_log
-from pearl.fewshot import load_examples
+from pearl.mining.curator import CurationHeader, CurationRow
+from pearl.mining.drafts import MinedHeader, MinedRow
+from pearl.planner.examples import load_examples
 
 STORY = """\
 Nils Brandt left the harbour of Osen at dawn on 3 May. He carried a lantern and a sack of salt.

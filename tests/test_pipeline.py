@@ -13,10 +13,10 @@ import pearl
 from pearl import Document, Pearl, Trace, load, plugins, read_trace
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, PlanningError, UsageError
-from pearl.executors import Outcome, Task
-from pearl.executors.local import run
 from pearl.llm import ActionTask, Message, PlanTask, Request
-from pearl.llm.scripted import Scripted
+from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Outcome, Task
+from pearl.runs.executors.local import run
 from pearl.trace import PlanFailed, RunFinished, RunStarted
 from tests.models import answer_task
 

@@ -50,9 +50,10 @@ from pearl.dsl.decoding.grammar import indexed_grammar, line_grammar, static_gra
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanError
-from pearl.llm import ConstrainBy, Message, ModelSettings, PlanTask, Request, create_model
-from pearl.llm.transformers.loading import Weights, load
-from pearl.llm.transformers.masks import Held, hold
+from pearl.llm import ConstrainBy, Message, PlanTask, Request
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends.transformers.loading import Weights, load
+from pearl.llm.backends.transformers.masks import Held, hold
 
 MAX_TEXT = 40
 MAX_STEPS = 6

@@ -25,13 +25,13 @@ from typing import Any
 
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
-from pearl.executors import Task
-from pearl.executors.local import run
-from pearl.forecast import forecast
 from pearl.llm import Completion, Request
-from pearl.middleware.budgeting import Budget, Budgeted
-from pearl.middleware.wrapper import Wrapper
+from pearl.llm.middleware.budgeting import Budget, Budgeted
+from pearl.llm.middleware.wrapper import Wrapper
 from pearl.pipeline import Pearl
+from pearl.runs.executors import Task
+from pearl.runs.executors.local import run
+from pearl.runs.forecast import forecast
 
 WINDOW = 6_000
 REPLY = 200

@@ -29,8 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.runs.store.children import integrity  # noqa: E402
 from tests.server import Server, serving  # noqa: E402
-from tests.store.children import integrity  # noqa: E402
 
 N_DOCUMENTS, AT_ONCE = 400, 8
 PLAN = """\

@@ -62,8 +62,8 @@ def questions(n: int) -> list[str]:
 
 async def prompt() -> tuple[str, str]:
     """The messages that `Miner` sends, without the question, which comes last."""
-    from pearl.llm.scripted import Scripted
-    from pearl.miner import Miner, Question
+    from pearl.llm.backends.scripted import Scripted
+    from pearl.mining.miner import Miner, Question
     from pearl.pipeline import Pearl
 
     pearl, model = Pearl(), Scripted(lambda request: "none")
@@ -75,8 +75,8 @@ async def prompt() -> tuple[str, str]:
 async def mine(url: str, n: int, rows: Path) -> float:
     """Seconds that `Miner` takes, rows read and written to a file as `pearl mine` does."""
     from pearl.data.journal import Journal
-    from pearl.drafts import MinedHeader, MinedRow
-    from pearl.miner import Miner, Question
+    from pearl.mining.drafts import MinedHeader, MinedRow
+    from pearl.mining.miner import Miner, Question
     from pearl.pipeline import Pearl
 
     seed = load_library("seed")

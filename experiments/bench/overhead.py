@@ -26,12 +26,12 @@ from serving import QUICK, documents, opened, plans, serving, table
 
 from pearl import Document
 from pearl.dsl.checker import CheckedPlan
-from pearl.executors import Task
-from pearl.executors.local import run
 from pearl.llm import Completion, Message, Request
-from pearl.middleware.wrapper import Wrapper
-from pearl.recording import fingerprint, run_recorded
-from pearl.store import RunSpec, Store
+from pearl.llm.middleware.wrapper import Wrapper
+from pearl.runs.executors import Task
+from pearl.runs.executors.local import run
+from pearl.runs.recording import fingerprint, run_recorded
+from pearl.runs.store import RunSpec, Store
 
 N_PLANS, N_DOCUMENTS, N_PLACES = (8, 3, 16) if QUICK else (20, 10, 16)
 N_ROUNDS = 3 if QUICK else 5

@@ -18,14 +18,14 @@ from pearl.cli.progress import Reporter
 from pearl.cli.stopping import Stopper
 from pearl.cli.work import tell_left_out, tell_reasons, tell_stopped
 from pearl.cli.writing import new_file
-from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
 from pearl.data.journal import Journal
 from pearl.data.samples import Sample
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError
-from pearl.fewshot import Example, read_bank, wording
 from pearl.llm import Usage
-from pearl.setup import setup_of
+from pearl.mining.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
+from pearl.planner.examples import Example, read_bank, wording
+from pearl.runs.identity import setup_of
 
 __all__ = ["make_bank"]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pearl.cli.escaping import to_json
 from pearl.cli.output import counted
 from pearl.cli.terminal import new_console
-from pearl.escaping import to_json
 
 if TYPE_CHECKING:
-    from pearl.bounds import Range
-    from pearl.forecast import Forecast
-    from pearl.middleware.budgeting import Budget
+    from pearl.interpreter.estimate import Range
+    from pearl.llm.middleware.budgeting import Budget
+    from pearl.runs.forecast import Forecast
 
 __all__ = ["print_forecast", "tell_spent"]
 

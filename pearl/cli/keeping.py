@@ -20,15 +20,15 @@ from pearl.cli.storing import opened_folder
 from pearl.cli.writing import Writer
 from pearl.errors import StoreError
 from pearl.errors.addresses import LEFT_OUT, redacted
-from pearl.executors import Execute, Task
-from pearl.llm.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.runs.executors import Execute, Task
 
 if TYPE_CHECKING:
-    from pearl.executors.shard import Shard
     from pearl.llm import Completion
-    from pearl.middleware.remembering import Replies
+    from pearl.llm.middleware.remembering import Replies
     from pearl.pipeline import Pearl
-    from pearl.store import RunSpec, Store
+    from pearl.runs.executors.shard import Shard
+    from pearl.runs.store import RunSpec, Store
 
 __all__ = ["Keeping", "content"]
 
@@ -107,7 +107,7 @@ class Keeping:
         Raises:
             StoreError: It cannot be used.
         """
-        from pearl.store import Store
+        from pearl.runs.store import Store
 
         with Store.open(self._folder) as store:
             if store.warning:
@@ -139,7 +139,7 @@ class Keeping:
     def spec(self, settings: Mapping[str, Any]) -> RunSpec:
         """What makes the run the one it is."""
         from pearl.cli.resuming import ExecuteWork
-        from pearl.store import RunSpec
+        from pearl.runs.store import RunSpec
 
         said = {"command": self.command, **settings}
         if self.shard is not None:
@@ -156,7 +156,7 @@ class Keeping:
 
     def execute(self, store: Store) -> Execute:
         """The `run` of the executor."""
-        run: Execute = plugins.load("pearl.executors", self.executor).run
+        run: Execute = plugins.load("pearl.runs.executors", self.executor).run
         if self.executor == "batch":
             return partial(
                 run,
@@ -184,8 +184,8 @@ class Keeping:
             tasks: All of them, read one by one.
             on_known: Told of every task that has a row.
         """
-        from pearl.recording import fingerprint, unrecorded
-        from pearl.store import Store
+        from pearl.runs.recording import fingerprint, unrecorded
+        from pearl.runs.store import Store
 
         if self.is_fresh:
             yield from (task for _, task in self.places(tasks))

@@ -16,8 +16,8 @@ from pearl.errors import DataError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
     from pearl.evals.log import Price
-    from pearl.middleware.limiting import Limits
-    from pearl.middleware.remembering import Replies
+    from pearl.llm.middleware.limiting import Limits
+    from pearl.llm.middleware.remembering import Replies
     from pearl.pipeline import Pearl
 
 __all__ = [
@@ -88,7 +88,7 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     is_found = is_of_file and "base_url" in ctx.meta.get(FOUND, ())
     if value is not None or not url or not is_found or not model.startswith("openai:"):
         return value
-    from pearl.llm.openai.endpoint import key_variable
+    from pearl.llm.backends.openai.endpoint import key_variable
 
     return key_variable(url, is_named=False)
 

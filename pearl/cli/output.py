@@ -10,8 +10,8 @@ from pearl.documents.document import read_bytes
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
-    from pearl.answerer import Answer
     from pearl.documents.evidence import Evidence
+    from pearl.interpreter.answer import Answer
 
 __all__ = ["counted", "print_answer", "read_input"]
 

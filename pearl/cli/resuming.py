@@ -25,16 +25,16 @@ from pydantic import (
     ValidationError,
 )
 
+from pearl.cli.escaping import visible
 from pearl.cli.options import FOUND, tell_withheld
 from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError, ModelError, StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
-from pearl.escaping import visible
-from pearl.llm import ModelSettings, address_of, create_model
-from pearl.prices import Price
+from pearl.llm.backends import ModelSettings, address_of, create_model
+from pearl.llm.prices import Price
 
 if TYPE_CHECKING:
-    from pearl.store import RunInfo
+    from pearl.runs.store import RunInfo
 
 __all__ = ["ExecuteWork", "agreed", "params_of", "work_of"]
 
@@ -234,7 +234,7 @@ def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool)
 
 def _place(model: str, url: str | None) -> str:
     """A server as messages show it."""
-    from pearl.llm.openai.endpoint import Endpoint
+    from pearl.llm.backends.openai.endpoint import Endpoint
 
     return Endpoint(url, model, "").shown if url else "the server of OpenAI"
 
@@ -245,7 +245,7 @@ def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str 
         return said
     if not params["model"].startswith("openai:"):
         return None
-    from pearl.llm.openai.endpoint import key_variable
+    from pearl.llm.backends.openai.endpoint import key_variable
 
     return key_variable(params["base_url"], is_named=False)
 

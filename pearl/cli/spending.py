@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
     from pearl.cli.work import Watch
     from pearl.documents.document import Document
-    from pearl.executors import Task
-    from pearl.forecast import Forecaster
-    from pearl.middleware.budgeting import Budget
+    from pearl.llm.middleware.budgeting import Budget
+    from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
-    from pearl.prices import Price
+    from pearl.runs.executors import Task
+    from pearl.runs.forecast import Forecaster
 
 __all__ = ["Spending", "budget_options"]
 
@@ -115,7 +115,7 @@ class Spending:
             The exit code.
         """
         from pearl.cli.work import run_tasks
-        from pearl.middleware.budgeting import GO_ON
+        from pearl.llm.middleware.budgeting import GO_ON
 
         if self.is_dry:
             return self._show(tasks, keeping if out else None)
@@ -141,7 +141,7 @@ class Spending:
             The exit code: 1 where some of them cannot be run.
         """
         from pearl.cli.forecasts import print_forecast
-        from pearl.forecast import forecast
+        from pearl.runs.forecast import forecast
 
         n_known = 0
 
@@ -167,9 +167,9 @@ class Spending:
             yield None, self._options
             return
         from pearl.cli.forecasts import tell_spent
-        from pearl.forecast import Forecaster
-        from pearl.llm import ModelSettings, create_model
-        from pearl.middleware.budgeting import Budget, Budgeted
+        from pearl.llm.backends import ModelSettings, create_model
+        from pearl.llm.middleware.budgeting import Budget, Budgeted
+        from pearl.runs.forecast import Forecaster
 
         options = self._options
         settings = ModelSettings(
@@ -198,7 +198,7 @@ class Spending:
         return {name: limit for name, limit in self._limits.items() if limit is not None}
 
     def _forecast(self, task: Task) -> Task:
-        from pearl.executors.local import document_of
+        from pearl.runs.executors.local import document_of
 
         forecaster = self._forecaster
         assert forecaster is not None
@@ -230,7 +230,7 @@ class Spending:
         except ModelError as error:
             if error.kind != "auth":
                 raise
-        from pearl.forecast import Unasked
+        from pearl.runs.forecast import Unasked
 
         return _pearl({**self._options, "model": Unasked(self._options["model"])})
 
@@ -258,6 +258,6 @@ def _pearl(options: dict[str, Any]) -> Pearl:
 
 def _price(said: Price | None, prices: str | None, model: str) -> Price | None:
     """The price that was said, or that of the table."""
-    from pearl.prices import read_prices
+    from pearl.llm.prices import read_prices
 
     return said if said is not None else read_prices(prices).of(model)

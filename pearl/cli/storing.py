@@ -11,12 +11,12 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pearl.cli.escaping import escaped, to_json
 from pearl.cli.writing import Writer
-from pearl.escaping import escaped, to_json
 from pearl.plugins import require_extra
 
 if TYPE_CHECKING:
-    from pearl.store import Run
+    from pearl.runs.store import Run
 
 __all__ = [
     "FORMATS",
@@ -72,7 +72,7 @@ def opened_folder(store: str | None) -> Path:
     Raises:
         StoreError: None is named and there is no home.
     """
-    from pearl.store import default_folder
+    from pearl.runs.store import default_folder
 
     return (default_folder() if store is None else Path(store)).absolute()
 

@@ -10,19 +10,19 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.escaping import escaped, to_json
 from pearl.cli.options import open_pearl
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
 from pearl.cli.writing import Writer, keep_json_lines
 from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError, UsageError
-from pearl.escaping import escaped, to_json
-from pearl.executors import Execute, Outcome, Task
-from pearl.executors.local import run
+from pearl.runs.executors import Execute, Outcome, Task
+from pearl.runs.executors.local import run
 
 if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
     from pearl.pipeline import Pearl
-    from pearl.store import Run, Status
+    from pearl.runs.store import Run, Status
 
 __all__ = [
     "Watch",
@@ -141,7 +141,7 @@ async def _run_kept(
 ) -> int:
     """Outcomes into a run of the store, and from there into the file, whatever ends the work."""
     from pearl.cli.storing import write_traces
-    from pearl.recording import fingerprint
+    from pearl.runs.recording import fingerprint
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
     trace = options.pop("trace")
@@ -238,7 +238,7 @@ async def _work(
         KeyboardInterrupt: The user wants no more to be finished.
     """
     from pearl.cli.stopping import Stopper
-    from pearl.recording import run_recorded
+    from pearl.runs.recording import run_recorded
 
     tally = _Tally()
 

@@ -17,11 +17,11 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from pearl.cli.terminal import data_stdout
-from pearl.digest import digest
 from pearl.errors import DataError, StoreError, UsageError
+from pearl.llm.digest import digest
 
 if TYPE_CHECKING:
-    from pearl.store.outputs import Outputs
+    from pearl.runs.store.outputs import Outputs
 
 __all__ = ["Writer", "force_option", "keep_inputs", "keep_json_lines", "new_file"]
 
@@ -106,7 +106,7 @@ class Writer:
     def _outputs(self) -> Outputs | None:
         """What the store knows; None for a user without a home, of whom nothing is known."""
         from pearl.cli.storing import opened_folder
-        from pearl.store.outputs import Outputs
+        from pearl.runs.store.outputs import Outputs
 
         try:
             return Outputs(opened_folder(self._store))

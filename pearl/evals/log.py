@@ -12,8 +12,8 @@ from typing import Literal
 
 from pearl.data.journal import Frozen, read_journal
 from pearl.llm import Usage
-from pearl.prices import Price
-from pearl.setup import Setup
+from pearl.llm.prices import Price
+from pearl.runs.identity import Setup
 
 __all__ = ["LOG_VERSION", "EvalLog", "Header", "Key", "PlanShape", "Price", "Record", "read_log"]
 

@@ -15,7 +15,7 @@ from pearl.evals.results import EXECUTED
 from pearl.evals.runner import Evaluation, digest
 from pearl.evals.scorers import EXACT
 from pearl.pipeline import Pearl
-from pearl.setup import setup_of
+from pearl.runs.identity import setup_of
 
 __all__ = ["describe", "describe_results", "record"]
 

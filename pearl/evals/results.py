@@ -21,7 +21,7 @@ from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, score
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
-from pearl.scheduling import as_completed
+from pearl.runs.scheduling import as_completed
 
 __all__ = ["EXECUTED", "score_results"]
 

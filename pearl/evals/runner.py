@@ -24,11 +24,11 @@ from pearl.evals.log import Key, PlanShape, Price, Record
 from pearl.evals.methods import Effort, Method, Prediction, load_method
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, right_option, score
-from pearl.executors import Listener
-from pearl.fewshot import Example, asked_again
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
-from pearl.scheduling import as_completed
+from pearl.planner.examples import Example, asked_again
+from pearl.runs.executors import Listener
+from pearl.runs.scheduling import as_completed
 from pearl.trace import OptionChosen, PlanAttempted, Trace
 
 __all__ = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pearl.choices import read_choice
 from pearl.evals.log import EvalLog, Record
 from pearl.evals.scorers import EXACT, load_scorer
 from pearl.evals.words import words
+from pearl.interpreter.choices import read_choice
 
 __all__ = ["reason", "rescored", "right_option", "score"]
 

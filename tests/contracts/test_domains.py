@@ -14,7 +14,7 @@ from pearl.actions.library import load_library
 from pearl.data.domains import Domain, Source, load_domain, read_samples
 from pearl.data.samples import Sample
 from pearl.errors import DataError, UsageError
-from pearl.fewshot import load_examples
+from pearl.planner.examples import load_examples
 
 DOMAINS = plugins.names("pearl.data.domains")
 

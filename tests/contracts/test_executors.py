@@ -1,4 +1,4 @@
-"""Every file of `pearl/executors/` is an executor, tomorrow's file included."""
+"""Every file of `pearl/runs/executors/` is an executor, tomorrow's file included."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import pytest
 from pearl import plugins
 from pearl.documents.document import from_text
 from pearl.errors import PearlError
-from pearl.executors import Execute, Outcome, Task, text_source
+from pearl.runs.executors import Execute, Outcome, Task, text_source
 from pearl.trace import Event
-from tests.executors.clustered import PLAN, pearl_in
 from tests.root import ROOT
+from tests.runs.executors.clustered import PLAN, pearl_in
 from tests.skips import needs_ray
 
-NAMES = plugins.names("pearl.executors")
+NAMES = plugins.names("pearl.runs.executors")
 
 CLUSTER = """
 import pathlib, ray, sys
@@ -41,7 +41,7 @@ HERE = [name for name in NAMES if name not in ("batch", "ray")]
 
 
 def execute(name: str) -> Execute:
-    found: Execute = plugins.load("pearl.executors", name).run
+    found: Execute = plugins.load("pearl.runs.executors", name).run
     return found
 
 
@@ -89,7 +89,7 @@ def test_it_can_be_called_as_any_other(name: str) -> None:
     assert {"listener", "is_stopping"} <= set(named)
     assert all(p.default is not p.empty for p in named.values())
     assert inspect.isasyncgenfunction(execute(name))
-    assert plugins.load("pearl.executors", name).__doc__
+    assert plugins.load("pearl.runs.executors", name).__doc__
 
 
 @pytest.mark.slow

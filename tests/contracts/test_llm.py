@@ -14,26 +14,19 @@ import pytest
 from pearl import plugins
 from pearl.documents.tokens import Counter
 from pearl.errors import PearlError, UsageError
-from pearl.llm import (
-    Completion,
-    Message,
-    Model,
-    ModelSettings,
-    Request,
-    address_of,
-    create_model,
-)
-from pearl.middleware.budgeting import Budget, Budgeted
-from pearl.middleware.limiting import Limited
-from pearl.middleware.remembering import Remembered
-from pearl.middleware.retrying import Retrying
+from pearl.llm import Completion, Message, Model, Request
+from pearl.llm.backends import ModelSettings, address_of, create_model
+from pearl.llm.middleware.budgeting import Budget, Budgeted
+from pearl.llm.middleware.limiting import Limited
+from pearl.llm.middleware.remembering import Remembered
+from pearl.llm.middleware.retrying import Retrying
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server
 from tests.skips import NO_TORCH
 from tests.tiny_models import save_saying
 
-BACKENDS = plugins.names("pearl.llm")
+BACKENDS = plugins.names("pearl.llm.backends")
 
 REQUEST = Request(
     (Message("user", "Ada sold the boat because it leaked.\n\nWhy did Ada sell the boat?"),),
@@ -66,7 +59,7 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_backend_describes_itself(backend: str) -> None:
-    module = plugins.load("pearl.llm", backend)
+    module = plugins.load("pearl.llm.backends", backend)
     assert module.DESCRIPTION.strip()
     assert len(module.DESCRIPTION) <= 80
     assert "\n" not in module.DESCRIPTION
@@ -177,7 +170,7 @@ def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_listing_and_loading_import_no_client(backend: str) -> None:
     code = (
-        f"import sys; from pearl import plugins; plugins.load('pearl.llm', {backend!r})\n"
+        f"import sys; from pearl import plugins; plugins.load('pearl.llm.backends', {backend!r})\n"
         "heavy = {'openai', 'httpx2', 'tiktoken', 'datasets', 'xllamacpp', 'torch', 'transformers', 'llguidance'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
     )

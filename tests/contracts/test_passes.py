@@ -18,9 +18,9 @@ from pearl.dsl.checker import CheckedPlan, check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step
 from pearl.dsl.passes import Rewritten, rewrite_plan
-from pearl.interpreter import Limits, StepResult, run
+from pearl.interpreter.steps import Limits, StepResult, run
 from pearl.llm import Request
-from pearl.llm.scripted import Scripted
+from pearl.llm.backends.scripted import Scripted
 from pearl.trace import Trace
 from tests import strategies
 from tests.examples import examples
@@ -103,7 +103,7 @@ def test_a_plan_of_one_step_is_left_as_it_is(rewrite: Any, one_step: CheckedPlan
 
 @pytest.fixture
 def one_step() -> CheckedPlan:
-    from pearl.running import direct_plan
+    from pearl.interpreter.execution import direct_plan
 
     checked = direct_plan("Why?")
     assert any(isinstance(argument, Reference) for argument in checked.plan.steps[0].arguments)

@@ -6,20 +6,20 @@ import asyncio
 from typing import get_args
 
 import pytest
+from pearl.mining.refine.reading import read_drafts
+from pearl.mining.refine.refining import RefineSettings, refine_actions
 
 from pearl.actions.library import read_library
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Model, Request, Task
-from pearl.llm.openai import OpenAIModel
-from pearl.llm.openai.endpoint import Endpoint
-from pearl.miner import Miner, Question
+from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.reply_limits import default_limit
+from pearl.mining.miner import Miner, Question
 from pearl.pipeline import Pearl
-from pearl.planner import write_plan
-from pearl.refiner.reading import read_drafts
-from pearl.refiner.refining import RefineSettings, refine_actions
-from pearl.reply_limits import default_limit
+from pearl.planner.writer import write_plan
 from tests.models import RandomWriter
 from tests.server import Canned, Server, error
 

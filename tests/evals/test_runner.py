@@ -16,8 +16,8 @@ from pearl.errors import DataError, ModelError, UsageError
 from pearl.evals.log import Price
 from pearl.evals.methods import Effort, method_names
 from pearl.evals.runner import Evaluation, digest, evaluate, scorable
-from pearl.fewshot import Example
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
+from pearl.planner.examples import Example
 from tests.evals.asking import OPTIONS, PLAN, STORY, acting, run, sample
 from tests.models import Acting
 

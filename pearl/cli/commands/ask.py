@@ -46,7 +46,7 @@ def command(
     """
     from pearl.cli.keeping import Keeping
     from pearl.documents.document import join, load
-    from pearl.executors import Task
+    from pearl.runs.executors import Task
 
     _refuse_swapped(question, documents)
     if not documents:

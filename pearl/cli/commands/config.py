@@ -113,7 +113,7 @@ def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]
 
 def _server(settings: dict[str, Any]) -> str:
     """Which server the settings stand for, and which key goes there; "" where there is none."""
-    from pearl.llm import ModelSettings, address_of, create_model
+    from pearl.llm.backends import ModelSettings, address_of, create_model
 
     model = settings["model"]
     names = ("base_url", "timeout_s", "window", "server", "api_key_env")

@@ -35,7 +35,7 @@ def command(document: str, question: str | None, **options: Any) -> int:
     from pearl import plugins
     from pearl.cli.work import run_tasks
     from pearl.documents.document import load
-    from pearl.executors import Task
+    from pearl.runs.executors import Task
 
     domain, asked = QUESTIONS[document]
     if (

@@ -26,8 +26,8 @@ from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import DataError, PlanError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.executors import Task
-    from pearl.tasks import DocumentTasks, TaskFile
+    from pearl.runs.executors import Task
+    from pearl.runs.tasks import DocumentTasks, TaskFile
 
 
 @click.command()
@@ -73,7 +73,7 @@ def command(
     resume`, goes on where it stopped, however it was stopped.
     """
     from pearl.cli.keeping import Keeping, content
-    from pearl.executors.shard import parse_shard
+    from pearl.runs.executors.shard import parse_shard
 
     shard = options.pop("shard")
     asked = {name: options[name] for name in ("split", "columns", "subset", "limit", "longest")}
@@ -164,8 +164,8 @@ def _tasks(
     """
     from pearl.actions.library import library_digest, load_library
     from pearl.data.domains import load_domain
-    from pearl.store.outputs import Outputs
-    from pearl.tasks import TaskFile
+    from pearl.runs.store.outputs import Outputs
+    from pearl.runs.tasks import TaskFile
 
     if path.endswith(".plan"):
         words = " ".join([path, *documents]) if documents else f"{path} DOC"
@@ -232,7 +232,7 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
 
 def _file_tasks(plan: str, documents: list[str], out: str | None) -> list[Task]:
     from pearl.documents.document import file_source, load
-    from pearl.executors import Task
+    from pearl.runs.executors import Task
 
     ids = documents if len(documents) > 1 or out else [""]
     return [
@@ -243,7 +243,7 @@ def _file_tasks(plan: str, documents: list[str], out: str | None) -> list[Task]:
 
 def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
     """The plan over the documents of the data, and a failing task for every row that is none."""
-    from pearl.tasks import DocumentTasks
+    from pearl.runs.tasks import DocumentTasks
 
     read = partial(open_samples, options)
     if Path(options["data"]).is_fifo():  # which can be read once

@@ -27,8 +27,8 @@ from pearl.cli.writing import keep_inputs
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.drafts import MinedRow
-    from pearl.miner import Question
+    from pearl.mining.drafts import MinedRow
+    from pearl.mining.miner import Question
 
 N_COMMON = 15
 """Drafts in the table."""
@@ -67,8 +67,8 @@ async def _mine(
     from pearl.actions.library import load_library
     from pearl.cli.stopping import Stopper
     from pearl.data.journal import Journal
-    from pearl.drafts import MinedRow
-    from pearl.miner import Miner
+    from pearl.mining.drafts import MinedRow
+    from pearl.mining.miner import Miner
     from pearl.trace import Trace
 
     samples, bad = read_data(options)
@@ -122,7 +122,7 @@ async def _mine(
 
 def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
     """Every question once, however often it is asked, and how many were asked before."""
-    from pearl.miner import Question
+    from pearl.mining.miner import Question
 
     found: dict[str, Question] = {}
     asked = [sample for sample in samples if sample.question]
@@ -162,7 +162,7 @@ def _report(
     is_json: bool,
 ) -> None:
     from pearl.llm import Usage
-    from pearl.miner import common_drafts
+    from pearl.mining.miner import common_drafts
 
     counts = Counter(row.status for row in rows)
     usage = sum((row.usage for row in rows), Usage())

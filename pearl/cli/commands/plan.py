@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.escaping import escaped, to_json
 from pearl.cli.options import (
     as_json,
     check_data,
@@ -25,7 +26,6 @@ from pearl.cli.storing import store_option
 from pearl.cli.work import tell_failures
 from pearl.cli.writing import Writer, force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
-from pearl.escaping import escaped, to_json
 
 if TYPE_CHECKING:
     from pearl.cli.keeping import Keeping
@@ -124,7 +124,7 @@ async def _many(
     keeping: Keeping,
     writer: Writer,
 ) -> int:
-    from pearl.scheduling import in_order
+    from pearl.runs.scheduling import in_order
     from pearl.trace import Trace
 
     rows = list(open_samples(options))

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.escaping import escaped
 from pearl.cli.options import data_options, model_options, open_pearl
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
 from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import UsageError
-from pearl.escaping import escaped
 
 if TYPE_CHECKING:
-    from pearl.refiner.refinement import Refinement
-    from pearl.refiner.refining import RefineSettings
+    from pearl.mining.refine.refinement import Refinement
+    from pearl.mining.refine.refining import RefineSettings
 
 
 @click.group()
@@ -78,9 +78,9 @@ def actions(
 ) -> int:  # fmt: skip
     """Merge the drafts of MINED (mined.jsonl, or an action file) into a library."""
     from pearl.actions.library import load_library
-    from pearl.refiner.comparison import compared
-    from pearl.refiner.library import library_text
-    from pearl.refiner.refining import RefineSettings
+    from pearl.mining.refine.comparison import compared
+    from pearl.mining.refine.library import library_text
+    from pearl.mining.refine.refining import RefineSettings
 
     if report and not report.endswith((".html", ".json")):
         raise UsageError("--report writes .html or .json", help="for example --report refined.html")
@@ -132,10 +132,10 @@ def _warnings(refinement: Refinement) -> Iterator[str]:
 async def _refine(
     mined: str, settings: RefineSettings, embeddings: str | None, options: dict[str, Any]
 ) -> Refinement:
-    from pearl.refiner.embedding import load_embedder
-    from pearl.refiner.merging import Rules
-    from pearl.refiner.reading import read_drafts
-    from pearl.refiner.refining import refine_actions
+    from pearl.mining.refine.embedding import load_embedder
+    from pearl.mining.refine.merging import Rules
+    from pearl.mining.refine.reading import read_drafts
+    from pearl.mining.refine.refining import refine_actions
     from pearl.trace import Trace
 
     found = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
@@ -150,7 +150,7 @@ async def _refine(
 
 
 def _report(refinement: Refinement, *, is_json: bool) -> str:
-    from pearl.view.refinement import refinement_page
+    from pearl.evals.view.refinement import refinement_page
 
     text = f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
     return escaped(text)

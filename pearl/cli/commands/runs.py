@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.escaping import to_json, visible
 from pearl.cli.options import as_json
 from pearl.cli.output import counted
 from pearl.cli.storing import FORMATS, opened_folder, store_option
 from pearl.cli.terminal import new_console
 from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
-from pearl.escaping import to_json, visible
 
 if TYPE_CHECKING:
-    from pearl.store import RunInfo, Store
+    from pearl.runs.store import RunInfo, Store
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -53,7 +53,7 @@ class _Age(click.ParamType["float"]):
 
 
 def _read(store: str | None) -> Store:
-    from pearl.store import Store
+    from pearl.runs.store import Store
 
     return Store.open(opened_folder(store), read_only=True)
 
@@ -161,7 +161,7 @@ def _refuse_others(folder: Path) -> None:
         StoreError: Another user may have written what is in it.
     """
     from pearl.cli.trust import not_alone
-    from pearl.store import FILE
+    from pearl.runs.store import FILE
 
     for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
         why = not_alone(path) if path.exists() else ""
@@ -230,7 +230,7 @@ def export(
 ) -> int:  # fmt: skip
     """Write the results of RUN, every row once, in the order of the work."""
     from pearl.cli.storing import write_table, write_traces
-    from pearl.store import FILE
+    from pearl.runs.store import FILE
 
     form = form or _form(out)
     if form == "parquet" and out in (None, "-"):
@@ -276,8 +276,8 @@ def prune(
     keep: int | None, older_than: float | None, replies: bool, yes: bool, store: str | None
 ) -> None:
     """Remove runs with their results; those in use stay."""
-    from pearl.store import Store
-    from pearl.store.pruning import chosen
+    from pearl.runs.store import Store
+    from pearl.runs.store.pruning import chosen
 
     if keep is None and older_than is None and not replies:
         raise UsageError(
@@ -311,7 +311,7 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
 
     Shards of one command become one run. Doing it again changes nothing.
     """
-    from pearl.store import Store
+    from pearl.runs.store import Store
 
     for store in stores:  # before one is made to put them into
         _read(store).close()

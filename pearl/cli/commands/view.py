@@ -8,9 +8,9 @@ from typing import get_args
 
 import click
 
+from pearl.cli.escaping import escaped
 from pearl.cli.writing import Writer, force_option, keep_inputs
 from pearl.errors import DataError
-from pearl.escaping import escaped
 
 
 @click.command()
@@ -29,9 +29,9 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
     different size also accuracy against that size. What the logs hold no data for is skipped.
     """
     from pearl.evals.log import read_log
-    from pearl.view.evaluation import page
-    from pearl.view.pictures import draw
-    from pearl.view.summary import series_of
+    from pearl.evals.view.evaluation import page
+    from pearl.evals.view.pictures import draw
+    from pearl.evals.view.summary import series_of
 
     read = []
     for path in logs:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pearl import plugins
-from pearl.answerer import Answer
-from pearl.chooser import Choice
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import UsageError, did_you_mean
+from pearl.interpreter.answer import Answer
+from pearl.interpreter.chooser import Choice
 from pearl.pipeline import Pearl
 from pearl.trace import Trace
 

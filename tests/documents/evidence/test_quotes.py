@@ -10,12 +10,12 @@ from types import ModuleType
 import pytest
 
 from pearl import Document
-from pearl.answerer import Answer
 from pearl.documents.document import from_text, join
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed, quoted_line
-from pearl.executors import Outcome, Task
-from pearl.executors.ray.wire import packed_outcome, unpacked_outcome
+from pearl.interpreter.answer import Answer
 from pearl.llm import Usage
+from pearl.runs.executors import Outcome, Task
+from pearl.runs.executors.ray.wire import packed_outcome, unpacked_outcome
 from pearl.trace import Trace
 from tests.root import ROOT
 

@@ -1,0 +1,196 @@
+"""By the Batch API of an OpenAI server: half the price, and hours. One round per level of the plans.
+
+All tasks of a window run at once, and every call of theirs waits for the batch that it is in. So the
+first round holds the first steps of all documents, the second what follows from them, and so on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pearl.documents.document import Document
+from pearl.errors import ModelError, UsageError
+from pearl.llm import Constrains, Model
+from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.fallback import reply_ladder
+from pearl.llm.middleware.batching import Batched
+from pearl.llm.middleware.halting import Halt
+from pearl.llm.middleware.limiting import Limited
+from pearl.llm.middleware.remembering import Remembered, Replies
+from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.middleware.submitting import DEFAULT_PACE, OnTrouble, Pace, Progress
+from pearl.pipeline import Pearl
+from pearl.runs.executors import Listener, Outcome, Task, local
+from pearl.trace import Event, ModelWaited, Trace
+
+__all__ = ["WINDOW", "Pace", "Progress", "run"]
+
+WINDOW = 5_000
+"""Tasks under way at once, with their documents in memory: of 100 kB, a gigabyte or two."""
+
+ATTEMPTS = 3
+"""Rounds in which one request is asked at most: each costs hours."""
+
+LOOK_S = 0.2
+"""Seconds between two looks at whether the run is to stop."""
+
+
+async def run(
+    pearl: Pearl,
+    tasks: Iterable[Task],
+    *,
+    listener: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+    replies: Replies | None = None,
+    folder: Path | None = None,
+    window: int = WINDOW,
+    pace: Pace = DEFAULT_PACE,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_trouble: OnTrouble | None = None,
+) -> AsyncGenerator[Outcome, None]:
+    """Run the tasks; outcomes come in the order of the tasks.
+
+    When it is to stop, or is closed, batches that were submitted go on at the server. A run with the
+    same folder finds them, and submits nothing that is in one of them.
+
+    Args:
+        pearl: An `openai:` model and a library.
+        tasks: Read one by one.
+        listener: Told of every event of every task.
+        is_stopping: Whether to stop: tasks that wait for a batch then have no outcome.
+        replies: Where replies are kept, so that nothing is asked twice.
+        folder: Of the store; it is kept there which batches are under way. None to forget them.
+        window: Tasks under way at once; the documents of so many are in memory.
+        pace: How long to wait for what.
+        on_progress: Told when a round gets on.
+        on_trouble: Told when the server begins to fail, once until it answers again.
+
+    Raises:
+        UsageError: The model has no Batch API, or the window is less than 1.
+        StoreError: What is kept in the folder cannot be read.
+    """
+    model = pearl.model
+    if not isinstance(model, OpenAIModel):
+        raise UsageError(
+            f"the model '{model.name}' has no Batch API",
+            help="use an openai: model, or --executor local",
+        )
+    if window < 1:
+        raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
+    halt = Halt()
+    batched = Batched(
+        Limited(model, pearl.concurrency),
+        model.batches(),
+        replies=replies,
+        folder=folder,
+        pace=pace,
+        halt=halt,
+        is_busy=lambda: loading.n > 0,
+        on_progress=on_progress,
+        on_trouble=on_trouble,
+    )
+    loading = _Loading(batched.stir)
+
+    def heard(id: str, event: Event) -> None:
+        batched.stir()
+        if listener is not None:
+            listener(id, event)
+
+    through = _Through(pearl, Remembered(batched, replies), halt)
+    found = local.run(
+        through,
+        (_counted(task, loading) for task in tasks),
+        listener=heard,
+        is_stopping=is_stopping,
+        window=window,
+    )
+    watch = asyncio.create_task(_watch(is_stopping, batched))
+    try:
+        async with aclosing(found) as outcomes:
+            async for outcome in outcomes:
+                if isinstance(halt.error, ModelError):  # no credit, a wrong key
+                    pearl.halt.throw(halt.error)
+                if not (is_stopping() and _comes_of(outcome.error, halt.error)):
+                    yield outcome
+    finally:
+        watch.cancel()
+        await batched.aclose()
+
+
+class _Through(Pearl):
+    """A copy of a `Pearl` whose calls go another way, and may take days."""
+
+    def __init__(self, pearl: Pearl, model: Model, halt: Halt) -> None:
+        # Everything that was made of the arguments is there already.
+        self.__dict__.update(pearl.fresh().__dict__)
+        self._calls = model
+        self._halt = halt
+        if self.constrain == "auto":  # what is held to a form is a single call, at the full price
+            self._reply_ladder = reply_ladder(Constrains())
+
+    def calls(self, trace: Trace | None = None) -> Model:
+        """The model, with further rounds where a request failed in a way that may pass."""
+
+        def on_wait(reason: str, wait_s: float, attempt: int) -> None:
+            if trace is not None:
+                trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
+
+        return Retrying(
+            self._calls, ATTEMPTS, on_wait, first_wait_s=0.0, deadline_s=None, halt=self._halt
+        )
+
+
+class _Loading:
+    """Counts documents that are being loaded: their tasks have asked nothing yet."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._lock = Lock()
+        self._on_end = on_end
+        self.n = 0
+
+    def add(self, n: int) -> None:
+        with self._lock:  # documents are loaded in threads
+            self.n += n
+        self._on_end()
+
+
+def _counted(task: Task, loading: _Loading) -> Task:
+    """The task, with its document counted while it is loaded."""
+    load = task.document
+    if load is None:
+        return task
+    if isinstance(load, partial):  # taken apart, for those that are alike load one document
+        return replace(
+            task, document=partial(_load, loading, load.func, *load.args, **load.keywords)
+        )
+    return replace(task, document=partial(_load, loading, load))
+
+
+def _load(loading: _Loading, load: Callable[..., Document], *args: Any, **options: Any) -> Document:
+    loading.add(1)
+    try:
+        return load(*args, **options)
+    finally:
+        loading.add(-1)
+
+
+async def _watch(is_stopping: Callable[[], bool], batched: Batched) -> None:
+    """A batch takes hours: nobody who wants to stop waits for it."""
+    while not is_stopping():  # noqa: ASYNC110 - whoever stops tells nobody
+        await asyncio.sleep(LOOK_S)
+    batched.leave()
+
+
+def _comes_of(error: BaseException | None, reason: BaseException | None) -> bool:
+    while error is not None:
+        if error is reason:
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -1,0 +1,328 @@
+"""On a Ray cluster: one worker a node, many tasks in each; nodes may come to grief.
+
+Actors of Ray Core and nothing above it. A task whose worker is lost runs again elsewhere, and the
+first outcome that comes of a task is the only one. The driver keeps no state that it would need
+again: who wants to survive its end records the outcomes, and leaves out those tasks next time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from pearl.errors import PearlError, UsageError
+from pearl.pipeline import Pearl
+from pearl.plugins import require_extra
+from pearl.runs.executors import Listener, Outcome, Task
+from pearl.runs.executors.local import AHEAD, UNDER_WAY, Runner, document_of
+from pearl.runs.executors.ray.limiter import Lease, Limiter
+from pearl.runs.executors.ray.wire import unpacked_error, unpacked_outcome
+from pearl.runs.executors.ray.worker import Setup, Worker, version
+from pearl.runs.scheduling import in_order
+from pearl.trace import Trace
+
+__all__ = ["run"]
+
+ATTEMPTS = 4
+"""Workers that may be lost over one task; then it may well be what kills them."""
+
+REVIVE_S = 0.5
+"""Seconds between looks whether a worker that was lost is there again."""
+
+OBJECT_STORE = 100 * 2**20
+"""Bytes of shared memory of a cluster that is started here: only tasks and outcomes go through."""
+
+
+async def run(
+    pearl: Pearl,
+    tasks: Iterable[Task],
+    *,
+    n_workers: int | None = None,
+    listener: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> AsyncGenerator[Outcome, None]:
+    """Run the tasks on the cluster of $RAY_ADDRESS, or on one that is started on this machine.
+
+    Args:
+        pearl: Each worker builds one like it from `pearl.settings`; its places and its rate are
+            those of all workers together.
+        tasks: As in `local.run`. Documents are loaded by the workers: paths have to lead to the
+            same files on every node.
+        n_workers: None for one a node. More than `pearl.concurrency` are of no use.
+        listener: Told of the events of a task when its outcome comes.
+        is_stopping: Whether no more tasks are to be begun.
+
+    Raises:
+        UsageError: Ray is not installed, the cluster cannot be reached, a node has another version,
+            or the model is no name that another process could make a model of.
+        PearlError: No worker can set up the model.
+    """
+    settings = _settings(pearl)
+    with _cluster():
+        crew = _Crew(settings, pearl.concurrency, n_workers)
+        here = Runner(pearl)
+
+        async def one(task: Task) -> Outcome:
+            if task.problem is not None or task.document is None:
+                return await here.run(task, listener)
+            found = await crew.run(task)
+            if isinstance(found.halted, PearlError):
+                pearl.halt.throw(found.halted)
+            if listener is not None:
+                for event in found.outcome.trace:
+                    listener(task.id, event)
+            return found.outcome
+
+        outcomes = in_order(
+            tasks,
+            one,
+            UNDER_WAY * pearl.concurrency,
+            ahead=AHEAD * pearl.concurrency,
+            group=document_of,
+            rank=here.length,
+            is_stopping=is_stopping,
+        )
+        try:
+            with pearl.halt.running():
+                async with aclosing(outcomes):
+                    async for outcome in outcomes:
+                        yield outcome
+        finally:
+            crew.end()
+
+
+def _settings(pearl: Any) -> Mapping[str, Any]:
+    settings: Mapping[str, Any] = pearl.settings
+    if not isinstance(settings.get("model", ""), str):
+        raise UsageError(
+            "a model that is an object cannot be sent to a cluster", help="give it by its name"
+        )
+    return settings
+
+
+@contextmanager
+def _cluster() -> Iterator[None]:
+    """Connected to a cluster; one that was started here is ended, as is a connection made here.
+
+    Raises:
+        UsageError: There is none.
+    """
+    require_extra("ray", "the executor 'ray'", "ray")
+    # Nothing of what runs here is told to anybody, unless the user says so.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
+    try:
+        ray.init(**quiet, **({"address": address} if address else own))
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        where = f"at {address}" if address else "on this machine"
+        reason = str(error).strip().partition("\n")[0]
+        raise UsageError(
+            f"no Ray cluster {where}: {reason}", help="RAY_ADDRESS says where it is: HOST:6379"
+        ) from None
+    _divert()
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _divert() -> None:
+    """Have what Ray tells of lost workers in the log, a line each.
+
+    It writes pages of it to stdout, whatever is asked of it, and stdout is for data.
+    """
+    worker: Any = import_module("ray._private.worker")
+
+    def log(data: Mapping[str, Any], **_: Any) -> None:
+        for message in data["lines"]:
+            logging.getLogger(__name__).warning("ray: %s", str(message).partition(". ")[0][:160])
+
+    worker.print_to_stdstream = log
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A place for a worker: who is in it now, and how many tasks it has."""
+
+    setup: Setup
+    actor: Any
+    n_tasks: int = 0
+    reviving: asyncio.Task[None] | None = None
+    """Until the worker is there again; None while it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    outcome: Outcome
+    halted: Exception | None = None
+
+
+class _Crew:
+    """The workers and their limiter.
+
+    Args:
+        settings: Arguments of `Pearl`.
+        n_places: Calls at once, of all workers.
+        n_workers: None for one a node.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], n_places: int, n_workers: int | None) -> None:
+        nodes = _nodes()
+        n = min(n_workers or len(nodes), n_places)
+        rate = settings.get("requests_per_minute")
+        tokens = settings.get("tokens_per_minute")
+        own = {
+            **settings,
+            "requests_per_minute": None,  # the leases hold them to it, all together
+            "tokens_per_minute": tokens and tokens / n,
+        }
+        per_s = rate and rate / 60
+        head = next((node for node in nodes if "node:__internal_head__" in node["Resources"]), None)
+        self._most = UNDER_WAY * n_places  # tasks under way, all of which one may have to take
+        self._share = -(-self._most // n)
+        # By its name: a handle among the arguments of an actor could be gone when that restarts.
+        self._limiter_name = f"pearl-limiter-{uuid4().hex}"
+        limiter = _actor(_LimiterActor, head, is_pinned=True, name=self._limiter_name)
+        self.limiter = limiter.remote(n_places, n, per_s)
+        self.workers: list[_Slot] = []
+        for i in range(n):
+            lease = Lease(n_places // n, per_s and per_s / n)
+            setup = Setup(f"worker-{i}", version(), own, lease, str(Path.cwd()))
+            self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
+        self._document: Hashable = None
+        self._last = self.workers[0]
+
+    def end(self) -> None:
+        """Stop the workers with whatever they do."""
+        import ray
+
+        for slot in self.workers:
+            if slot.reviving is not None:
+                slot.reviving.cancel()
+        for actor in (self.limiter, *(slot.actor for slot in self.workers)):
+            ray.kill(actor)
+
+    async def run(self, task: Task) -> _Found:
+        """What becomes of a task, wherever it runs in the end.
+
+        Raises:
+            PearlError: No worker can run anything.
+        """
+        from ray import exceptions
+
+        for _ in range(ATTEMPTS):
+            slot = await self._slot(task)
+            slot.n_tasks += 1
+            try:
+                said = await slot.actor.work.remote(
+                    task.id, task.document, task.question, task.plan, version()
+                )
+            except (exceptions.RayTaskError, TypeError) as error:  # it cannot even be sent
+                reason = str(getattr(error, "cause", error)).strip().partition("\n")[0]
+                return _Found(_failed(task, f"it cannot be run on a cluster: {reason}"))
+            except exceptions.RayError:  # the worker is lost, or its node with what it said
+                self._lose(slot)
+                continue
+            finally:
+                slot.n_tasks -= 1
+            if "refused" in said:
+                raise unpacked_error(said["refused"])
+            halted = unpacked_error(said["halted"]) if said["halted"] else None
+            return _Found(unpacked_outcome(task, said["outcome"]), halted)
+        return _Found(_failed(task, f"{ATTEMPTS} workers were lost while they ran it"))
+
+    async def _slot(self, task: Task) -> _Slot:
+        """Where tasks over the same document are, else where the fewest are."""
+        while not (there := [slot for slot in self.workers if slot.reviving is None]):
+            lost = [slot.reviving for slot in self.workers if slot.reviving is not None]
+            await asyncio.wait(lost, return_when=asyncio.FIRST_COMPLETED)
+        document = document_of(task)
+        is_same = document is not None and document == self._document
+        if not is_same or self._last not in there or self._last.n_tasks >= self._share:
+            self._last = min(there, key=lambda slot: slot.n_tasks)
+        self._document = document
+        return self._last
+
+    def _lose(self, slot: _Slot) -> None:
+        if slot.reviving is None:
+            slot.reviving = asyncio.create_task(self._revive(slot))
+
+    async def _revive(self, slot: _Slot) -> None:
+        """Wait until Ray has restarted a worker; one that it gave up is made anew."""
+        import ray
+        from ray import exceptions
+
+        while True:
+            try:
+                await slot.actor.is_there.remote()
+                break
+            except exceptions.ActorDiedError:
+                ray.kill(slot.actor)  # lest there be two, should it be on its way after all
+                slot.actor = self._hired(slot.setup, None)
+            except exceptions.RayError:
+                await asyncio.sleep(REVIVE_S)
+        slot.reviving = None
+
+    def _hired(self, setup: Setup, node: Mapping[str, Any] | None) -> Any:
+        worker = _actor(Worker, node, max_concurrency=self._most + 1)
+        return worker.remote(setup, self._limiter_name)
+
+
+def _nodes() -> list[Mapping[str, Any]]:
+    """Those that are alive."""
+    import ray
+
+    listed: Any = ray.nodes  # it says nothing of its types
+    return [node for node in listed() if node["Alive"]]
+
+
+class _LimiterActor:
+    """`Limiter` by the clock of its node."""
+
+    def __init__(self, n_places: int, n_workers: int, rate: float | None) -> None:
+        self._limiter = Limiter(n_places, n_workers, rate, monotonic())
+
+    async def report(self, worker: str, report: dict[str, Any]) -> Lease:
+        """As `Limiter.report`."""
+        return self._limiter.report(worker, report, monotonic())
+
+
+def _actor(
+    kind: type, node: Mapping[str, Any] | None, *, is_pinned: bool = False, **options: Any
+) -> Any:
+    """A kind of actor that is restarted as often as need be, on this node if it is there.
+
+    What it was doing when it was lost is not repeated by Ray but by `_Crew`, elsewhere and at once.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    where = node and NodeAffinitySchedulingStrategy(node["NodeID"], soft=not is_pinned)
+    return ray.remote(kind).options(
+        num_cpus=0,
+        max_restarts=-1,
+        max_task_retries=0,
+        scheduling_strategy=where or "SPREAD",
+        **options,
+    )
+
+
+def _failed(task: Task, message: str) -> Outcome:
+    return Outcome(task, None, PearlError(f"task {task.id}: {message}"), Trace(task.id))

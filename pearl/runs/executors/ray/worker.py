@@ -1,0 +1,126 @@
+"""What runs on a node: tasks, many at once, with a `Pearl` of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pearl as package
+from pearl.documents.document import Document
+from pearl.errors import PearlError, UsageError
+from pearl.pipeline import Pearl
+from pearl.runs.executors import Task
+from pearl.runs.executors.local import Runner
+from pearl.runs.executors.ray.leasing import Leased
+from pearl.runs.executors.ray.limiter import Lease
+from pearl.runs.executors.ray.wire import packed_error, packed_outcome
+from pearl.runs.wording import prompts_sha256
+
+__all__ = ["Setup", "Worker", "version"]
+
+
+def version() -> str:
+    """What has to be the same where the results have to be: Python, pearl, and its prompts."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"pearl {package.__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker needs to know.
+
+    Attributes:
+        name: The same after a restart.
+        version: Of the driver.
+        settings: Arguments of `Pearl`.
+        first: What it may do before it has reached the limiter.
+        folder: Where the driver works: paths of documents are relative to it.
+    """
+
+    name: str
+    version: str
+    settings: Mapping[str, Any]
+    first: Lease
+    folder: str
+
+
+class Worker:
+    """Runs tasks as `local` does.
+
+    Args:
+        setup: What it needs to know.
+        limiter: Name of the actor that gives leases.
+    """
+
+    def __init__(self, setup: Setup, limiter: str) -> None:
+        # Nothing here may fail: who asks could not be told why.
+        self._setup = setup
+        self._limiter = limiter
+        self._handle: Any = None
+        self._runner: Runner | None = None
+        self._pearl: Pearl | None = None
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def is_there(self) -> None:
+        """Answers as soon as it can work."""
+
+    async def work(
+        self,
+        id: str,
+        load: Callable[[], Document],
+        question: str | None,
+        plan: str | None,
+        driver: str,
+    ) -> dict[str, Any]:
+        """Run one task.
+
+        Args:
+            id: Of the task.
+            load: Loads the document.
+            question: As in `Task`.
+            plan: As in `Task`.
+            driver: The version of the driver.
+
+        Returns:
+            `outcome`, as packed; `halted`, the packed error after which no call can succeed, or
+            None. Or only `refused`, the packed error for which this worker can run nothing.
+        """
+        try:
+            runner, pearl = self._ready(driver)
+        except PearlError as error:
+            return {"refused": packed_error(error)}
+        outcome = await runner.run(Task(id, load, question, plan))
+        halted = pearl.halt.error
+        return {
+            "outcome": packed_outcome(outcome),
+            "halted": None if halted is None else packed_error(halted),
+        }
+
+    def _ready(self, driver: str) -> tuple[Runner, Pearl]:
+        if driver != version():
+            raise UsageError(
+                f"the node {platform.node()} has {version()}, this is {driver}",
+                help="install the same on every node of the cluster",
+            )
+        if self._runner is None or self._pearl is None:
+            if Path(self._setup.folder).is_dir():
+                os.chdir(self._setup.folder)
+            settings = dict(self._setup.settings)
+            model = Leased(Pearl(**settings).model, self._setup.first, self._report)
+            self._pearl = Pearl(**{**settings, "model": model})
+            self._runner = Runner(self._pearl)
+            self._renewing = asyncio.create_task(model.renew())
+        return self._runner, self._pearl
+
+    async def _report(self, report: dict[str, Any]) -> Lease:
+        import ray
+
+        if self._handle is None:
+            self._handle = await asyncio.to_thread(ray.get_actor, self._limiter)
+        lease: Lease = await self._handle.report.remote(self._setup.name, report)
+        return lease

@@ -1,0 +1,104 @@
+"""One of n parts of the work, in this process: for schedulers that start processes, and no more.
+
+Which part a task belongs to is told by its id alone, so every machine that reads the same input
+agrees. Each part keeps its outcomes in a store; `pearl runs merge` unites the stores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pearl.errors import UsageError
+from pearl.pipeline import Pearl
+from pearl.runs.executors import Listener, Outcome, Task, local
+
+__all__ = ["Shard", "parse_shard", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part `index` of `n`, counted from 1.
+
+    Raises:
+        UsageError: There is no such part.
+
+    Example:
+        >>> [Shard(i, 3).takes("q17") for i in (1, 2, 3)]
+        [False, False, True]
+    """
+
+    index: int
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or not 1 <= self.index <= self.n:
+            raise UsageError(
+                f"there is no shard {self.index} of {self.n}",
+                help=f"they are 1/{self.n} to {self.n}/{self.n}" if self.n > 0 else "1/1 is all",
+            )
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.n}"
+
+    def takes(self, task_id: str) -> bool:
+        """Whether a task belongs to this part; it belongs to exactly one of the n."""
+        digest = sha256(task_id.encode("utf-8", "surrogatepass")).digest()
+        return int.from_bytes(digest[:8]) % self.n == self.index - 1
+
+    def of(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
+        """The tasks of this part, each with its place in the whole work, from 0.
+
+        Outcomes that are kept under these places come in the order of the input once the parts are
+        merged. Two tasks of one id are in the same part.
+        """
+        return ((place, task) for place, task in enumerate(tasks) if self.takes(task.id))
+
+
+WHOLE = Shard(1, 1)
+
+
+def parse_shard(text: str) -> Shard:
+    """The shard that `i/n` names.
+
+    Raises:
+        UsageError: The text names none.
+
+    Example:
+        >>> parse_shard("2/7")
+        Shard(index=2, n=7)
+    """
+    said = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", text, re.ASCII)
+    if said is None:
+        raise UsageError(
+            f"'{text[:40]}' is no shard", help="i/n with i from 1 to n: the first of 8 is 1/8"
+        )
+    return Shard(int(said[1]), int(said[2]))
+
+
+async def run(
+    pearl: Pearl,
+    tasks: Iterable[Task],
+    *,
+    shard: Shard = WHOLE,
+    listener: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> AsyncGenerator[Outcome, None]:
+    """Run the tasks of one shard in this process, as `local` does; the others are passed over.
+
+    Args:
+        pearl: Model and library.
+        tasks: Those of all shards.
+        shard: Which of them to run.
+        listener: Told of every event of every task.
+        is_stopping: Whether no more tasks are to be begun.
+    """
+    own = (task for _, task in shard.of(tasks))
+    async with aclosing(
+        local.run(pearl, own, listener=listener, is_stopping=is_stopping)
+    ) as outcomes:
+        async for outcome in outcomes:
+            yield outcome
