@@ -229,7 +229,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, filled: bytes) -> None:
         _, err = without_override(FILLER, str(folder / "new"), "0")
         assert err.startswith("StoreError ")
         code = (
-            "import sys\nfrom pathlib import Path\nfrom pearl.store import Store\n"
+            "import sys\nfrom pathlib import Path\nfrom pearl.runs.store import Store\n"
             "with Store.open(Path(sys.argv[1]), read_only=True) as store:\n"
             "    print(len(list(store.rows(store.runs()[0].id))))\n"
         )
