@@ -28,8 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pearl.mining.refine.reading import Drafts, read_drafts
-from pearl.mining.refine.refinement import Refinement
 from pydantic import ValidationError
 
 from pearl.actions.library import library_text, load_library
@@ -44,6 +42,8 @@ from pearl.evals import report
 from pearl.evals.log import EvalLog, read_log
 from pearl.evals.view.pictures import draw
 from pearl.evals.view.summary import series_of
+from pearl.mining.refine.reading import Drafts, read_drafts
+from pearl.mining.refine.refinement import Refinement
 
 PICTURE = "library-size"
 STOPPED = 130

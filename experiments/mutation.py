@@ -71,7 +71,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "pearl/llm/middleware",
         (
             "tests/llm/middleware",
-            "tests/llm/middleware/test_budgeting.py",
+            "tests/llm/middleware/test_budget.py",
             "tests/runs/executors/test_batch.py",
         ),
     ),

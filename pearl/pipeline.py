@@ -22,19 +22,19 @@ from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import STRATEGIES, Strategy
 from pearl.interpreter.execution import answer_plan, direct_plan
 from pearl.interpreter.shares import share, share_parts, told_as_budget
-from pearl.interpreter.steps import Limits
+from pearl.interpreter.steps import ContextLimits
 from pearl.llm import Model
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.fallback import Ladder, Mode, reply_ladder
-from pearl.llm.middleware.halting import Halt
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.priming import Primed, PrimingMode
-from pearl.llm.middleware.remembering import Kept, Remembered, Replies
-from pearl.llm.middleware.repeating import Unlooped
-from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
+from pearl.llm.middleware.progress_listener import ProgressListener
+from pearl.llm.middleware.repetition_guard import RepetitionGuard
+from pearl.llm.middleware.retry import Retrying
 from pearl.llm.middleware.sampling import Sampling
-from pearl.llm.middleware.telling import Telling
-from pearl.planner.cache import SharedPlans
+from pearl.planner.cache import PlanCache
 from pearl.planner.examples import Example, load_examples, select
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.trace import ModelWaited, PlanFailed, Trace
@@ -146,7 +146,7 @@ class Pearl:
         self.max_steps = max_steps
         self.fallback = fallback
         counter = Counter.for_model(self.model.name)
-        self.limits = Limits(
+        self.limits = ContextLimits(
             counter,
             context,
             window or self.model.window,
@@ -154,15 +154,15 @@ class Pearl:
         )
         self.concurrency = concurrency
         self.constrain = constrain
-        self._ladder = Ladder(self.model.constrains, constrain)
-        self._reply_ladder = reply_ladder(self.model.constrains, constrain)
-        self._plans = SharedPlans()
-        self.halt = Halt()
+        self._ladder = ConstraintFallback(self.model.constrains, constrain)
+        self._reply_ladder = reply_fallback(self.model.constrains, constrain)
+        self._plans = PlanCache()
+        self.halt = CircuitBreaker()
         asked: Model = self.model
         if self.model.reads_prompts:
-            asked = Unlooped(asked)
+            asked = RepetitionGuard(asked)
             if replies is not None:
-                asked = Kept(asked, replies)
+                asked = CacheWriter(asked, replies)
         self.limiter = Limited(
             asked,
             concurrency,
@@ -175,8 +175,8 @@ class Pearl:
         self._unshared: Model = self.limiter
         if self.model.reads_prompts:
             # Waiting for a cache to fill holds no place, and what is known needs no cache.
-            self._unshared = Primed(self.limiter, prefix, n_places=concurrency)
-            self._calls = Remembered(self._unshared, replies)
+            self._unshared = PrefixWarmup(self.limiter, prefix, n_places=concurrency)
+            self._calls = DedupCache(self._unshared, replies)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -386,7 +386,7 @@ class Pearl:
         """A copy that shares no plan and no reply with others: what it does is what it costs."""
         copy = shallow_copy(self)
         copy._calls = self._unshared
-        copy._plans = SharedPlans()
+        copy._plans = PlanCache()
         return copy
 
     def calls(self, trace: Trace | None = None) -> Model:
@@ -398,13 +398,13 @@ class Pearl:
                 trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
 
         model: Model = Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5, halt=self.halt)
-        return model if trace is None else Telling(model, trace.progressed)
+        return model if trace is None else ProgressListener(model, trace.progressed)
 
     async def _run(
         self,
         checked: CheckedPlan,
         document: Document,
-        limits: Limits,
+        limits: ContextLimits,
         method: Literal["plan", "direct"],
         token_budget: int | None,
         trace: Trace | None,
@@ -416,7 +416,7 @@ class Pearl:
                 method=method, ladder=self._reply_ladder, trace=trace,
             )  # fmt: skip
 
-    def _within(self, token_budget: int | None, checked: CheckedPlan) -> Limits:
+    def _within(self, token_budget: int | None, checked: CheckedPlan) -> ContextLimits:
         """The limits of each step, where all of them share a budget."""
         n_calls = sum(not checked.action(step).is_native for step in checked.plan.steps)
         return share(self.limits, token_budget, n_calls)

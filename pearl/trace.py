@@ -26,8 +26,8 @@ from pearl.llm import (
     Task,
     Usage,
 )
-from pearl.llm.fallback import RungName
-from pearl.llm.progress import Phase, Progress
+from pearl.llm.fallback import ConstraintLevelName
+from pearl.llm.progress import CallProgress, Phase
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -79,7 +79,7 @@ class PlanAttempted(_Event):
     """What the tolerant reader forgave and which fixes were applied, rendered."""
     diagnostics: tuple[str, ...] = ()
     """What was still wrong, rendered; empty for the accepted plan."""
-    constraint: RungName = "none"
+    constraint: ConstraintLevelName = "none"
     """What the model was held to while it wrote."""
     usage: Usage = Usage()
 
@@ -88,7 +88,7 @@ class ConstraintRefused(_Event):
     """The model cannot be held to something: refused by the server, or not kept to."""
 
     event: Literal["constraint_refused"] = "constraint_refused"
-    constraint: RungName
+    constraint: ConstraintLevelName
     reason: str
 
 
@@ -275,7 +275,7 @@ class Trace:
         if self._listener is not None:
             self._listener(stamped)
 
-    def progressed(self, task: Task, progress: Progress) -> None:
+    def progressed(self, task: Task, progress: CallProgress) -> None:
         """Tell the listener how far a call is; nothing of it is kept."""
         if self._listener is not None:
             event = ModelProgressed(

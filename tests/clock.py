@@ -10,7 +10,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pearl.llm.middleware import halting, limiting, queueing, retrying
+from pearl.llm.middleware import circuit_breaker as halting
+from pearl.llm.middleware import limiter as limiting
+from pearl.llm.middleware import queue as queueing
+from pearl.llm.middleware import retry as retrying
 from pearl.runs.executors.ray import leasing
 
 Result = TypeVar("Result")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pearl.evals.log import EvalLog, Header, PlanShape, Price, Record
+from pearl.evals.log import EvalLog, EvalRecord, Header, PlanShape, Price
 from pearl.llm import Usage
 
 PRICE = Price(input_usd=2.0, output_usd=8.0)
@@ -27,7 +27,7 @@ def header(**fields: Any) -> Header:
     return Header(**{**known, **fields})
 
 
-def record(sample: str = "q1", method: str = "pearl", **fields: Any) -> Record:
+def record(sample: str = "q1", method: str = "pearl", **fields: Any) -> EvalRecord:
     """A right answer to a question with four options; `fields` replace what it says."""
     known: dict[str, Any] = {
         "status": "answered", "question": "Why did Nils sell the boat?", "document": "story.txt",
@@ -35,7 +35,7 @@ def record(sample: str = "q1", method: str = "pearl", **fields: Any) -> Record:
         "gold": 0, "choice": 0, "score": 1.0, "reply": "A", "answer": "Its hull was rotten.",
         "n_calls": 1, "usage": Usage(9_000, 120), "duration_s": 1.5,
     }  # fmt: skip
-    return Record(sample=sample, method=method, **{**known, **fields})
+    return EvalRecord(sample=sample, method=method, **{**known, **fields})
 
 
 def log(n_samples: int = 40, *, skill: float = 0.0, **fields: Any) -> EvalLog:
@@ -52,7 +52,7 @@ def log(n_samples: int = 40, *, skill: float = 0.0, **fields: Any) -> EvalLog:
     return EvalLog(top, tuple(records))
 
 
-def _made_up(chance: random.Random, i: int, method: str, seed: int, skill: float) -> Record:
+def _made_up(chance: random.Random, i: int, method: str, seed: int, skill: float) -> EvalRecord:
     about: dict[str, Any] = {"seed": seed, "subsets": (("hard", "easy")[i % 2],)}
     if method == "pearl":
         steps = chance.randint(2, 8)
@@ -74,6 +74,6 @@ def _made_up(chance: random.Random, i: int, method: str, seed: int, skill: float
 
 def write(made: EvalLog, path: Path) -> Path:
     """The log as a file."""
-    lines: Sequence[Header | Record] = (made.header, *made.records)
+    lines: Sequence[Header | EvalRecord] = (made.header, *made.records)
     path.write_text("".join(f"{line.model_dump_json()}\n" for line in lines), encoding="utf-8")
     return path

@@ -16,7 +16,7 @@ import pytest
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
 from pearl.data.journal import read_journal
-from pearl.evals.log import EvalLog, Record, read_log
+from pearl.evals.log import EvalLog, EvalRecord, read_log
 from pearl.mining.curator import CurationHeader, CurationRow
 from pearl.mining.drafts import MinedHeader, MinedRow
 from pearl.planner.examples import load_examples
@@ -227,7 +227,7 @@ def test_from_questions_to_scores(
     assert len(log.records) == 12
 
     # What was planned and executed before is what the method does at once.
-    kept: Record
+    kept: EvalRecord
     for kept in by_results.records:
         same = next(r for r in log.of("pearl") if r.sample == kept.sample)
         assert (same.status, same.choice, same.score) == (kept.status, kept.choice, kept.score)

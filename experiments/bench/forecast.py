@@ -26,7 +26,7 @@ from typing import Any
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.llm import Completion, Request
-from pearl.llm.middleware.budgeting import Budget, Budgeted
+from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Task

@@ -24,7 +24,7 @@ from typing import Any
 from serving import QUICK, documents, opened, plans, serving, stats, table
 
 from pearl import Document
-from pearl.llm.middleware.priming import PrimingMode
+from pearl.llm.middleware.prefix_warmup import PrimingMode
 from pearl.runs.executors import Task
 from pearl.runs.executors.local import run
 

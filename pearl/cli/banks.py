@@ -25,7 +25,7 @@ from pearl.errors import DataError
 from pearl.llm import Usage
 from pearl.mining.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
 from pearl.planner.examples import Example, read_bank, wording
-from pearl.runs.identity import setup_of
+from pearl.runs.identity import run_config
 
 __all__ = ["make_bank"]
 
@@ -74,7 +74,9 @@ async def make_bank(
         await asyncio.to_thread(lambda: pearl.examples)  # a bank that is not there is told first
         folder = _folder(out)
         read_bank(folder)  # a plan that a person broke is told before any other is written
-        header = CurationHeader(**setup_of(pearl), data=Path(options["data"]).name, retries=retries)
+        header = CurationHeader(
+            **run_config(pearl), data=Path(options["data"]).name, retries=retries
+        )
         with Journal(folder / JOURNAL, header, CurationRow, varying={"pearl_version"}) as journal:
             known = _known(journal.rows, good, folder)
             done = {id for id, row in known.items() if row.outcome != "failed"}

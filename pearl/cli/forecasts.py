@@ -13,7 +13,7 @@ from pearl.cli.terminal import new_console
 
 if TYPE_CHECKING:
     from pearl.interpreter.estimate import Range
-    from pearl.llm.middleware.budgeting import Budget
+    from pearl.llm.middleware.budget import Budget
     from pearl.runs.forecast import Forecast
 
 __all__ = ["print_forecast", "tell_spent"]

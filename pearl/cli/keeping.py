@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from pearl import plugins
 from pearl.cli.storing import opened_folder
-from pearl.cli.writing import Writer
+from pearl.cli.writing import OutputWriter
 from pearl.errors import StoreError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends.openai.endpoint import Endpoint
@@ -25,12 +25,12 @@ from pearl.runs.executors import Execute, Task
 
 if TYPE_CHECKING:
     from pearl.llm import Completion
-    from pearl.llm.middleware.remembering import Replies
+    from pearl.llm.middleware.dedup_cache import Replies
     from pearl.pipeline import Pearl
     from pearl.runs.executors.shard import Shard
     from pearl.runs.store import RunSpec, Store
 
-__all__ = ["Keeping", "content"]
+__all__ = ["RunOptions", "content"]
 
 
 def content(path: str) -> str:
@@ -49,7 +49,7 @@ def content(path: str) -> str:
         return path
 
 
-class Anew:
+class FreshCache:
     """Keeps replies, and finds only those that were kept since: what is begun anew is asked anew."""
 
     def __init__(self, store: Store) -> None:
@@ -67,7 +67,7 @@ class Anew:
 
 
 @dataclass
-class Keeping:
+class RunOptions:
     """The store of one command, and the run that it is.
 
     Attributes:
@@ -98,7 +98,7 @@ class Keeping:
 
     def replies(self, store: Store) -> Replies:
         """Where the model's replies are found and kept; a fresh run finds none from before."""
-        return Anew(store) if self.is_fresh else store
+        return FreshCache(store) if self.is_fresh else store
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
@@ -150,9 +150,9 @@ class Keeping:
         shown = tuple(redacted(word, LEFT_OUT) for word in arguments)
         return RunSpec(shown, said, self.inputs, work=work)
 
-    def writer(self, spec: RunSpec) -> Writer:
+    def writer(self, spec: RunSpec) -> OutputWriter:
         """What writes the files of a run: it may replace those of the same run."""
-        return Writer(spec.key.hex(), self.store, is_forced=self.is_forced)
+        return OutputWriter(spec.key.hex(), self.store, is_forced=self.is_forced)
 
     def execute(self, store: Store) -> Execute:
         """The `run` of the executor."""

@@ -16,13 +16,28 @@ from pearl.errors import DataError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
     from pearl.evals.log import Price
-    from pearl.llm.middleware.limiting import Limits
-    from pearl.llm.middleware.remembering import Replies
+    from pearl.llm.middleware.dedup_cache import Replies
+    from pearl.llm.middleware.limiter import LimiterStatus
     from pearl.pipeline import Pearl
 
 __all__ = [
-    "CONFIG", "FOUND", "OWN", "PLACES", "SETTINGS", "TRUSTED", "as_json", "check_data", "data_options",
-    "library_option", "model_options", "open_pearl", "open_samples", "price_option", "read_data", "tell_withheld", "trace_option",
+    "CONFIG",
+    "FOUND",
+    "OWN",
+    "PLACES",
+    "SETTINGS",
+    "TRUSTED",
+    "as_json",
+    "check_data",
+    "data_options",
+    "library_option",
+    "model_options",
+    "open_pearl",
+    "open_samples",
+    "price_option",
+    "read_data",
+    "trace_option",
+    "warn_ignored_settings",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -315,14 +330,14 @@ async def open_pearl(
     async with Pearl(**chosen, replies=replies) as pearl:
         if pearl.model.notice:
             click.echo(pearl.model.notice, err=True)
-            tell_withheld(settings)
+            warn_ignored_settings(settings)
         try:
             yield pearl
         finally:
             _tell_refused(pearl.limiter.limits, pearl.concurrency)
 
 
-def tell_withheld(settings: Mapping[str, Any]) -> None:
+def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
     """Say on stderr that a key for OpenAI is there and is not sent, for the user did not name the server."""
     if settings.get("api_key_env") == "" and os.environ.get("OPENAI_API_KEY"):
         click.echo(
@@ -332,7 +347,7 @@ def tell_withheld(settings: Mapping[str, Any]) -> None:
         )
 
 
-def _tell_refused(limits: Limits, concurrency: int) -> None:
+def _tell_refused(limits: LimiterStatus, concurrency: int) -> None:
     """Say how many calls were refused for their rate, and what the others were held to in the end."""
     if not limits.n_refused:
         return

@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from pearl.cli.escaping import visible
-from pearl.cli.options import FOUND, tell_withheld
+from pearl.cli.options import FOUND, warn_ignored_settings
 from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError, ModelError, StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
@@ -266,7 +266,7 @@ def agreed(info: RunInfo, params: Mapping[str, Any], said: Container[str], *, is
     work = ExecuteWork.of(params)
     click.echo(f"pearl: run {info.id} goes on in {visible(str(Path.cwd()))}", err=True)
     click.echo(f"  model   {visible(_model(params))}", err=True)
-    tell_withheld(params)
+    warn_ignored_settings(params)
     click.echo(f"  reads   {_listed(list(work.inputs))}", err=True)
     click.echo(f"  writes  {_listed(list(work.outputs))}", err=True)
     for option, name in (("out", work.out), ("trace", work.trace)):

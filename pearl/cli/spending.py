@@ -16,16 +16,16 @@ from pearl.cli.options import price_option
 from pearl.errors import BudgetError, ModelError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.cli.keeping import Keeping
+    from pearl.cli.keeping import RunOptions
     from pearl.cli.work import Watch
     from pearl.documents.document import Document
-    from pearl.llm.middleware.budgeting import Budget
+    from pearl.llm.middleware.budget import Budget
     from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Task
     from pearl.runs.forecast import Forecaster
 
-__all__ = ["Spending", "budget_options"]
+__all__ = ["BudgetOptions", "budget_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -33,7 +33,7 @@ LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
 def budget_options(command: Command) -> Command:
-    """Everything `Spending` takes."""
+    """Everything `BudgetOptions` takes."""
     options = [
         click.option(
             "--dry-run", is_flag=True,
@@ -70,7 +70,7 @@ def budget_options(command: Command) -> Command:
     return command
 
 
-class Spending:
+class BudgetOptions:
     """What one command may spend, and what it is expected to.
 
     Takes its options out of those of the command line; what is left goes on to `open_pearl`.
@@ -107,7 +107,7 @@ class Spending:
         *,
         out: str | None = None,
         told: str | None = None,
-        keeping: Keeping | None = None,
+        keeping: RunOptions | None = None,
     ) -> int:
         """Run tasks within the limits, as `run_tasks` does; or say what they take.
 
@@ -115,7 +115,7 @@ class Spending:
             The exit code.
         """
         from pearl.cli.work import run_tasks
-        from pearl.llm.middleware.budgeting import GO_ON
+        from pearl.llm.middleware.budget import GO_ON
 
         if self.is_dry:
             return self._show(tasks, keeping if out else None)
@@ -134,7 +134,7 @@ class Spending:
             return BudgetError.exit_code
         return code
 
-    def _show(self, tasks: Iterable[Task], keeping: Keeping | None) -> int:
+    def _show(self, tasks: Iterable[Task], keeping: RunOptions | None) -> int:
         """Print what the tasks take that have no row yet; no model is asked.
 
         Returns:
@@ -168,7 +168,7 @@ class Spending:
             return
         from pearl.cli.forecasts import tell_spent
         from pearl.llm.backends import ModelSettings, create_model
-        from pearl.llm.middleware.budgeting import Budget, Budgeted
+        from pearl.llm.middleware.budget import Budget, Budgeted
         from pearl.runs.forecast import Forecaster
 
         options = self._options

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from pearl.cli.escaping import escaped, to_json
-from pearl.cli.writing import Writer
+from pearl.cli.writing import OutputWriter
 from pearl.plugins import require_extra
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def opened_folder(store: str | None) -> Path:
     return (default_folder() if store is None else Path(store)).absolute()
 
 
-def write_rows(run: Run, path: str | None, writer: Writer) -> int:
+def write_rows(run: Run, path: str | None, writer: OutputWriter) -> int:
     """Write every row of a run once, in the order of the work, as JSON lines.
 
     Args:
@@ -97,7 +97,7 @@ def write_rows(run: Run, path: str | None, writer: Writer) -> int:
         return _write_lines(run.rows(), file)
 
 
-def write_traces(traces: Iterable[str], path: str, writer: Writer) -> None:
+def write_traces(traces: Iterable[str], path: str, writer: OutputWriter) -> None:
     """Write what happened in the tasks of a run, as JSON lines.
 
     Raises:
@@ -112,7 +112,7 @@ def write_table(
     rows: Callable[[], Iterator[dict[str, Any]]],
     path: str | None,
     form: str,
-    writer: Writer,
+    writer: OutputWriter,
     *,
     raw_cells: bool = False,
 ) -> int:

@@ -14,13 +14,13 @@ from pearl.cli.escaping import escaped, to_json
 from pearl.cli.options import open_pearl
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
-from pearl.cli.writing import Writer, keep_json_lines
+from pearl.cli.writing import OutputWriter, keep_json_lines
 from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError, UsageError
 from pearl.runs.executors import Execute, Outcome, Task
 from pearl.runs.executors.local import run
 
 if TYPE_CHECKING:
-    from pearl.cli.keeping import Keeping
+    from pearl.cli.keeping import RunOptions
     from pearl.pipeline import Pearl
     from pearl.runs.store import Run, Status
 
@@ -44,7 +44,7 @@ async def run_tasks(
     *,
     out: str | None = None,
     told: str | None = None,
-    keeping: Keeping | None = None,
+    keeping: RunOptions | None = None,
     watch: Watch | None = None,
 ) -> int:
     """Run the tasks and say what came out.
@@ -70,7 +70,7 @@ async def run_tasks(
         return await _run_kept(tasks, n_tasks, options, out, keeping, watch)
     store = keeping.store if keeping else None
     is_forced = keeping.is_forced if keeping else options.pop("force")
-    writer = Writer.of_command(store, is_forced=is_forced)
+    writer = OutputWriter.of_command(store, is_forced=is_forced)
     writer.check(told, options["trace"])
     if watch:
         tasks = map(watch, tasks)
@@ -83,8 +83,8 @@ async def _run_told(
     n_tasks: int | None,
     options: dict[str, Any],
     file: IO[str],
-    keeping: Keeping | None,
-    writer: Writer,
+    keeping: RunOptions | None,
+    writer: OutputWriter,
 ) -> int:
     """Outcomes as they come; that of a single task once the progress is off the screen."""
     trace, as_json = options.pop("trace"), options.pop("as_json")
@@ -136,7 +136,7 @@ async def _run_kept(
     n_tasks: int | None,
     options: dict[str, Any],
     out: str,
-    keeping: Keeping,
+    keeping: RunOptions,
     watch: Watch | None,
 ) -> int:
     """Outcomes into a run of the store, and from there into the file, whatever ends the work."""
@@ -229,7 +229,7 @@ async def _work(
     tasks: Iterable[Task],
     n_tasks: int | None,
     kept: Run,
-    keeping: Keeping,
+    keeping: RunOptions,
     execute: Execute,
 ) -> _Tally:
     """Do what has no row yet.
@@ -272,7 +272,7 @@ async def _work(
     return tally
 
 
-def _write_kept(kept: Run, out: str, writer: Writer) -> int:
+def _write_kept(kept: Run, out: str, writer: OutputWriter) -> int:
     from pearl.cli.storing import write_rows
 
     try:

@@ -1,6 +1,6 @@
 """Files that commands write: whole or not at all, never over an input, and not over what others wrote.
 
-`Writer` writes what a command was asked for. `new_file` is the part of it that asks nobody, for
+`OutputWriter` writes what a command was asked for. `new_file` is the part of it that asks nobody, for
 commands whose purpose it is to change a file (`fmt`, `check --fix`).
 """
 
@@ -23,7 +23,7 @@ from pearl.llm.digest import digest
 if TYPE_CHECKING:
     from pearl.runs.store.outputs import Outputs
 
-__all__ = ["Writer", "force_option", "keep_inputs", "keep_json_lines", "new_file"]
+__all__ = ["OutputWriter", "force_option", "keep_inputs", "keep_json_lines", "new_file"]
 
 STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
@@ -42,7 +42,7 @@ force_option = click.option(
 )
 
 
-class Writer:
+class OutputWriter:
     """Writes the files of one command; what it did not write itself is replaced only by force.
 
     The store knows what was written where, by its digest: a file that was edited since, that another
@@ -64,7 +64,7 @@ class Writer:
         self._is_forced = is_forced
 
     @classmethod
-    def of_command(cls, store: str | None = None, *, is_forced: bool = False) -> Writer:
+    def of_command(cls, store: str | None = None, *, is_forced: bool = False) -> OutputWriter:
         """That of the command that is being run: the same command is one with the same options."""
         context = click.get_current_context()
         said = {name: value for name, value in context.params.items() if name not in NEUTRAL}

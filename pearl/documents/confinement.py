@@ -35,7 +35,7 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["Limits", "read", "serve"]
+__all__ = ["ReaderLimits", "read", "serve"]
 
 _CLOCK_PER_PROCESSOR = 10
 """Seconds of the clock for each of the processor before a child is killed: machines are shared."""
@@ -56,7 +56,7 @@ _PROGRAM = (
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReaderLimits:
     """What reading one document may take.
 
     Attributes:
@@ -70,7 +70,7 @@ class Limits:
     text_bytes: int
 
 
-def read(package: str, plugin: str, data: bytes, path: str, limits: Limits) -> str:
+def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits) -> str:
     """What `plugin.read(data, path)` gives, called in a child process.
 
     Raises:
@@ -94,7 +94,7 @@ def read(package: str, plugin: str, data: bytes, path: str, limits: Limits) -> s
     return text.decode("utf-8", "surrogatepass")
 
 
-def _exceeded(what: str, path: str, limits: Limits) -> DataError:
+def _exceeded(what: str, path: str, limits: ReaderLimits) -> DataError:
     message, setting = {
         "seconds": (f"{limits.seconds} s", "PEARL_MAX_READER_SECONDS"),
         "memory": (f"{limits.memory_bytes / 1_000_000:g} MB of memory", "PEARL_MAX_READER_MB"),
@@ -113,7 +113,7 @@ def _exceeded(what: str, path: str, limits: Limits) -> DataError:
 _idle: deque[_Child] = deque()
 
 
-def _idle_child(limits: Limits) -> _Child | None:
+def _idle_child(limits: ReaderLimits) -> _Child | None:
     """A child that waits for work under these limits, and finds the same modules."""
     while True:
         try:
@@ -138,7 +138,7 @@ if hasattr(os, "register_at_fork"):  # two processes must not talk to one child
 class _Child:
     """One process that reads documents, one at a time."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ReaderLimits) -> None:
         self._limits = limits
         self._path = [folder or os.getcwd() for folder in sys.path]  # noqa: PTH109 - as Python does
         self._errors: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed by `end`
@@ -150,7 +150,7 @@ class _Child:
             stderr=self._errors,
         )  # fmt: skip
 
-    def fits(self, limits: Limits) -> bool:
+    def fits(self, limits: ReaderLimits) -> bool:
         path = [folder or os.getcwd() for folder in sys.path]  # noqa: PTH109
         return (limits, path) == (self._limits, self._path) and self._process.poll() is None
 
@@ -217,13 +217,13 @@ def serve(limits: Mapping[str, int]) -> None:
     A request is a line of JSON and `n_bytes` bytes, and so is a reply.
 
     Args:
-        limits: The fields of `Limits`.
+        limits: The fields of `ReaderLimits`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
-    bounds = Limits(**limits)
+    bounds = ReaderLimits(**limits)
     sys.setrecursionlimit(_MAX_DEPTH)
     _limit("RLIMIT_CORE", 0)
     _limit("RLIMIT_AS", bounds.memory_bytes)

@@ -126,7 +126,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
     if getattr(module, "IS_BOUNDED", False):
         text: str = module.read(data, path)
         return text
-    limits = confinement.Limits(
+    limits = confinement.ReaderLimits(
         seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
         memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),
         text_bytes=limit_bytes(),

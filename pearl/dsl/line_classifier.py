@@ -17,7 +17,7 @@ from pearl.dsl.literals import UNTYPED
 from pearl.dsl.scanner import ASSIGNS, HEAD, OPENS, scan_action
 from pearl.errors import Span
 
-__all__ = ["HEADING", "QUESTION", "Role", "Row", "rows"]
+__all__ = ["HEADING", "QUESTION", "Role", "SourceLine", "rows"]
 
 Role = Literal["question", "heading", "none", "action", "step", "blank", "surplus"]
 
@@ -38,7 +38,7 @@ _CALL = re.compile(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
 
 
 @dataclass(slots=True)
-class Row:
+class SourceLine:
     """A line: its form, and its role once its neighbours have been looked at.
 
     Attributes:
@@ -64,7 +64,7 @@ class Row:
     is_misplaced: bool = False
 
 
-def rows(text: str) -> list[Row]:
+def rows(text: str) -> list[SourceLine]:
     r"""Every line of a text, with its role; lines end in `\n`.
 
     Example:
@@ -86,18 +86,18 @@ def _spans(text: str) -> Iterator[Span]:
         at += len(source) + 1
 
 
-def _row(source: str, span: Span) -> Row:
+def _row(source: str, span: Span) -> SourceLine:
     if not source.strip():
-        return Row(span, "blank")
+        return SourceLine(span, "blank")
     if _FENCE.match(source):
-        return Row(span, "fence")
+        return SourceLine(span, "fence")
     if HEADING.match(source):
-        return Row(span, "heading")
+        return SourceLine(span, "heading")
     if QUESTION.match(source):
-        return Row(span, "question")
+        return SourceLine(span, "question")
     if _NONE.match(source):
-        return Row(span, "none")
-    row = Row(span, "text", is_bullet=bool(_BULLET.match(source)))
+        return SourceLine(span, "none")
+    row = SourceLine(span, "text", is_bullet=bool(_BULLET.match(source)))
     head = HEAD.match(source)
     assert head  # it matches the empty string, too
     if head["digits"]:
@@ -115,7 +115,7 @@ def _row(source: str, span: Span) -> Row:
     return row
 
 
-def _region(found: Sequence[Row]) -> tuple[int, int]:
+def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
     """The lines that hold the plan, as a half-open range; what is before and after is talk.
 
     The plan is in the last fences that are closed and have steps, or under the last heading with
@@ -142,13 +142,13 @@ def _region(found: Sequence[Row]) -> tuple[int, int]:
     return begin, blocks[-1][1]
 
 
-def _begins(steps: Sequence[Row | None]) -> bool:
+def _begins(steps: Sequence[SourceLine | None]) -> bool:
     """Whether a plan begins here, rather than to be numbered on."""
     first = next((step for step in steps if step), None)
     return first is not None and (first.number or 1) == 1
 
 
-def _give_roles(text: str, region: Sequence[Row]) -> None:
+def _give_roles(text: str, region: Sequence[SourceLine]) -> None:
     """Say of every line of the region what it is: question, heading, actions, then steps."""
     heading = next((i for i, row in enumerate(region) if row.form == "heading"), len(region))
     first = _first_step(region, heading)
@@ -180,13 +180,13 @@ def _give_roles(text: str, region: Sequence[Row]) -> None:
             row.role, is_declaring = "step", False
 
 
-def _is_declaration(below: Sequence[Row]) -> bool:
+def _is_declaration(below: Sequence[SourceLine]) -> bool:
     """Whether an action follows, maybe after one blank line."""
     row = next((row for row in below if row.form != "blank"), None)
     return row is not None and row.is_call and row.number is None
 
 
-def _first_step(region: Sequence[Row], heading: int) -> int:
+def _first_step(region: Sequence[SourceLine], heading: int) -> int:
     """Index of the first step. What only looks like one counts where nothing surely is one."""
     is_certain = any(row.is_step for row in region)
     first = len(region)
@@ -200,14 +200,14 @@ def _first_step(region: Sequence[Row], heading: int) -> int:
     return first
 
 
-def _leads_to(above: Row, row: Row, is_below_heading: bool) -> bool:
+def _leads_to(above: SourceLine, row: SourceLine, is_below_heading: bool) -> bool:
     """Whether a line right above a step is a broken step rather than talk or a declaration."""
     if above.number is not None:
         return row.number is not None and above.number < row.number
     return above.is_like_step and not above.is_bullet and not is_below_heading
 
 
-def _bare_declarations(text: str, region: Sequence[Row], first: int) -> int:
+def _bare_declarations(text: str, region: Sequence[SourceLine], first: int) -> int:
     """Index of the first of the declarations that stand right above the steps without a heading."""
     begin = first
     for i in range(first - 1, -1, -1):
@@ -222,6 +222,6 @@ def _bare_declarations(text: str, region: Sequence[Row], first: int) -> int:
     return begin
 
 
-def _is_declared(text: str, row: Row) -> bool:
+def _is_declared(text: str, row: SourceLine) -> bool:
     """Whether a line is a declaration of an action, or can be mended to one."""
     return all(found.fix for found in scan_action(text, row.span).found)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pearl.data.journal import reason as first_reason
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.evals.log import Key, Price, Record
+from pearl.evals.log import EvalRecord, Key, Price
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, score
 from pearl.llm import Usage
@@ -37,7 +37,7 @@ async def score_results(
     scorer: str = EXACT,
     done: Collection[Key] = (),
     until: Callable[[Iterator[Sample]], Iterator[Sample]] = iter,
-) -> AsyncGenerator[Record, None]:
+) -> AsyncGenerator[EvalRecord, None]:
     """Score the answers of a results file.
 
     Args:
@@ -54,7 +54,7 @@ async def score_results(
     done = frozenset(done)
     todo = (sample for sample in samples if (sample.id, EXECUTED, 0) not in done)
 
-    async def one(sample: Sample) -> Record:
+    async def one(sample: Sample) -> EvalRecord:
         return await _record(pearl, sample, price, scorer)
 
     async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as records:
@@ -91,9 +91,9 @@ class _Result(_Lenient):
     duration_s: float = 0.0
 
 
-async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str) -> Record:
+async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str) -> EvalRecord:
     began = time.monotonic()
-    record = Record(
+    record = EvalRecord(
         sample=sample.id,
         method=EXECUTED,
         status="failed",

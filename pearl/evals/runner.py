@@ -20,7 +20,7 @@ from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
-from pearl.evals.log import Key, PlanShape, Price, Record
+from pearl.evals.log import EvalRecord, Key, PlanShape, Price
 from pearl.evals.methods import Effort, Method, Prediction, load_method
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, right_option, score
@@ -180,7 +180,7 @@ async def evaluate(
     done: Collection[Key] = (),
     until: Callable[[Iterator[Work]], Iterator[Work]] = iter,
     listener: Listener | None = None,
-) -> AsyncGenerator[Record, None]:
+) -> AsyncGenerator[EvalRecord, None]:
     """Run every method over every sample.
 
     Args:
@@ -214,7 +214,7 @@ async def evaluate(
         if (sample.id, name, seed) not in done
     )
 
-    async def one(piece: Work) -> Record:
+    async def one(piece: Work) -> EvalRecord:
         sample, name, seed = piece
         return await _record(pearls[seed], sample, name, methods[name], seed, evaluation, listener)
 
@@ -231,11 +231,11 @@ async def _record(
     seed: int,
     evaluation: Evaluation,
     listener: Listener | None,
-) -> Record:
+) -> EvalRecord:
     id = f"{sample.id}/{name}/{seed}"
     trace = Trace(id, (lambda event: listener(id, event)) if listener else None)
     began = time.monotonic()
-    record = Record(
+    record = EvalRecord(
         sample=sample.id,
         method=name,
         seed=seed,

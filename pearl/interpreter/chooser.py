@@ -12,7 +12,7 @@ from pearl.errors import UsageError
 from pearl.interpreter.choices import read_answer, read_choice
 from pearl.interpreter.choosing_prompt import choose_messages
 from pearl.interpreter.context import Context, fit
-from pearl.interpreter.steps import Limits
+from pearl.interpreter.steps import ContextLimits
 from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.trace import OptionChosen, Trace
 
@@ -41,7 +41,7 @@ async def choose(
     question: str,
     options: Sequence[str],
     model: Model,
-    limits: Limits,
+    limits: ContextLimits,
     *,
     answer: str | None = None,
     document: Document | None = None,
@@ -95,7 +95,7 @@ async def choose(
     return choice
 
 
-async def _ask(task: ChooseTask, model: Model, limits: Limits) -> Choice:
+async def _ask(task: ChooseTask, model: Model, limits: ContextLimits) -> Choice:
     if task.answer is not None:
         found = read_answer(task.answer, task.options)
         if found is not None or not task.answer.strip():
@@ -106,7 +106,7 @@ async def _ask(task: ChooseTask, model: Model, limits: Limits) -> Choice:
     return Choice(index, completion.text, completion.usage)
 
 
-def _fit(task: ChooseTask, text: str, limits: Limits) -> Context:
+def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
     """What to show of a document to choose by, so that the prompt as a whole fits."""
     count = limits.counter.count
 

@@ -15,7 +15,7 @@ from pearl import plugins
 from pearl.documents.passages import chunks
 from pearl.errors import ExecutionError
 
-__all__ = ["STRATEGIES", "Context", "NoRoomError", "Strategy", "fit"]
+__all__ = ["STRATEGIES", "Context", "ContextOverflowError", "Strategy", "fit"]
 
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -32,7 +32,7 @@ GAP = "\n[...]\n"
 GAP_TOKENS = 4
 
 
-class NoRoomError(ExecutionError):
+class ContextOverflowError(ExecutionError):
     """What has to stand in one call does not fit its limit of tokens."""
 
 
@@ -78,7 +78,7 @@ def fit(
         NoRoomError: It does not fit, and the strategy allows nothing else.
     """
     if budget is not None and budget <= 0:
-        raise NoRoomError(
+        raise ContextOverflowError(
             "the step's own inputs fill the model's window",
             help="use a model with a larger window, or shorten what earlier steps return",
         )
@@ -87,7 +87,7 @@ def fit(
     if not text or (fits and strategy in ("auto", "full")):
         return Context("full", (text,), 1.0)
     if strategy == "full":
-        raise NoRoomError(
+        raise ContextOverflowError(
             f"the document has {n_tokens:,} tokens, the model's window leaves room for {budget:,}",
             help="use --context map-reduce or retrieve, or a model with a larger window",
         )
@@ -121,7 +121,7 @@ def _retrieve(text: str, limit: int, count: Callable[[str], int], query: str) ->
             chosen.append(i)
             used += cost
     if not chosen:
-        raise NoRoomError(
+        raise ContextOverflowError(
             f"no passage fits the {limit:,} tokens that the window leaves for the document",
             help="use a model with a larger window",
         )

@@ -15,12 +15,12 @@ from pearl.documents.passages import chunks
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
-from pearl.interpreter.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, NoRoomError
-from pearl.interpreter.requests import MARK_TOKENS, ROOM_KEPT, StepCalls, part_room
+from pearl.interpreter.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, ContextOverflowError
+from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.llm import ActionTask, CombineTask
 from pearl.llm.messages import block
 
-__all__ = ["Range", "StepCosts", "Walk"]
+__all__ = ["CostEstimator", "Range", "StepCosts"]
 
 SEAM_TOKENS = 8
 """Tokens that a computed text may have between what it is made of."""
@@ -92,14 +92,14 @@ class StepCosts:
     prefixes: tuple[str, ...] = ()
 
 
-class Walk:
+class CostEstimator:
     """Goes through the steps of a plan in order, as a run would.
 
     Args:
         calls: Makes the calls of the steps.
     """
 
-    def __init__(self, calls: StepCalls) -> None:
+    def __init__(self, calls: RequestBuilder) -> None:
         self._calls = calls
         self._limits = calls.limits
         self._counter = calls.limits.counter
@@ -136,7 +136,7 @@ class Walk:
             task, _ = self._calls.task(step, self._texts)
             try:
                 costs = self._formed(task, self._ask(task))
-            except NoRoomError as error:
+            except ContextOverflowError as error:
                 raise ExecutionError(
                     f"step '{step.output}' ({step.action}): {error.message}",
                     step=step.output, help=error.help,
@@ -304,8 +304,8 @@ class Walk:
             least += self._counter.bounds(document)[0]
         tokens = Range(least if most is None else min(least, most), most)
         prefixes: tuple[str, ...] = ()
-        if parts.least > 1 and part_room(int(room.least)) == part_room(int(room.most or 0)):
-            cut = self._calls.cut(document, part_room(int(room.least)))
+        if parts.least > 1 and chunk_size(int(room.least)) == chunk_size(int(room.most or 0)):
+            cut = self._calls.cut(document, chunk_size(int(room.least)))
             prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut.texts)
         merging = self._merging(task, parts)
         return self._costs(tokens, int(parts.least), n_parts, merging, prefixes)
@@ -318,9 +318,9 @@ class Walk:
         """
         bare = self._calls.request(CombineTask(task, ())).messages
         around = self._tokens("".join(message.content for message in bare))
-        widest = cap - int(around.least) + len(bare) + 2 * self._seam - ROOM_KEPT
+        widest = cap - int(around.least) + len(bare) + 2 * self._seam - PROMPT_MARGIN
         if widest <= 0:
-            raise NoRoomError(
+            raise ContextOverflowError(
                 "the step's own inputs fill the model's window",
                 help="use a model with a larger window, or shorten what earlier steps return",
             )
@@ -328,7 +328,7 @@ class Walk:
             return Range(0, widest)
         # It is made less where whole prompts turn out too long, by as much as they are at most.
         excess = self._counter.most(widest) - widest
-        narrow = cap - ceil(max(frame.most, around.most)) - excess - ROOM_KEPT - 2 * self._seam
+        narrow = cap - ceil(max(frame.most, around.most)) - excess - PROMPT_MARGIN - 2 * self._seam
         return Range(max(0, narrow), widest)
 
     def _parts(self, document: str, length: Range, room: Range, is_known: bool) -> Range:
@@ -337,14 +337,14 @@ class Walk:
         if length.most is None or room.most is None or room.least < 1:
             pass
         elif not is_known or room.least < SMALL_PART:
-            n = PARTS * ceil(length.most / part_room(int(room.least)))
+            n = PARTS * ceil(length.most / chunk_size(int(room.least)))
             n = min(n, len(document)) if is_known else n
         else:
             found: list[int] = []
-            at = part_room(int(room.most))
-            while at >= part_room(int(room.least)):
+            at = chunk_size(int(room.most))
+            while at >= chunk_size(int(room.least)):
                 found.append(len(self._calls.cut(document, at).texts) if at < length.most else 1)
-                at = part_room(at - 1)
+                at = chunk_size(at - 1)
             n = max(found)
             least = min(found) if length.least > room.most else 1
         most = self._limits.max_parts
@@ -390,7 +390,9 @@ class Walk:
         cap = self._limits.prompt_tokens
         if cap is None:
             return 1
-        sure = int((cap - ceil(frame) - ROOM_KEPT) // (text + MARK_TOKENS))  # fit together for sure
+        sure = int(
+            (cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS)
+        )  # fit together for sure
         half = (sure + 1) // 2  # a group that turns out too long is halved
         total = 0
         left = n

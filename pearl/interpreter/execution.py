@@ -19,9 +19,9 @@ from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PearlError, UsageError
 from pearl.interpreter.answer import Answer, compose
-from pearl.interpreter.steps import Limits, StepResult, run
+from pearl.interpreter.steps import ContextLimits, StepResult, run
 from pearl.llm import Model, Usage
-from pearl.llm.fallback import Ladder
+from pearl.llm.fallback import ConstraintFallback
 from pearl.trace import (
     PlanRewritten,
     RunFinished,
@@ -44,10 +44,10 @@ async def answer_plan(
     checked: CheckedPlan,
     document: Document,
     model: Model,
-    limits: Limits,
+    limits: ContextLimits,
     *,
     method: Literal["plan", "direct"],
-    ladder: Ladder | None = None,
+    ladder: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> Answer:
     """Run a plan over a document.

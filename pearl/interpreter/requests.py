@@ -16,22 +16,28 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.signatures import ValueType
-from pearl.interpreter.context import DEFAULT_RETRIEVED_TOKENS, Context, NoRoomError, Strategy, fit
+from pearl.interpreter.context import (
+    DEFAULT_RETRIEVED_TOKENS,
+    Context,
+    ContextOverflowError,
+    Strategy,
+    fit,
+)
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.llm.reply_limits import reading_limit
 
-__all__ = ["MARK_TOKENS", "ROOM_KEPT", "Limits", "StepCalls", "part_room"]
+__all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "ContextLimits", "RequestBuilder", "chunk_size"]
 
 MARK_TOKENS = 16
 """Tokens kept for the marks around a part that is merged."""
 
-ROOM_KEPT = 64
+PROMPT_MARGIN = 64
 """Tokens of a prompt left free: tokens of its pieces do not add up exactly."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ContextLimits:
     """How much a call may hold.
 
     Attributes:
@@ -70,7 +76,7 @@ class Limits:
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
 
-class StepCalls:
+class RequestBuilder:
     """Makes the calls of the steps of one plan over one document.
 
     It keeps nothing but counts of texts and cuts of documents, so the same step and values always
@@ -82,7 +88,7 @@ class StepCalls:
         limits: How much each call may hold.
     """
 
-    def __init__(self, graph: PlanGraph, document: Document, limits: Limits) -> None:
+    def __init__(self, graph: PlanGraph, document: Document, limits: ContextLimits) -> None:
         self.graph = graph
         self.limits = limits
         self._text = document.text
@@ -156,7 +162,7 @@ class StepCalls:
             NoRoomError: It does not.
         """
         if self._excess(action_messages(task)) > 0:
-            raise NoRoomError(
+            raise ContextOverflowError(
                 "the step's inputs do not fit the model's window",
                 help="use a model with a larger window, or shorten what earlier steps return",
             )
@@ -213,7 +219,7 @@ class StepCalls:
             used += n
         groups = [part for group in groups for part in self._parted(task, group)]
         if len(groups) == len(texts):
-            raise NoRoomError(
+            raise ContextOverflowError(
                 "the results over two parts of the document do not fit one call",
                 help="use a model with a larger window, or --max-output-tokens",
             )
@@ -226,7 +232,7 @@ class StepCalls:
             return None
         bare = combine_messages(task, [])  # the longest frame a call of this step has
         around = sum(self.limits.counter.count(message.content) for message in bare)
-        return most - around - ROOM_KEPT
+        return most - around - PROMPT_MARGIN
 
     def count(self, text: str) -> int:
         """Tokens of a document; each is counted once."""
@@ -243,7 +249,7 @@ class StepCalls:
             room is not None and 0 < room < n_tokens and limits.max_parts is None
             and limits.strategy in ("auto", "map-reduce")
         ):  # fmt: skip
-            return self.cut(document, part_room(room))
+            return self.cut(document, chunk_size(room))
         return fit(
             document,
             strategy=limits.strategy,
@@ -276,14 +282,14 @@ class StepCalls:
         return self.limits.counter.count(prompt) - most
 
 
-def part_room(room: int) -> int:
+def chunk_size(room: int) -> int:
     """The length of the parts that a document is cut into where there is so much room, in tokens.
 
     A sixteenth less at most. Steps whose inputs differ a little in length so read the same parts:
     a server's prefix cache knows them, and how many there are can be told in advance.
 
     Example:
-        >>> part_room(118_000), part_room(117_000), part_room(7)
+        >>> chunk_size(118_000), chunk_size(117_000), chunk_size(7)
         (114688, 114688, 7)
     """
     return room - room % (1 << max(0, room.bit_length() - 5))

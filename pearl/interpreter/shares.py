@@ -8,13 +8,13 @@ from dataclasses import replace
 from math import ceil
 
 from pearl.errors import ExecutionError
-from pearl.interpreter.context import NoRoomError
-from pearl.interpreter.steps import Limits
+from pearl.interpreter.context import ContextOverflowError
+from pearl.interpreter.steps import ContextLimits
 
 __all__ = ["share", "share_parts", "told_as_budget"]
 
 
-def share(limits: Limits, token_budget: int | None, n_calls: int) -> Limits:
+def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> ContextLimits:
     """The limits of each of so many calls that share a budget.
 
     Args:
@@ -28,7 +28,7 @@ def share(limits: Limits, token_budget: int | None, n_calls: int) -> Limits:
     return replace(limits, strategy="retrieve", max_prompt_tokens=each, max_retrieved=each)
 
 
-def share_parts(limits: Limits, token_budget: int | None) -> Limits:
+def share_parts(limits: ContextLimits, token_budget: int | None) -> ContextLimits:
     """The limits of a call that is split into parts: so many of them as the budget has room for.
 
     n parts take n - 1 more calls at most to merge them, each with no longer a prompt.
@@ -54,7 +54,7 @@ def told_as_budget(token_budget: int | None) -> Iterator[None]:
         yield
     except ExecutionError as error:
         cause = error.__cause__ or error
-        if token_budget is None or not isinstance(cause, NoRoomError):
+        if token_budget is None or not isinstance(cause, ContextOverflowError):
             raise
         raise ExecutionError(
             f"a budget of {token_budget:,} tokens is too small: {error.message}",

@@ -22,9 +22,9 @@ from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PearlError
 from pearl.interpreter.context import Context
-from pearl.interpreter.requests import Limits, StepCalls
+from pearl.interpreter.requests import ContextLimits, RequestBuilder
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
-from pearl.llm.fallback import Ladder, reply_ladder
+from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.messages import constrained
 from pearl.trace import (
     ConstraintRefused,
@@ -36,7 +36,7 @@ from pearl.trace import (
     Trace,
 )
 
-__all__ = ["Limits", "StepResult", "run"]
+__all__ = ["ContextLimits", "StepResult", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ async def run(
     graph: PlanGraph,
     document: Document,
     model: Model,
-    limits: Limits,
+    limits: ContextLimits,
     trace: Trace,
-    ladder: Ladder | None = None,
+    ladder: ConstraintFallback | None = None,
 ) -> tuple[StepResult, ...]:
     """Run every step.
 
@@ -111,15 +111,15 @@ class _Interpreter:
         graph: PlanGraph,
         document: Document,
         model: Model,
-        limits: Limits,
+        limits: ContextLimits,
         trace: Trace,
-        ladder: Ladder | None,
+        ladder: ConstraintFallback | None,
     ) -> None:
         self._graph = graph
-        self._calls = StepCalls(graph, document, limits)
+        self._calls = RequestBuilder(graph, document, limits)
         self._model = model
         self._trace = trace
-        self._ladder = ladder or reply_ladder(model.constrains)
+        self._ladder = ladder or reply_fallback(model.constrains)
 
     async def run(self) -> tuple[StepResult, ...]:
         tasks: list[asyncio.Task[StepResult]] = []

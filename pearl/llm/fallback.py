@@ -21,30 +21,37 @@ from pearl.dsl.parser import read
 from pearl.errors import ModelError, UsageError, did_you_mean
 from pearl.llm import Completion, ConstrainBy, Constrains
 
-__all__ = ["MODES", "Ladder", "Mode", "Rung", "RungName", "reply_ladder"]
+__all__ = [
+    "MODES",
+    "ConstraintFallback",
+    "ConstraintLevel",
+    "ConstraintLevelName",
+    "Mode",
+    "reply_fallback",
+]
 
 Mode = Literal["auto", "grammar", "json", "off"]
 """`auto`: the best there is, down to none; the others insist."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-RungName = Literal["lines", "library", "static", "json", "json-static", "none"]
+ConstraintLevelName = Literal["lines", "library", "static", "json", "json-static", "none"]
 
 
-class Rung(NamedTuple):
+class ConstraintLevel(NamedTuple):
     """One way to hold a model, and the form of constraint it takes; None for no constraint."""
 
-    name: RungName
+    name: ConstraintLevelName
     by: ConstrainBy | None
 
 
 _RUNGS = (
-    Rung("lines", "line"),
-    Rung("library", "grammar"),
-    Rung("static", "grammar"),
-    Rung("json", "json"),
-    Rung("json-static", "json"),
-    Rung("none", None),
+    ConstraintLevel("lines", "line"),
+    ConstraintLevel("library", "grammar"),
+    ConstraintLevel("static", "grammar"),
+    ConstraintLevel("json", "json"),
+    ConstraintLevel("json-static", "json"),
+    ConstraintLevel("none", None),
 )
 
 _FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
@@ -55,13 +62,13 @@ _FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
 }
 
 
-def reply_ladder(constrains: Constrains, mode: Mode = "auto") -> Ladder:
+def reply_fallback(constrains: Constrains, mode: Mode = "auto") -> ConstraintFallback:
     """What a model is held to where the reply to a step has a form.
 
     Raises:
         UsageError: The model takes nothing of what the mode insists on.
     """
-    return Ladder(constrains, mode, ("static", "json-static", "none"))
+    return ConstraintFallback(constrains, mode, ("static", "json-static", "none"))
 
 
 def _plan_flaw(text: str) -> str | None:
@@ -69,7 +76,7 @@ def _plan_flaw(text: str) -> str | None:
     return next((broken.message for broken in read(text).errors), None)
 
 
-class Ladder:
+class ConstraintFallback:
     """Where one model stands; shared by all that ask it for the same kind of text.
 
     Args:
@@ -84,7 +91,7 @@ class Ladder:
         UsageError: The model takes nothing of what the mode insists on.
 
     Example:
-        >>> Ladder(Constrains(frozenset({"grammar"}))).rung.name
+        >>> ConstraintFallback(Constrains(frozenset({"grammar"}))).rung.name
         'library'
     """
 
@@ -92,7 +99,7 @@ class Ladder:
         self,
         constrains: Constrains,
         mode: Mode = "auto",
-        names: Collection[RungName] = get_args(RungName),
+        names: Collection[ConstraintLevelName] = get_args(ConstraintLevelName),
     ) -> None:
         if mode not in MODES:
             close = did_you_mean(mode, MODES)
@@ -112,11 +119,11 @@ class Ladder:
             )
 
     @property
-    def rung(self) -> Rung:
+    def rung(self) -> ConstraintLevel:
         """The best that was not refused yet."""
         return self._rungs[0]
 
-    def step_down(self, refused: Rung, error: ModelError) -> None:
+    def step_down(self, refused: ConstraintLevel, error: ModelError) -> None:
         """Go on below a rung; once, if several tasks under way were refused the same.
 
         Raises:
@@ -129,10 +136,10 @@ class Ladder:
 
     async def ask(
         self,
-        ask: Callable[[Rung], Awaitable[Completion]],
-        on_refused: Callable[[Rung, ModelError], None],
+        ask: Callable[[ConstraintLevel], Awaitable[Completion]],
+        on_refused: Callable[[ConstraintLevel, ModelError], None],
         flaw: Callable[[str], str | None] = _plan_flaw,
-    ) -> tuple[Completion, Rung]:
+    ) -> tuple[Completion, ConstraintLevel]:
         """Ask on the best rung that the model takes.
 
         Some servers take a grammar and do without it in silence, so a reply on a rung is read by

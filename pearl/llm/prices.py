@@ -56,7 +56,7 @@ class Price(Frozen):
         ) / 1_000_000
 
 
-class _Row(BaseModel):
+class _PriceRow(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     input: NonNegativeFloat
@@ -64,11 +64,11 @@ class _Row(BaseModel):
     cached: NonNegativeFloat | None = None
 
 
-class _Table(BaseModel):
+class _PriceTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     as_of: date
-    usd_per_million: dict[str, _Row]
+    usd_per_million: dict[str, _PriceRow]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def read_prices(path: str | Path | None = None) -> Prices:
     where = _SHIPPED if path is None else Path(path)
     try:
         found: dict[str, Any] = tomllib.loads(where.read_text(encoding="utf-8"))
-        table = _Table.model_validate(found)
+        table = _PriceTable.model_validate(found)
     except OSError as error:
         raise DataError(
             f"cannot be read: {error.strerror}", path=where, help="check the path"

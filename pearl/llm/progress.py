@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Phase", "Progress", "listening", "report"]
+__all__ = ["CallProgress", "Phase", "listening", "report"]
 
 Phase = Literal["asked", "loading", "reading", "writing"]
 """`asked`: sent, and nothing heard since; `loading` the model into memory; `reading` the prompt;
@@ -21,7 +21,7 @@ Phase = Literal["asked", "loading", "reading", "writing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CallProgress:
     """How far a call is.
 
     Attributes:
@@ -36,10 +36,10 @@ class Progress:
     n_total: int | None = None
 
 
-_listener: ContextVar[Callable[[Progress], None] | None] = ContextVar("listener", default=None)
+_listener: ContextVar[Callable[[CallProgress], None] | None] = ContextVar("listener", default=None)
 
 
-def report(progress: Progress) -> None:
+def report(progress: CallProgress) -> None:
     """Tell the listener of this call, if there is one; in the thread of the event loop."""
     listener = _listener.get()
     if listener is not None:
@@ -47,13 +47,13 @@ def report(progress: Progress) -> None:
 
 
 @contextmanager
-def listening(listener: Callable[[Progress], None]) -> Iterator[None]:
+def listening(listener: Callable[[CallProgress], None]) -> Iterator[None]:
     """Be told how far the calls are that are made within.
 
     Example:
         >>> with listening(print):
-        ...     report(Progress("writing", 3))
-        Progress(phase='writing', n_tokens=3, n_total=None)
+        ...     report(CallProgress("writing", 3))
+        CallProgress(phase='writing', n_tokens=3, n_total=None)
     """
     token = _listener.set(listener)
     try:

@@ -18,13 +18,13 @@ from pearl.data.samples import Sample
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.errors import ExecutionError, ModelError, PearlError
-from pearl.interpreter.context import NoRoomError
+from pearl.interpreter.context import ContextOverflowError
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, spread
 from pearl.planner.writer import Rejected
 from pearl.runs.executors import Listener
-from pearl.runs.identity import Setup
+from pearl.runs.identity import RunConfig
 from pearl.runs.scheduling import as_completed
 from pearl.trace import Trace
 
@@ -42,7 +42,7 @@ class Try(Frozen):
     error: str | None = None
 
 
-class CurationHeader(Setup):
+class CurationHeader(RunConfig):
     """What a bank is made from, and with what."""
 
     kind: Literal["pearl-curation"] = "pearl-curation"
@@ -125,7 +125,7 @@ async def _try(
             try:
                 answer = await pearl.execute(checked, document, trace=trace)
             except ExecutionError as error:
-                if isinstance(error.__cause__, ModelError | NoRoomError):
+                if isinstance(error.__cause__, ModelError | ContextOverflowError):
                     raise  # the server failed, or the window is too small, not the plan
                 tries.append(Try(plan=plan, error=error.message))
                 continue

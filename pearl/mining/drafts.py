@@ -10,7 +10,7 @@ from typing import Literal
 
 from pearl.data.journal import Frozen
 from pearl.llm import Usage
-from pearl.llm.fallback import RungName
+from pearl.llm.fallback import ConstraintLevelName
 
 __all__ = ["DRAFTS_VERSION", "MinedHeader", "MinedRow"]
 
@@ -53,7 +53,7 @@ class MinedRow(Frozen):
     """Names of the actions that the sketched plan calls, each once."""
     diagnostics: tuple[str, ...] = ()
     """What could not be read and why, rendered."""
-    constraint: RungName = "none"
+    constraint: ConstraintLevelName = "none"
     """What the model was held to while it wrote."""
     error: str | None = None
     usage: Usage = Usage()

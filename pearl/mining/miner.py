@@ -23,7 +23,7 @@ from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.llm import Completion, Message, MineTask, Model, Request
-from pearl.llm.fallback import Ladder, Mode, Rung
+from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import default_limit
 from pearl.mining.drafts import MinedHeader, MinedRow
@@ -73,7 +73,9 @@ class Miner:
         self._model = model
         self._window = window or model.window
         self._max_output_tokens = max_output_tokens
-        self._ladder = Ladder(model.constrains, constrain, ("static", "json-static", "none"))
+        self._ladder = ConstraintFallback(
+            model.constrains, constrain, ("static", "json-static", "none")
+        )
         self._library = library
         self._examples = [
             _declaring(example, library, full_library or library) for example in examples
@@ -144,7 +146,7 @@ class Miner:
         )
 
     async def _sketch(
-        self, rung: Rung, messages: tuple[Message, ...], question: Question
+        self, rung: ConstraintLevel, messages: tuple[Message, ...], question: Question
     ) -> Completion:
         task = MineTask(question.text, self._library)
         limit = self._max_output_tokens or default_limit(task, self._window)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pearl.dsl.checker import CheckedPlan
 
-__all__ = ["SharedPlans"]
+__all__ = ["PlanCache"]
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +19,7 @@ class _Writing:
     n_waiting: int = 0
 
 
-class SharedPlans:
+class PlanCache:
     """The plans of a run.
 
     Those who wait for the same plan share what comes of it, a failure, too; whoever asks after a

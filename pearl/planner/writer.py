@@ -31,7 +31,7 @@ from pearl.errors import (
     render_diagnostics,
 )
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
-from pearl.llm.fallback import Ladder, Rung, RungName
+from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import default_limit
 from pearl.planner.examples import Example
@@ -79,7 +79,7 @@ async def write_plan(
     window: int | None = None,
     max_output_tokens: int | None = None,
     rejected: Sequence[Rejected] = (),
-    ladder: Ladder | None = None,
+    ladder: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> CheckedPlan:
     """Have a plan written, mended and checked.
@@ -109,7 +109,7 @@ async def write_plan(
         *rejection_messages(rejected),
     )
     attempts: list[Attempt] = []
-    ladder = ladder or Ladder(model.constrains)
+    ladder = ladder or ConstraintFallback(model.constrains)
     limits = _Limits(max_steps, window or model.window, max_output_tokens)
     writer = _Writer(library, model, ladder, limits, trace)
     for round in range(max_repairs + 1):
@@ -186,7 +186,7 @@ class _Writer:
         self,
         library: ActionLibrary,
         model: Model,
-        ladder: Ladder,
+        ladder: ConstraintFallback,
         limits: _Limits,
         trace: Trace | None,
     ) -> None:
@@ -197,7 +197,9 @@ class _Writer:
         self._n_written = min(limits.max_steps, MAX_WRITTEN_STEPS)
         self._trace = trace
 
-    async def write(self, messages: tuple[Message, ...], task: PlanTask) -> tuple[Completion, Rung]:
+    async def write(
+        self, messages: tuple[Message, ...], task: PlanTask
+    ) -> tuple[Completion, ConstraintLevel]:
         """The reply, and what the model was held to.
 
         Raises:
@@ -205,7 +207,9 @@ class _Writer:
         """
         return await self._ladder.ask(lambda rung: self._on(rung, messages, task), self._refused)
 
-    async def _on(self, rung: Rung, messages: tuple[Message, ...], task: PlanTask) -> Completion:
+    async def _on(
+        self, rung: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
+    ) -> Completion:
         if rung.name in ("library", "json"):
             return await self._in_two_phases(rung, messages, task)
         constraint: Constraint | None = None
@@ -217,7 +221,7 @@ class _Writer:
         return await self._ask(rung, messages, task, constraint)
 
     async def _in_two_phases(
-        self, rung: Rung, messages: tuple[Message, ...], task: PlanTask
+        self, rung: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
     ) -> Completion:
         """New actions first: only when they are known can a grammar know all that may be called."""
         max_text = self._ladder.max_text
@@ -236,7 +240,7 @@ class _Writer:
 
     async def _ask(
         self,
-        rung: Rung,
+        rung: ConstraintLevel,
         messages: tuple[Message, ...],
         task: PlanTask,
         constraint: Constraint | None,
@@ -244,7 +248,7 @@ class _Writer:
         request = Request(messages, task, self._limits.reply_tokens(task))
         return await self._model.complete(constrained(request, constraint, rung.by))
 
-    def _refused(self, rung: Rung, error: ModelError) -> None:
+    def _refused(self, rung: ConstraintLevel, error: ModelError) -> None:
         if self._trace is not None:
             self._trace.append(ConstraintRefused(constraint=rung.name, reason=error.message))
 
@@ -253,7 +257,7 @@ def _counted(n: int) -> str:
     return f"{n} attempt{'s' if n > 1 else ''}"
 
 
-def _endless(error: ModelError, round: int, model: str, rung: RungName) -> PlanAttempted:
+def _endless(error: ModelError, round: int, model: str, rung: ConstraintLevelName) -> PlanAttempted:
     """The attempt that came to repeat itself, for the trace: what it took counts."""
     return PlanAttempted(
         round=round, model=model, reply=error.reply, diagnostics=(error.message,),
@@ -262,7 +266,7 @@ def _endless(error: ModelError, round: int, model: str, rung: RungName) -> PlanA
 
 
 def _event(
-    attempt: Attempt, round: int, model: str, rung: RungName, original: str, mended: str
+    attempt: Attempt, round: int, model: str, rung: ConstraintLevelName, original: str, mended: str
 ) -> PlanAttempted:
     """The attempt for the trace; each note is rendered over the text it was made for."""
     lenient = [d for d in attempt.notes if d.severity == "note"]

@@ -20,8 +20,8 @@ from pearl.documents.document import Document
 from pearl.documents.tokens import window_of
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ModelError, PearlError
-from pearl.interpreter.estimate import Range, StepCosts, Walk
-from pearl.interpreter.requests import StepCalls
+from pearl.interpreter.estimate import CostEstimator, Range, StepCosts
+from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import Completion, Constrains, PlanTask, Request, Usage
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import default_limit
@@ -281,7 +281,7 @@ class Forecaster:
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
         """A plan over a document."""
-        walk = Walk(StepCalls(graph, document, self._pearl.limits))
+        walk = CostEstimator(RequestBuilder(graph, document, self._pearl.limits))
         for step in graph.steps:
             costs = walk.step(step)
             if costs.calls.most != 0:

@@ -12,10 +12,10 @@ from pearl.data.journal import Frozen
 from pearl.dsl.printer import print_plan
 from pearl.pipeline import Pearl
 
-__all__ = ["Setup", "setup_of"]
+__all__ = ["RunConfig", "run_config"]
 
 
-class Setup(Frozen):
+class RunConfig(Frozen):
     """The base of a header; a file whose header differs in one of these is not gone on with."""
 
     kind: str
@@ -43,8 +43,8 @@ class Setup(Frozen):
     """What the model was to be held to while it wrote plans."""
 
 
-def setup_of(pearl: Pearl) -> dict[str, Any]:
-    """The fields of a `Setup`, without `kind` and `v`, for the header that a file begins with."""
+def run_config(pearl: Pearl) -> dict[str, Any]:
+    """The fields of a `RunConfig`, without `kind` and `v`, for the header that a file begins with."""
     bank = "\n".join(print_plan(example.plan) for example in pearl.examples)
     return {
         "pearl_version": __version__,

@@ -19,7 +19,7 @@ from pearl.llm.digest import digest
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Execute, Listener, Outcome, Task
 from pearl.runs.executors.local import run as run_here
-from pearl.runs.identity import setup_of
+from pearl.runs.identity import run_config
 from pearl.runs.store import Run
 from pearl.runs.wording import prompts_sha256
 
@@ -41,7 +41,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
     name = pearl.model.name.partition(":")[2]
     is_file = bool(name) and address_of(pearl.model.name) is None
     return {
-        **setup_of(pearl),
+        **run_config(pearl),
         "keys": KEYS,
         "prompts_sha256": prompts_sha256(),
         "weights": _weights(Path(name)) if is_file else "",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pearl.actions.library import library_text, load_library
-from pearl.cli.writing import Writer
+from pearl.cli.writing import OutputWriter
 from pearl.errors import UsageError
 from tests.cli.test_cli import PLAN, STORY, Terminal, child
 from tests.server import Server
@@ -106,7 +106,7 @@ def test_a_run_that_goes_on_writes_its_own_file(pearl: Terminal) -> None:
 
 
 def test_a_file_that_comes_meanwhile_stays(pearl: Terminal) -> None:
-    writer = Writer("a command", "store")
+    writer = OutputWriter("a command", "store")
 
     def write_late() -> None:
         with writer.open("rows") as file:
@@ -194,7 +194,7 @@ def test_paths_stay_in_the_folder_of_the_file(pearl: Terminal) -> None:
 def test_what_another_command_wrote_names_nothing_outside(pearl: Terminal) -> None:
     """Fields of a stranger's rows come through: that pearl wrote the file says nothing of them."""
     path = Path("rows.jsonl")
-    with Writer("a run", None, by="export").open(str(path)) as file:
+    with OutputWriter("a run", None, by="export").open(str(path)) as file:
         file.write(json.dumps(asked("a", document_path="../secret.txt")) + "\n")
     pearl("execute", "--tasks", "rows.jsonl", "--out", "answers.jsonl", code=1)
     assert "leads out of the folder" in rows_of("answers.jsonl")[0]["error"]["message"]

@@ -20,7 +20,7 @@ from pyarrow import parquet
 from pearl.cli.commands.execute import command as execute
 from pearl.cli.resuming import ALLOWED, ExecuteWork
 from pearl.cli.storing import write_rows
-from pearl.cli.writing import Writer
+from pearl.cli.writing import OutputWriter
 from pearl.runs.store import RunSpec, Store
 from tests.cli.test_cli import PLAN, STORY, Terminal
 from tests.root import ROOT
@@ -190,7 +190,7 @@ def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
         run = store.begin(RunSpec(COMMAND, {}, {}))
         for i in (2, 0, 1, 2):
             asyncio.run(run.record(bytes([i]), i, str(i), {"id": str(i), "status": "x"}, None))
-        assert write_rows(run, "out.jsonl", Writer("a run", "store")) == 3
+        assert write_rows(run, "out.jsonl", OutputWriter("a run", "store")) == 3
     lines = Path("out.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["0", "1", "2"]
 

@@ -95,9 +95,7 @@ def test_it_can_be_called_as_any_other(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_importing_it_imports_no_extra(name: str) -> None:
-    code = (
-        f"import sys, pearl.runs.executors.{name}; sys.exit(bool({{'ray', 'torch'}} & set(sys.modules)))"
-    )
+    code = f"import sys, pearl.runs.executors.{name}; sys.exit(bool({{'ray', 'torch'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

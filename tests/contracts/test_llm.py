@@ -16,10 +16,10 @@ from pearl.documents.tokens import Counter
 from pearl.errors import PearlError, UsageError
 from pearl.llm import Completion, Message, Model, Request
 from pearl.llm.backends import ModelSettings, address_of, create_model
-from pearl.llm.middleware.budgeting import Budget, Budgeted
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.remembering import Remembered
-from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.middleware.budget import Budget, Budgeted
+from pearl.llm.middleware.dedup_cache import DedupCache
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.server import Server
@@ -91,7 +91,7 @@ def test_an_identity_is_the_same_for_the_same_and_passes_through_wrappers(
     settings = ModelSettings(openai_server.url, 10.0, 9_000)
     assert model.identity == create_model(model.name, settings).identity
     assert model.identity.startswith(model.name)
-    wrapped = Retrying(Limited(Budgeted(Remembered(model), Budget(Counter())), 2))
+    wrapped = Retrying(Limited(Budgeted(DedupCache(model), Budget(Counter())), 2))
     assert wrapped.identity == model.identity
     asyncio.run(model.aclose())
 

@@ -18,7 +18,7 @@ from pearl.dsl.checker import CheckedPlan, check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step
 from pearl.dsl.passes import Rewritten, rewrite_plan
-from pearl.interpreter.steps import Limits, StepResult, run
+from pearl.interpreter.steps import ContextLimits, StepResult, run
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import Trace
@@ -56,7 +56,7 @@ def reply(request: Request) -> str:
 
 def values(graph: PlanGraph) -> dict[str, StepResult]:
     document = Document("Ada sold the boat because it leaked.")
-    results = asyncio.run(run(graph, document, Scripted(reply), Limits(Counter()), Trace()))
+    results = asyncio.run(run(graph, document, Scripted(reply), ContextLimits(Counter()), Trace()))
     return {result.output: result for result in results}
 
 

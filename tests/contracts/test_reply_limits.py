@@ -6,8 +6,6 @@ import asyncio
 from typing import get_args
 
 import pytest
-from pearl.mining.refine.reading import read_drafts
-from pearl.mining.refine.refining import RefineSettings, refine_actions
 
 from pearl.actions.library import read_library
 from pearl.documents.document import Document
@@ -18,6 +16,8 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.reply_limits import default_limit
 from pearl.mining.miner import Miner, Question
+from pearl.mining.refine.reading import read_drafts
+from pearl.mining.refine.refining import RefineSettings, refine_actions
 from pearl.pipeline import Pearl
 from pearl.planner.writer import write_plan
 from tests.models import RandomWriter

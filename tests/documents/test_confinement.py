@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pearl.documents import confinement
-from pearl.documents.confinement import Limits, read
+from pearl.documents.confinement import ReaderLimits, read
 from pearl.errors import DataError
 
 READERS = {
@@ -32,7 +32,7 @@ READERS = {
     "refuses": "from pearl.errors import DataError; raise DataError('no', path=path, help='go')",
     "large": "global kept; import os; kept = bytearray(60_000_000); return str(os.getpid())",
 }
-LIMITS = Limits(seconds=5, memory_bytes=200_000_000, text_bytes=1_000)
+LIMITS = ReaderLimits(seconds=5, memory_bytes=200_000_000, text_bytes=1_000)
 
 needs_resource = pytest.mark.skipif(confinement.resource is None, reason="no module resource")
 
@@ -48,7 +48,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return folder.name
 
 
-def failure(package: str, name: str, limits: Limits = LIMITS) -> str:
+def failure(package: str, name: str, limits: ReaderLimits = LIMITS) -> str:
     with pytest.raises(DataError) as caught:
         read(package, name, b"data", "a.file", limits)
     assert len(str(caught.value).splitlines()) <= 2
@@ -62,7 +62,7 @@ def test_one_child_reads_one_document_after_another(package: str) -> None:
     assert failure(package, "refuses") == "a.file: no\n  help: go"
     assert read(package, "odd", b"", "a.file", LIMITS) == "a\ud800b"
     big = b"\n" + bytes(700_000)
-    assert read(package, "echo", big, "a", Limits(5, 200_000_000, 10**6)) == big.decode()
+    assert read(package, "echo", big, "a", ReaderLimits(5, 200_000_000, 10**6)) == big.decode()
     assert read(package, "which", b"", "a.file", LIMITS) != first  # for the limits were others
     assert read(package, "which", b"", "a.file", LIMITS) == read(
         package, "which", b"", "a.file", LIMITS
@@ -90,7 +90,7 @@ def test_a_child_that_is_left_with_much_memory_ends(package: str) -> None:
 def test_what_goes_wrong_is_told_and_the_next_document_is_read(
     package: str, name: str, told: str
 ) -> None:
-    limits = Limits(seconds=1, memory_bytes=200_000_000, text_bytes=1_000)
+    limits = ReaderLimits(seconds=1, memory_bytes=200_000_000, text_bytes=1_000)
     assert re.search(f"a.file: .*{told}", failure(package, name, limits))
     assert read(package, "echo", b"next", "b.file", limits) == "next"
 
@@ -98,7 +98,7 @@ def test_what_goes_wrong_is_told_and_the_next_document_is_read(
 def test_a_child_that_does_not_end_is_killed(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confinement, "_CLOCK_PER_PROCESSOR", 0.3)
     with pytest.raises(DataError, match=r"over the limit of 1 s"):
-        read(package, "asleep", b"data", "a.file", Limits(1, 200_000_000, 1_000))
+        read(package, "asleep", b"data", "a.file", ReaderLimits(1, 200_000_000, 1_000))
 
 
 def test_a_child_killed_between_documents_is_replaced(package: str) -> None:

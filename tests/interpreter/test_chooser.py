@@ -17,7 +17,7 @@ from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, UsageError
 from pearl.interpreter.choices import read_choice
 from pearl.interpreter.chooser import Choice, choose
-from pearl.interpreter.steps import Limits
+from pearl.interpreter.steps import ContextLimits
 from pearl.llm import ChooseTask, Model
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive import create as create_extractive
@@ -172,7 +172,7 @@ def choice(
     is_reasoned: bool = False,
     trace: Trace | None = None,
 ) -> Choice:
-    limits = Limits(Counter.for_model("extractive"), "auto", window, max_output_tokens)
+    limits = ContextLimits(Counter.for_model("extractive"), "auto", window, max_output_tokens)
     shown = None if document is None else Document(document)
     return asyncio.run(
         choose(

@@ -16,7 +16,7 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import ExecutionError
 from pearl.llm import ActionTask, CombineTask, Constrains, Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.fallback import reply_ladder
+from pearl.llm.fallback import reply_fallback
 from pearl.pipeline import Pearl
 from pearl.trace import ConstraintRefused, ModelCalled, StepFinished, Trace
 from tests.models import Acting, RandomWriter
@@ -218,5 +218,5 @@ def test_json_is_asked_for_in_words_and_as_a_schema() -> None:
 
 
 def test_constraints_can_be_left_out() -> None:
-    assert reply_ladder(Constrains(frozenset({"grammar"})), "off").rung.by is None
+    assert reply_fallback(Constrains(frozenset({"grammar"})), "off").rung.by is None
     assert reply_constraint(ValueType.LIST) is reply_constraint(ValueType.LIST), "made once"

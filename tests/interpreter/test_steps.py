@@ -13,7 +13,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ExecutionError, ModelError
-from pearl.interpreter.steps import Limits, StepResult, run
+from pearl.interpreter.steps import ContextLimits, StepResult, run
 from pearl.llm import ActionTask, CombineTask, Model, Request, Usage
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import ModelCalled, RunStarted, StepFailed, StepStarted, Trace
@@ -38,8 +38,8 @@ def graph(*steps: str) -> PlanGraph:
     return build_graph(compile_plan(text, LIBRARY))
 
 
-def limits(**settings: object) -> Limits:
-    return Limits(Counter.for_model("extractive"), **settings)  # type: ignore[arg-type]
+def limits(**settings: object) -> ContextLimits:
+    return ContextLimits(Counter.for_model("extractive"), **settings)  # type: ignore[arg-type]
 
 
 async def results(

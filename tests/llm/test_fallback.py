@@ -14,7 +14,7 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanningError, UsageError
 from pearl.llm import ConstrainBy, Constrains, Model
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.fallback import Ladder, Mode
+from pearl.llm.fallback import ConstraintFallback, Mode
 from pearl.mining.miner import Miner, Question
 from pearl.pipeline import Pearl
 from pearl.planner.writer import write_plan
@@ -25,7 +25,7 @@ LIBRARY = load_library("quality")
 
 
 def plan(
-    model: Model, ladder: Ladder | None = None, library: ActionLibrary = LIBRARY
+    model: Model, ladder: ConstraintFallback | None = None, library: ActionLibrary = LIBRARY
 ) -> tuple[CheckedPlan, Trace]:
     trace = Trace()
     checked = asyncio.run(
@@ -53,7 +53,7 @@ def test_what_random_weights_write_under_a_grammar_is_a_valid_plan_at_once(
     """But for what no grammar says: that some step has to read the document."""
     model, ladder, n = RandomWriter(by), None, 0
     for _ in range(15):
-        ladder = ladder or Ladder(model.constrains)
+        ladder = ladder or ConstraintFallback(model.constrains)
         checked, trace = plan(model, ladder)
         assert set(rungs(trace)) == {rung}
         *blind, attempt = [event for event in trace if isinstance(event, PlanAttempted)]
@@ -81,7 +81,7 @@ def test_the_second_phase_knows_what_the_first_declared() -> None:
 
 def test_steps_down_where_it_is_refused_and_does_not_ask_again() -> None:
     model = RandomWriter(refuses=["new-actions", "steps"])
-    ladder = Ladder(model.constrains)
+    ladder = ConstraintFallback(model.constrains)
     for n in range(2):
         trace = Trace()
         with suppress(PlanningError):  # static: it can be read, and need not mean anything
@@ -125,7 +125,7 @@ def test_a_model_that_ignores_its_grammar_is_found_out() -> None:
 @pytest.mark.parametrize("mode", ["grammar", "json"])
 def test_who_insists_gets_no_plan_without(mode: Mode) -> None:
     model = RandomWriter(["grammar", "json"], refuses=["new-actions", "steps", "plan"])
-    ladder = Ladder(model.constrains, mode)
+    ladder = ConstraintFallback(model.constrains, mode)
     with pytest.raises(ModelError) as caught:
         plan(model, ladder)
     assert caught.value.kind == "unconstrained"
@@ -134,7 +134,7 @@ def test_who_insists_gets_no_plan_without(mode: Mode) -> None:
 def test_off_asks_for_nothing() -> None:
     model = RandomWriter()
     with pytest.raises(PlanningError):
-        plan(model, Ladder(model.constrains, "off"))
+        plan(model, ConstraintFallback(model.constrains, "off"))
     assert all(request.constraint is None for request in model.requests)
 
 
@@ -147,7 +147,7 @@ def test_what_no_model_can_do_is_said_before_it_is_asked() -> None:
 
 def test_tasks_under_way_together_go_down_once() -> None:
     model = RandomWriter(refuses=["new-actions"])
-    ladder = Ladder(model.constrains)
+    ladder = ConstraintFallback(model.constrains)
 
     async def several() -> None:
         writes = (

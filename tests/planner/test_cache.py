@@ -10,7 +10,7 @@ import pytest
 from pearl.actions.library import load_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.errors import ModelError, PearlError, PlanningError
-from pearl.planner.cache import SharedPlans
+from pearl.planner.cache import PlanCache
 
 PLAN = compile_plan('1. a = FIND(CTX, "it") : Find it', load_library("seed"))
 
@@ -43,7 +43,7 @@ def within_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[
     return run
 
 
-async def asking(plans: SharedPlans, write: Writer, n: int) -> list[asyncio.Task[CheckedPlan]]:
+async def asking(plans: PlanCache, write: Writer, n: int) -> list[asyncio.Task[CheckedPlan]]:
     tasks = [asyncio.create_task(plans.get("Why?", write)) for _ in range(n)]
     for _ in range(5):
         await asyncio.sleep(0)
@@ -52,7 +52,7 @@ async def asking(plans: SharedPlans, write: Writer, n: int) -> list[asyncio.Task
 
 @within_a_loop
 async def test_a_plan_is_written_once_for_those_who_wait_and_those_who_come_later() -> None:
-    plans, write = SharedPlans(), Writer()
+    plans, write = PlanCache(), Writer()
     tasks = await asking(plans, write, 3)
     write.may_end.set()
     assert await asyncio.gather(*tasks) == [PLAN] * 3
@@ -67,7 +67,7 @@ async def test_a_plan_is_written_once_for_those_who_wait_and_those_who_come_late
 )
 def test_a_failure_is_shared_by_those_who_wait_and_then_forgotten(error: PearlError) -> None:
     async def main() -> None:
-        plans, write = SharedPlans(), Writer(error)
+        plans, write = PlanCache(), Writer(error)
         tasks = await asking(plans, write, 2)
         write.may_end.set()
         assert await asyncio.gather(*tasks, return_exceptions=True) == [error, error]
@@ -80,7 +80,7 @@ def test_a_failure_is_shared_by_those_who_wait_and_then_forgotten(error: PearlEr
 
 @within_a_loop
 async def test_one_who_is_cancelled_leaves_the_others_alone() -> None:
-    plans, write = SharedPlans(), Writer()
+    plans, write = PlanCache(), Writer()
     first, second = await asking(plans, write, 2)
     first.cancel()
     await asyncio.wait([first])
@@ -92,7 +92,7 @@ async def test_one_who_is_cancelled_leaves_the_others_alone() -> None:
 
 @within_a_loop
 async def test_the_last_one_who_is_cancelled_ends_the_writing() -> None:
-    plans, write = SharedPlans(), Writer()
+    plans, write = PlanCache(), Writer()
     tasks = await asking(plans, write, 2)
     for task in tasks:
         task.cancel()

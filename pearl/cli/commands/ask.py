@@ -10,7 +10,7 @@ import click
 
 from pearl.cli.files import found_documents, is_file
 from pearl.cli.options import as_json, model_options, trace_option
-from pearl.cli.spending import Spending, budget_options
+from pearl.cli.spending import BudgetOptions, budget_options
 from pearl.cli.storing import store_option
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import UsageError
@@ -44,7 +44,7 @@ def command(
     A DOC may be a folder or a pattern, as reports/*.txt. Every reply is kept in the store: the same
     question of the same document asks the model nothing again.
     """
-    from pearl.cli.keeping import Keeping
+    from pearl.cli.keeping import RunOptions
     from pearl.documents.document import join, load
     from pearl.runs.executors import Task
 
@@ -53,7 +53,7 @@ def command(
         raise UsageError(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
-    spending = Spending(options)
+    spending = BudgetOptions(options)
     found = found_documents(documents)
     keep_inputs([out, options["trace"]], found)
     if together and len(found) > 1:
@@ -64,7 +64,7 @@ def command(
             Task(id, partial(load, path), question) for id, path in zip(ids, found, strict=True)
         ]
     options["tells_plans"] = not options["as_json"]  # to stderr: pipes get the answer alone
-    keeping = Keeping("ask", {}, store, fresh, is_forced=force)
+    keeping = RunOptions("ask", {}, store, fresh, is_forced=force)
     return spending.run(tasks, len(tasks), told=out, keeping=keeping)
 
 

@@ -21,12 +21,12 @@ from pearl.cli.options import (
 )
 from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError, UsageError
 from pearl.plugins import require_extra
 
 if TYPE_CHECKING:
-    from pearl.evals.log import EvalLog, Key, Record
+    from pearl.evals.log import EvalLog, EvalRecord, Key
     from pearl.evals.report import Cluster
 
 
@@ -97,7 +97,7 @@ def command(
         load_scorer(scorer)
     options["scorer"] = scorer
     if rescore is not None:
-        writer = Writer.of_command(is_forced=force)
+        writer = OutputWriter.of_command(is_forced=force)
         return _rescore(rescore, out, writer, cluster, options)
     if results is not None:
         options["data"] = results
@@ -105,7 +105,7 @@ def command(
 
 
 def _rescore(
-    path: str, out: str | None, writer: Writer, cluster: Cluster, options: dict[str, Any]
+    path: str, out: str | None, writer: OutputWriter, cluster: Cluster, options: dict[str, Any]
 ) -> int:
     from pearl.evals.log import read_log
     from pearl.evals.scoring import rescored
@@ -168,7 +168,7 @@ async def _evaluate(
         n_all = len(samples) * len(names) * len(evaluation.seeds)
         with Stopper() as stopper, Reporter(n_all) as reporter:
 
-            def run(done: Collection[Key]) -> AsyncIterator[Record]:
+            def run(done: Collection[Key]) -> AsyncIterator[EvalRecord]:
                 if is_executed:
                     return score_results(
                         pearl,
@@ -184,7 +184,7 @@ async def _evaluate(
 
             n_done = 0
 
-            def tick(one: Record) -> None:
+            def tick(one: EvalRecord) -> None:
                 nonlocal n_done
                 if one.method in names and one.seed in evaluation.seeds:  # a log may have more
                     n_done += 1

@@ -20,7 +20,7 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.output import read_input
-from pearl.cli.spending import Spending, budget_options
+from pearl.cli.spending import BudgetOptions, budget_options
 from pearl.cli.storing import opened_folder, run_options
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import DataError, PlanError, UsageError
@@ -72,12 +72,12 @@ def command(
     Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
     resume`, goes on where it stopped, however it was stopped.
     """
-    from pearl.cli.keeping import Keeping, content
+    from pearl.cli.keeping import RunOptions, content
     from pearl.runs.executors.shard import parse_shard
 
     shard = options.pop("shard")
     asked = {name: options[name] for name in ("split", "columns", "subset", "limit", "longest")}
-    keeping = Keeping(
+    keeping = RunOptions(
         "execute",
         {
             "arguments": "\n".join(plan_and_documents),
@@ -109,7 +109,7 @@ def command(
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
         file = _tasks(tasks, rest, options, keeping.store)
-        return Spending(options).run(file, None, out=out, keeping=keeping)
+        return BudgetOptions(options).run(file, None, out=out, keeping=keeping)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
             "a plan and a document, a plan and --data FILE, or --tasks FILE",
@@ -123,7 +123,7 @@ def command(
         )
     _refuse_other(plan, named)
     text = _checked(plan, options)
-    spending = Spending(options)
+    spending = BudgetOptions(options)
     if data is None:
         work = _file_tasks(text, found_documents(named), out)
         return spending.run(work, len(work), out=out, keeping=keeping)

@@ -6,7 +6,7 @@ import click
 
 from pearl.cli.files import library_for
 from pearl.cli.options import library_option
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.decoding.constraint import FORMS, Form
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
@@ -65,6 +65,6 @@ def command(
     constraint = (plan_constraint if static else steps_constraint)(
         library_for(library, domain), max_steps=longest_plan, max_text=max_text
     )
-    with Writer.of_command(is_forced=force).open(output) as file:
+    with OutputWriter.of_command(is_forced=force).open(output) as file:
         file.write(constraint.rendered(form))
     return 0

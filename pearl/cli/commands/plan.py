@@ -24,11 +24,11 @@ from pearl.cli.options import (
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import store_option
 from pearl.cli.work import tell_failures
-from pearl.cli.writing import Writer, force_option, keep_inputs, keep_json_lines
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.cli.keeping import Keeping
+    from pearl.cli.keeping import RunOptions
     from pearl.data.samples import Sample
     from pearl.dsl.checker import CheckedPlan
     from pearl.pipeline import Pearl
@@ -57,7 +57,7 @@ def command(
     The rows that --data gives keep what the samples say: they are tasks for `pearl execute`. With
     --data every reply is kept in the store: the same command asks again only what it has no reply to.
     """
-    from pearl.cli.keeping import Keeping
+    from pearl.cli.keeping import RunOptions
 
     check_data(options)
     data = options["data"]
@@ -65,11 +65,11 @@ def command(
         raise UsageError("one QUESTION or --data FILE", help='pearl plan "Why ...?" -o why.plan')
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
     keep_inputs([out, trace], [data] if data else [])
-    writer = Writer.of_command(store, is_forced=force)
+    writer = OutputWriter.of_command(store, is_forced=force)
     writer.check(out, trace)
     if data is not None:
         keep_json_lines(out)
-        keeping = Keeping("plan", {"data": data}, store, fresh)
+        keeping = RunOptions("plan", {"data": data}, store, fresh)
         return asyncio.run(_many(out, trace, options, keeping, writer))
     if fresh:
         raise UsageError("--fresh goes with --data", help="one question is always asked anew")
@@ -82,7 +82,7 @@ async def _one(
     trace: str | None,
     as_json: bool,
     options: dict[str, Any],
-    writer: Writer,
+    writer: OutputWriter,
 ) -> int:
     from pearl.trace import Trace
 
@@ -121,8 +121,8 @@ async def _many(
     out: str | None,
     trace: str | None,
     options: dict[str, Any],
-    keeping: Keeping,
-    writer: Writer,
+    keeping: RunOptions,
+    writer: OutputWriter,
 ) -> int:
     from pearl.runs.scheduling import in_order
     from pearl.trace import Trace

@@ -14,7 +14,7 @@ from pearl.cli.escaping import escaped
 from pearl.cli.options import data_options, model_options, open_pearl
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def actions(
         max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
     )
     # Opened before the model is asked: a library that cannot be kept is not paid for.
-    writer = Writer.of_command(is_forced=force)
+    writer = OutputWriter.of_command(is_forced=force)
     writer.check(report, out)
     with writer.open(report) if report else nullcontext() as page, writer.open(out) as file:
         refinement = asyncio.run(_refine(mined, settings, embeddings, options))

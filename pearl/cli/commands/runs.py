@@ -21,7 +21,7 @@ from pearl.cli.options import as_json
 from pearl.cli.output import counted
 from pearl.cli.storing import FORMATS, opened_folder, store_option
 from pearl.cli.terminal import new_console
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def export(
     if form == "parquet" and out in (None, "-"):
         raise UsageError("Parquet goes to a file", help="-o results.parquet")
     keep_inputs([out, trace], [str(opened_folder(store) / FILE)])
-    writer = Writer.of_command(store, is_forced=force)
+    writer = OutputWriter.of_command(store, is_forced=force)
     writer.check(out, trace)
     with _read(store) as opened:
         info = opened.run(run)

@@ -9,7 +9,7 @@ from typing import get_args
 import click
 
 from pearl.cli.escaping import escaped
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError
 
 
@@ -46,7 +46,7 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
     index = folder / "index.html"
     files = [*(str(path) for picture in pictures for path in picture.files(folder)), str(index)]
     keep_inputs(files, logs)
-    writer = Writer.of_command(is_forced=force)
+    writer = OutputWriter.of_command(is_forced=force)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

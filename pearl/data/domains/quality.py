@@ -50,12 +50,12 @@ def read(source: Source) -> Iterator[Sample | DataError]:
         DataError: The data cannot be read at all.
         UsageError: There is no such column, field or split.
     """
-    reader = _Reader()
+    reader = _ArticleReader()
     rows = rename(source.rows(), source.columns, FIELDS)
     return from_rows(rows, reader.samples)
 
 
-class _Reader:
+class _ArticleReader:
     """What is known across rows: whose ids are taken, and the articles, one document each."""
 
     def __init__(self) -> None:

@@ -89,7 +89,7 @@ def _kind(plain: str) -> str:
     return "0" if category[0] == "N" else "."
 
 
-class _Table(dict[int, str]):
+class _FoldTable(dict[int, str]):
     """What `str.translate` puts for each character; fills itself with those that occur."""
 
     def __init__(self, rule: Callable[[str], str]) -> None:
@@ -100,8 +100,8 @@ class _Table(dict[int, str]):
         return self[code]
 
 
-_PLAIN = _Table(lambda character: p if len(p := _plain(character)) == 1 else character)
-_KINDS = _Table(lambda character: _kind(_plain(character)))
+_PLAIN = _FoldTable(lambda character: p if len(p := _plain(character)) == 1 else character)
+_KINDS = _FoldTable(lambda character: _kind(_plain(character)))
 
 _SIGN = "\u02d7"
 """Stands for the minus of a number, so that it is no other dash: `was -5` is not `was - 5`."""

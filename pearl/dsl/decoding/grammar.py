@@ -74,7 +74,7 @@ def _defined(names: Iterable[str], max_text: int | None) -> Iterator[str]:
 # Calls and their arguments
 
 
-class _Calls:
+class _CallRules:
     """The actions of a library by what they take, each such group one terminal.
 
     Args:
@@ -172,7 +172,7 @@ def static_grammar(
     Raises:
         LibraryError: There is nothing that a plan could call.
     """
-    calls = _Calls(by_shape(library.values()))
+    calls = _CallRules(by_shape(library.values()))
     rules: dict[str, str] = {}
 
     def argument(type: ValueType) -> str:
@@ -332,7 +332,7 @@ def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> lis
             rules[name] = " | ".join(ways)
         return name if ways else None
 
-    calls = _Calls(by_shape(library.values()))
+    calls = _CallRules(by_shape(library.values()))
     ways = calls.rules(argument)
     if not ways:
         return []
@@ -378,7 +378,7 @@ class _Indexed:
 
     def __init__(self, states: States) -> None:
         self._states = states
-        self._calls = _Calls(states.groups)
+        self._calls = _CallRules(states.groups)
         self._made: dict[str, bool] = {}
         self._arguments: dict[tuple[Counts, ValueType], str | None] = {}
         self.lines: list[str] = []

@@ -71,7 +71,7 @@ def steps_form(
     """
     states = States(library.values(), max_steps)
     defs: dict[str, Schema] = {}
-    calls = _Calls(states.groups, defs)
+    calls = _CallSchemas(states.groups, defs)
     for counts in states.reachable():
         scope = _Scope(defs, _suffix(counts), max_text, _outputs(states, counts))
         nodes = [
@@ -133,7 +133,7 @@ def plan_form(
     reference = _object({"output": _ref("name")})
     scope = _Scope(defs, "", max_text, lambda type: reference)
     groups = by_shape(library.values())
-    calls = _Calls(groups, defs)
+    calls = _CallSchemas(groups, defs)
     text = scope.argument(ValueType.TEXT)
     new = {"action": _ref("new"), "arguments": {"type": "array", "items": text}}
     ways = [call for shape in groups for call in calls.of(shape, scope)]
@@ -293,7 +293,7 @@ class _Scope:
         return _ref(name)
 
 
-class _Calls:
+class _CallSchemas:
     """The names of actions that are called alike, each such group one definition.
 
     Args:

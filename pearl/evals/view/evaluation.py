@@ -11,7 +11,7 @@ from html import escape
 from itertools import combinations
 from textwrap import shorten
 
-from pearl.evals.log import Header, Price, Record
+from pearl.evals.log import EvalRecord, Header, Price
 from pearl.evals.report import Score, chance, compare, is_below
 from pearl.evals.view.pictures import Picture
 from pearl.evals.view.summary import Series, heading, one_line, subsets_of
@@ -257,13 +257,13 @@ def _records(rows: Sequence[Series]) -> Iterator[str]:
             yield from map(_record, sorted(records, key=_place))
 
 
-def _place(record: Record) -> tuple[list[tuple[int, str]], int]:
+def _place(record: EvalRecord) -> tuple[list[tuple[int, str]], int]:
     """The order of a page: by sample, numbers in ids by their size; a log's own is that of replies."""
     parts = re.findall(r"\d+|\D+", record.sample)
     return [(int(p), "") if p.isdecimal() else (-1, p) for p in parts], record.seed
 
 
-def _record(record: Record) -> str:
+def _record(record: EvalRecord) -> str:
     mark = "failed" if record.status == "failed" else "right" if record.is_correct else "wrong"
     told = f"{100 * record.credit:.0f} %" if 0 < record.credit < 1 else mark
     seed = f", seed {record.seed}" if record.seed else ""
@@ -282,14 +282,14 @@ def _record(record: Record) -> str:
     return "\n".join([*lines, "</details>"])
 
 
-def _options(record: Record) -> Iterator[str]:
+def _options(record: EvalRecord) -> Iterator[str]:
     for i, option in enumerate(record.options):
         marks = [name for name, at in (("gold", record.gold), ("chosen", record.choice)) if at == i]
         told = f" <b>← {', '.join(marks)}</b>" if marks else ""
         yield f"<li>{escape(option)}{told}</li>"
 
 
-def _told(record: Record) -> Mapping[str, str | None]:
+def _told(record: EvalRecord) -> Mapping[str, str | None]:
     usage = record.usage
     cost = "" if record.cost_usd is None else f", {record.cost_usd:.4f} US dollars"
     return {

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from pearl.mining.refine.library import lineage
-from pearl.mining.refine.refinement import Comparison, DraftFate, Refinement, Round, ShardRecord
+from pearl.mining.refine.refinement import (
+    DraftFate,
+    LibraryComparison,
+    Refinement,
+    Round,
+    ShardRecord,
+)
 
 __all__ = ["refinement_page"]
 
@@ -125,7 +131,7 @@ def _library(refinement: Refinement) -> str:
     return "<h2>Library</h2>\n" + _table(["Action", "Definition", "Stands for", "Support#"], rows)
 
 
-def _comparison(comparison: Comparison) -> str:
+def _comparison(comparison: LibraryComparison) -> str:
     def names(title: str, found: Sequence[str]) -> str:
         items = "".join(f"<li>{_code(name)}</li>" for name in found)
         return f"<div><h3>{escape(title)} ({len(found)})</h3><ul>{items}</ul></div>"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from pearl.evals.log import EvalLog, Header, Record
+from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import Score, score_of
 
 __all__ = [
@@ -51,7 +51,7 @@ class Series:
     label: str
     method: str
     header: Header
-    records: tuple[Record, ...]
+    records: tuple[EvalRecord, ...]
     cells: dict[str | None, Score]
 
 

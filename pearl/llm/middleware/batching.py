@@ -14,10 +14,16 @@ from time import monotonic
 from pearl.errors import ModelError, PausedError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.backends.openai.batches import Batches
-from pearl.llm.middleware.halting import Halt
-from pearl.llm.middleware.records import Records
-from pearl.llm.middleware.remembering import Replies, request_key
-from pearl.llm.middleware.submitting import DEFAULT_PACE, OnTrouble, Pace, Progress, Submitter
+from pearl.llm.middleware.batch_submission import (
+    DEFAULT_PACE,
+    BatchProgress,
+    OnTrouble,
+    Pace,
+    Submitter,
+)
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.middleware.dedup_cache import Replies, request_key
+from pearl.llm.middleware.pending_batches import PendingBatches
 from pearl.llm.middleware.wrapper import Wrapper
 
 __all__ = ["Batched"]
@@ -56,16 +62,16 @@ class Batched(Wrapper):
         replies: Replies | None = None,
         folder: Path | None = None,
         pace: Pace = DEFAULT_PACE,
-        halt: Halt | None = None,
+        halt: CircuitBreaker | None = None,
         is_busy: Callable[[], bool] = lambda: False,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[BatchProgress], None] | None = None,
         on_trouble: OnTrouble | None = None,
     ) -> None:
         super().__init__(model)
-        self.halt = halt or Halt()
+        self.halt = halt or CircuitBreaker()
         self._submitter = Submitter(
             batches,
-            Records(folder, batches.server, model.name),
+            PendingBatches(folder, batches.server, model.name),
             self._deliver,
             replies=replies,
             pace=pace,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pearl.llm import Constrains, Model
 
 if TYPE_CHECKING:
-    from pearl.llm.middleware.budgeting import Budget
+    from pearl.llm.middleware.budget import Budget
 
 __all__ = ["Wrapper"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pearl.actions.library import read_actions
 from pearl.actions.likeness import Likeness, by_words
 from pearl.dsl.signatures import ActionLibrary
-from pearl.mining.refine.refinement import Comparison, Neighbour, Refinement
+from pearl.mining.refine.refinement import LibraryComparison, Neighbour, Refinement
 
 __all__ = ["compared"]
 
@@ -30,7 +30,7 @@ def compared(
             theirs.append(
                 Neighbour(name=name, nearest=ours[at].name, likeness=round(float(row[at]), 3))
             )
-    comparison = Comparison(
+    comparison = LibraryComparison(
         library=other.name,
         in_both=tuple(sorted(names & set(other))),
         only_ours=tuple(sorted(names - set(other))),

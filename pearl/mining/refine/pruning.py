@@ -10,13 +10,13 @@ from pearl.dsl.printer import print_action
 from pearl.mining.refine.entries import Dropped, Entry, Stage, best, merged
 from pearl.mining.refine.merging import Rules
 
-__all__ = ["Budget", "by_name", "make_room", "without_clashes"]
+__all__ = ["LibraryBudget", "by_name", "prune_library", "without_clashes"]
 
 _ROOM = Stage("room")
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class LibraryBudget:
     """How large a library may be.
 
     Attributes:
@@ -64,8 +64,8 @@ def without_clashes(entries: Sequence[Entry]) -> tuple[list[Entry], list[Dropped
     return list(kept.values()), dropped
 
 
-def make_room(
-    entries: Sequence[Entry], budget: Budget, rules: Rules
+def prune_library(
+    entries: Sequence[Entry], budget: LibraryBudget, rules: Rules
 ) -> tuple[list[Entry], list[Dropped]]:
     """Fold or drop until the rest fits.
 

@@ -10,8 +10,8 @@ from pearl.mining.refine.entries import StageName
 
 __all__ = [
     "REFINEMENT_VERSION",
-    "Comparison",
     "DraftFate",
+    "LibraryComparison",
     "Neighbour",
     "RefinedAction",
     "Refinement",
@@ -87,7 +87,7 @@ class Neighbour(Frozen):
     likeness: float
 
 
-class Comparison(Frozen):
+class LibraryComparison(Frozen):
     """The library beside another one."""
 
     library: str
@@ -115,7 +115,7 @@ class Refinement(Frozen):
     unread: tuple[str, ...] = ()
     """What could not be read as drafts at all."""
     rounds: tuple[Round, ...] = ()
-    comparison: Comparison | None = None
+    comparison: LibraryComparison | None = None
 
     @property
     def usage(self) -> Usage:

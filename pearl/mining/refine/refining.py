@@ -12,7 +12,7 @@ from pearl.errors import DataError
 from pearl.llm import Model
 from pearl.mining.refine.entries import Draft, Dropped, Entry, entry_of
 from pearl.mining.refine.merging import Rules, merge_by_rule
-from pearl.mining.refine.pruning import Budget, by_name, make_room, without_clashes
+from pearl.mining.refine.pruning import LibraryBudget, by_name, prune_library, without_clashes
 from pearl.mining.refine.reading import Drafts
 from pearl.mining.refine.refinement import DraftFate, RefinedAction, Refinement
 from pearl.mining.refine.rounds import run_rounds
@@ -74,7 +74,7 @@ async def refine_actions(
     require_extra("eval", "refining", "scipy")  # before anything is asked
     settings, rules = settings or RefineSettings(), rules or Rules()
     counter = counter or Counter.for_model(model.name)
-    budget = Budget(settings.max_actions, settings.max_tokens, counter.count)
+    budget = LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
     window = window or model.window
     size = min(settings.shard_size, window // _TOKENS_EACH) if window else settings.shard_size
     entries = [entry_of(draft, draft.action) for draft in found.drafts if draft.action]
@@ -84,7 +84,7 @@ async def refine_actions(
         window=window, max_output_tokens=settings.max_output_tokens,
     )  # fmt: skip
     entries, clashing = without_clashes(entries)
-    entries, without_room = make_room(entries, budget, rules)
+    entries, without_room = prune_library(entries, budget, rules)
     if not entries:
         raise DataError(
             f"nothing remains of {len(found.drafts)} drafts",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pearl.actions.library import read_actions
 from pearl.dsl.signatures import Action
 
-__all__ = ["Reply", "read_reply"]
+__all__ = ["MergeReply", "read_reply"]
 
 _LEAD = re.compile(r"\s*(?:[-*•>]\s+|\d{1,4}[.)]\s+)*")
 _NUMBERS = re.compile(r"\s*\[\s*(\d{1,6}(?:\s*[,;–-]\s*\d{1,6})*)\s*\]\s*[.`*]*\s*\Z")
@@ -19,7 +19,7 @@ _REASON = "the model gave no reason"
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class MergeReply:
     """What a reply says; numbers from 1, each in at most one place.
 
     Attributes:
@@ -35,7 +35,7 @@ class Reply:
     is_usable: bool = True
 
 
-def read_reply(text: str, drafts: Sequence[Action]) -> Reply:
+def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
     """Read a reply, with bullets, fences and prose around its lines.
 
     Args:
@@ -81,8 +81,8 @@ def read_reply(text: str, drafts: Sequence[Action]) -> Reply:
         problems.append(f"there is no draft {_listed(sorted(invented))}")
     if not taken:
         nothing = [] if invented else ["the reply names no draft"]
-        return Reply(problems=(*problems, *nothing), is_usable=False)
-    return Reply(tuple(merges), tuple(drops), tuple(problems))
+        return MergeReply(problems=(*problems, *nothing), is_usable=False)
+    return MergeReply(tuple(merges), tuple(drops), tuple(problems))
 
 
 def _bare(line: str) -> str:

@@ -13,9 +13,9 @@ from pearl.llm.reply_limits import default_limit
 from pearl.mining.refine.entries import Dropped, Entry, Stage, best, merged
 from pearl.mining.refine.merging import Rules, merge_by_rule
 from pearl.mining.refine.prompt import refine_messages
-from pearl.mining.refine.pruning import Budget
+from pearl.mining.refine.pruning import LibraryBudget
 from pearl.mining.refine.refinement import Round, ShardRecord
-from pearl.mining.refine.replies import Reply, read_reply
+from pearl.mining.refine.replies import MergeReply, read_reply
 from pearl.mining.refine.sharding import shards
 
 __all__ = ["run_rounds"]
@@ -37,7 +37,7 @@ class _Shard:
 async def run_rounds(
     entries: Sequence[Entry],
     model: Model,
-    budget: Budget,
+    budget: LibraryBudget,
     rules: Rules,
     *,
     max_rounds: int,
@@ -137,7 +137,7 @@ async def _refine(
 
 
 def _follow(
-    reply: Reply, shard: Sequence[Entry], stage: Stage
+    reply: MergeReply, shard: Sequence[Entry], stage: Stage
 ) -> tuple[list[Entry], list[Dropped]]:
     """Do what a reply says; a draft that it names nowhere stays as it is."""
     dropped = [Dropped(shard[number - 1], why, stage) for number, why in reply.drops]

@@ -19,18 +19,18 @@ from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Constrains, Model
 from pearl.llm.backends.openai import OpenAIModel
-from pearl.llm.fallback import reply_ladder
+from pearl.llm.fallback import reply_fallback
+from pearl.llm.middleware.batch_submission import DEFAULT_PACE, BatchProgress, OnTrouble, Pace
 from pearl.llm.middleware.batching import Batched
-from pearl.llm.middleware.halting import Halt
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.remembering import Remembered, Replies
-from pearl.llm.middleware.retrying import Retrying
-from pearl.llm.middleware.submitting import DEFAULT_PACE, OnTrouble, Pace, Progress
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.middleware.dedup_cache import DedupCache, Replies
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, local
 from pearl.trace import Event, ModelWaited, Trace
 
-__all__ = ["WINDOW", "Pace", "Progress", "run"]
+__all__ = ["WINDOW", "BatchProgress", "Pace", "run"]
 
 WINDOW = 5_000
 """Tasks under way at once, with their documents in memory: of 100 kB, a gigabyte or two."""
@@ -52,7 +52,7 @@ async def run(
     folder: Path | None = None,
     window: int = WINDOW,
     pace: Pace = DEFAULT_PACE,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[BatchProgress], None] | None = None,
     on_trouble: OnTrouble | None = None,
 ) -> AsyncGenerator[Outcome, None]:
     """Run the tasks; outcomes come in the order of the tasks.
@@ -84,7 +84,7 @@ async def run(
         )
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
-    halt = Halt()
+    halt = CircuitBreaker()
     batched = Batched(
         Limited(model, pearl.concurrency),
         model.batches(),
@@ -103,7 +103,7 @@ async def run(
         if listener is not None:
             listener(id, event)
 
-    through = _Through(pearl, Remembered(batched, replies), halt)
+    through = _Through(pearl, DedupCache(batched, replies), halt)
     found = local.run(
         through,
         (_counted(task, loading) for task in tasks),
@@ -127,13 +127,13 @@ async def run(
 class _Through(Pearl):
     """A copy of a `Pearl` whose calls go another way, and may take days."""
 
-    def __init__(self, pearl: Pearl, model: Model, halt: Halt) -> None:
+    def __init__(self, pearl: Pearl, model: Model, halt: CircuitBreaker) -> None:
         # Everything that was made of the arguments is there already.
         self.__dict__.update(pearl.fresh().__dict__)
         self._calls = model
         self._halt = halt
         if self.constrain == "auto":  # what is held to a form is a single call, at the full price
-            self._reply_ladder = reply_ladder(Constrains())
+            self._reply_ladder = reply_fallback(Constrains())
 
     def calls(self, trace: Trace | None = None) -> Model:
         """The model, with further rounds where a request failed in a way that may pass."""

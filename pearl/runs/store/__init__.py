@@ -17,15 +17,23 @@ from typing import Any, Self
 
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
-from pearl.runs.store.database import FAILURES, FILE, VERSION, connect, found, made, told
+from pearl.runs.store.database import (
+    FAILURES,
+    FILE,
+    VERSION,
+    connect,
+    create_database,
+    open_existing,
+    to_store_error,
+)
 from pearl.runs.store.locks import Holder, WriteLock
 from pearl.runs.store.merging import Merged, merge
 from pearl.runs.store.pruning import Pruned, chosen, prune
 from pearl.runs.store.reading import Reader
 from pearl.runs.store.rows import checksum, packed_reply
-from pearl.runs.store.run import Run, begun
+from pearl.runs.store.run import Run, begin_run
 from pearl.runs.store.runs import RunInfo, RunSpec, Status
-from pearl.runs.store.writer import Writer
+from pearl.runs.store.writer import StoreWriter
 
 __all__ = [
     "FILE",
@@ -74,7 +82,7 @@ class Store:
     """
 
     def __init__(
-        self, folder: Path, reader: Reader, writer: Writer | None, warning: str | None = None
+        self, folder: Path, reader: Reader, writer: StoreWriter | None, warning: str | None = None
     ) -> None:
         self.folder = folder
         self.warning = warning
@@ -97,22 +105,22 @@ class Store:
         path = folder / FILE
         try:
             if read_only:
-                return cls(folder, Reader(path, found(path)), None)
+                return cls(folder, Reader(path, open_existing(path)), None)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls._opened(folder, path)
         except FAILURES as error:
-            raise told(error, path) from None
+            raise to_store_error(error, path) from None
 
     @classmethod
     def _opened(cls, folder: Path, path: Path) -> Store:
         lock = WriteLock(folder / "write.lock")
         try:
             with lock.held():
-                connection, warning = made(path)
+                connection, warning = create_database(path)
         except BaseException:
             lock.close()
             raise
-        writer = Writer(path, connection, lock)
+        writer = StoreWriter(path, connection, lock)
         try:
             return cls(folder, Reader(path, connect(path, "ro")), writer, warning)
         except BaseException:
@@ -167,7 +175,7 @@ class Store:
             StoreError: Another process writes the run, or the one that is named is no run of the
                 spec.
         """
-        run_id, lease = begun(self.folder, self._writing, spec, is_fresh=fresh, id=id)
+        run_id, lease = begin_run(self.folder, self._writing, spec, is_fresh=fresh, id=id)
         run = Run(run_id, self._reader, self._writing, lease)
         self._runs.append(run)
         return run
@@ -254,7 +262,7 @@ class Store:
         return merged
 
     @property
-    def _writing(self) -> Writer:
+    def _writing(self) -> StoreWriter:
         if self._writer is None:
             raise StoreError("the store was opened to be read", path=self.folder)
         return self._writer

@@ -9,7 +9,16 @@ from typing import Literal
 
 from pearl.errors import StoreError
 
-__all__ = ["FAILURES", "FILE", "VERSION", "connect", "decoded", "found", "made", "told"]
+__all__ = [
+    "FAILURES",
+    "FILE",
+    "VERSION",
+    "connect",
+    "create_database",
+    "decoded",
+    "open_existing",
+    "to_store_error",
+]
 
 FILE = "store.db"
 
@@ -63,7 +72,7 @@ _SAID = {
 }
 
 
-def told(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> StoreError:
+def to_store_error(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> StoreError:
     """What went wrong, for people."""
     if isinstance(error, OSError):
         return StoreError(
@@ -111,7 +120,7 @@ def connect(
     return connection
 
 
-def made(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Connection, str | None]:
+def create_database(path: Path, *, vfs: str | None = None) -> tuple[sqlite3.Connection, str | None]:
     """The one connection that writes; the file and its tables are made where they are not.
 
     Args:
@@ -172,7 +181,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def found(path: Path) -> sqlite3.Connection:
+def open_existing(path: Path) -> sqlite3.Connection:
     """A connection that reads a store that is there.
 
     Raises:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pearl.errors import StoreError
 
-__all__ = ["Holder", "Lease", "WriteLock"]
+__all__ = ["Holder", "RunLease", "WriteLock"]
 
 
 class WriteLock:
@@ -71,7 +71,7 @@ class WriteLock:
         os.close(self._file)
 
 
-class Lease:
+class RunLease:
     """The right to write a run. It ends with the process, however that ends."""
 
     def __init__(self, path: Path, file: int) -> None:
@@ -79,7 +79,7 @@ class Lease:
         self._file: int | None = file
 
     @classmethod
-    def take(cls, path: Path) -> Lease | None:
+    def take(cls, path: Path) -> RunLease | None:
         """The lease of the run whose lock this file is; None where a living process has it.
 
         Raises:

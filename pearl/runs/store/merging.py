@@ -13,12 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pearl.runs.store.locks import Lease
+from pearl.runs.store.locks import RunLease
 from pearl.runs.store.reading import Reader, row_sum
 from pearl.runs.store.rows import packed, unpacked, unpacked_reply
-from pearl.runs.store.run import taken
+from pearl.runs.store.run import lease_run
 from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, is_shard
-from pearl.runs.store.writer import Writer
+from pearl.runs.store.writer import StoreWriter
 
 __all__ = ["Merged", "merge"]
 
@@ -61,7 +61,7 @@ class Merged:
         return Merged(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
-def merge(source: Reader, folder: Path, writer: Writer) -> Merged:
+def merge(source: Reader, folder: Path, writer: StoreWriter) -> Merged:
     """Take over what another store has.
 
     A run goes into the run with its id, else into the latest with its spec, else becomes a run of
@@ -87,9 +87,9 @@ def merge(source: Reader, folder: Path, writer: Writer) -> Merged:
 
 
 def _merge_run(
-    source: Reader, folder: Path, writer: Writer, info: RunInfo, *, by_spec: bool
+    source: Reader, folder: Path, writer: StoreWriter, info: RunInfo, *, by_spec: bool
 ) -> Merged:
-    leases: list[Lease] = []
+    leases: list[RunLease] = []
     spec = RunSpec(info.command, info.settings, info.inputs, info.folder, info.work)
     whole = info
     if spec.shard:
@@ -98,7 +98,7 @@ def _merge_run(
     def begin(connection: sqlite3.Connection) -> str:
         target = _target(connection, whole, by_spec=by_spec)
         id = target.id if target else _free_id(connection, whole)
-        leases.append(taken(folder, id, target))
+        leases.append(lease_run(folder, id, target))
         _join(connection, id, whole, target, spec.shard)
         return id
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pearl.runs.store.run import taken
+from pearl.runs.store.run import lease_run
 from pearl.runs.store.runs import RunInfo
-from pearl.runs.store.writer import Writer
+from pearl.runs.store.writer import StoreWriter
 
 __all__ = ["Pruned", "chosen", "prune"]
 
@@ -46,7 +46,7 @@ def chosen(
 
 def prune(
     folder: Path,
-    writer: Writer,
+    writer: StoreWriter,
     runs: Sequence[RunInfo],
     *,
     replies: bool,
@@ -78,11 +78,11 @@ def prune(
     return Pruned(len(runs), n_results, n_replies, n_bytes)
 
 
-def _remove(folder: Path, writer: Writer, info: RunInfo) -> int:
+def _remove(folder: Path, writer: StoreWriter, info: RunInfo) -> int:
     """Remove one run; how many results it had."""
 
     def work(connection: sqlite3.Connection) -> int:
-        lease = taken(folder, info.id, info)
+        lease = lease_run(folder, info.id, info)
         try:
             removed = connection.execute("DELETE FROM results WHERE run_id = ?", (info.id,))
             connection.execute("DELETE FROM runs WHERE id = ?", (info.id,))

@@ -10,7 +10,7 @@ from typing import Any
 
 from pearl.errors import StoreError, did_you_mean
 from pearl.llm import Completion, Usage
-from pearl.runs.store.database import FAILURES, decoded, told
+from pearl.runs.store.database import FAILURES, decoded, to_store_error
 from pearl.runs.store.rows import checksum, unpacked, unpacked_reply
 from pearl.runs.store.runs import COLUMNS, RunInfo, info_of
 
@@ -59,7 +59,7 @@ class Reader:
         try:
             return self._connection.execute(statement, values).fetchall()
         except FAILURES as error:
-            raise told(error, self._path) from None
+            raise to_store_error(error, self._path) from None
 
     def reply(self, key: bytes) -> Completion | None:
         """The reply that was kept under this key, if any."""

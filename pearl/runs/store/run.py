@@ -11,13 +11,13 @@ from typing import Any
 
 from pearl.errors import StoreError
 from pearl.runs.store.database import FILE
-from pearl.runs.store.locks import Holder, Lease
+from pearl.runs.store.locks import Holder, RunLease
 from pearl.runs.store.reading import Reader, row_sum
 from pearl.runs.store.rows import packed
 from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, new_id
-from pearl.runs.store.writer import Writer
+from pearl.runs.store.writer import StoreWriter
 
-__all__ = ["Run", "begun", "taken"]
+__all__ = ["Run", "begin_run", "lease_run"]
 
 _RECORD = """
 INSERT INTO results (run_id, key, seq, task_id, status, checksum, row, trace)
@@ -37,7 +37,7 @@ class Run:
         id: Short, and sorts by the day.
     """
 
-    def __init__(self, id: str, reader: Reader, writer: Writer, lease: Lease) -> None:
+    def __init__(self, id: str, reader: Reader, writer: StoreWriter, lease: RunLease) -> None:
         self.id = id
         self._reader = reader
         self._writer = writer
@@ -135,20 +135,20 @@ class Run:
             self._lease.release()
 
 
-def begun(
-    folder: Path, writer: Writer, spec: RunSpec, *, is_fresh: bool, id: str | None
-) -> tuple[str, Lease]:
+def begin_run(
+    folder: Path, writer: StoreWriter, spec: RunSpec, *, is_fresh: bool, id: str | None
+) -> tuple[str, RunLease]:
     """The id and the lease of a run of this spec: a new one, or the latest that there is.
 
     Raises:
         StoreError: Another process writes it, or the named one is no run of this spec.
     """
-    leases: list[Lease] = []
+    leases: list[RunLease] = []
 
     def work(connection: sqlite3.Connection) -> str:
         info = None if is_fresh else _found(connection, folder, spec, id)
         run_id = _unused(connection) if info is None else info.id
-        leases.append(taken(folder, run_id, info))
+        leases.append(lease_run(folder, run_id, info))
         _write(connection, run_id, spec, is_new=info is None)
         return run_id
 
@@ -160,7 +160,7 @@ def begun(
         raise
 
 
-def taken(folder: Path, id: str, info: RunInfo | None) -> Lease:
+def lease_run(folder: Path, id: str, info: RunInfo | None) -> RunLease:
     """The lease of a run.
 
     Args:
@@ -173,7 +173,7 @@ def taken(folder: Path, id: str, info: RunInfo | None) -> Lease:
     """
     if not is_id(id):
         raise StoreError(f"no id of a run: '{id[:40]}'", path=folder / FILE, help="move it away")
-    lease = Lease.take(folder / f"run-{id}.lock")
+    lease = RunLease.take(folder / f"run-{id}.lock")
     if lease is None:
         holder = info.holder if info else None
         who = f"process {holder.pid} on {holder.host}" if holder else "another process"

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import StoreError
-from pearl.runs.store.database import FAILURES, told
+from pearl.runs.store.database import FAILURES, to_store_error
 from pearl.runs.store.locks import WriteLock
 
-__all__ = ["Work", "Writer"]
+__all__ = ["StoreWriter", "Work"]
 
 Result = TypeVar("Result")
 
@@ -37,7 +37,7 @@ class _Item:
     result: Any = None
 
 
-class Writer:
+class StoreWriter:
     """Writes to the store from a thread of its own.
 
     Args:
@@ -130,7 +130,7 @@ class Writer:
             with self._lock.held():
                 self._transact(items)
         except FAILURES as problem:
-            error = told(problem, self._path)
+            error = to_store_error(problem, self._path)
         except BaseException as problem:  # noqa: BLE001 - whoever waits for it is told
             error = problem
         _tell(items, error)

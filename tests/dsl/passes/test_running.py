@@ -8,7 +8,7 @@ import random
 from pearl import Document, Pearl
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.limiting import Limited
+from pearl.llm.middleware.limiter import Limited
 from pearl.trace import ModelCalled, PlanRewritten, StepFinished, Trace
 from tests.models import Acting
 

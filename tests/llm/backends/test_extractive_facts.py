@@ -17,7 +17,7 @@ from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import build_graph
-from pearl.interpreter.steps import Limits, run
+from pearl.interpreter.steps import ContextLimits, run
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.trace import Trace
@@ -31,7 +31,7 @@ async def quoted(model: ExtractiveModel, question: str, document: Document) -> l
     library = load_library("seed")
     reply = await model.complete(Request((), PlanTask(question, library)))
     checked = compile_plan(reply.text, library)
-    limits = Limits(Counter.for_model(model.name))
+    limits = ContextLimits(Counter.for_model(model.name))
     results = await run(build_graph(checked), document, model, limits, Trace())
     shown = [result.reply for result in results if result.output in checked.outputs]
     return re.findall(r"^> (.*)$", "\n".join(shown), re.M)

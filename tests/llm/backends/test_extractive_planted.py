@@ -12,7 +12,7 @@ from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import build_graph
-from pearl.interpreter.steps import Limits, run
+from pearl.interpreter.steps import ContextLimits, run
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.trace import Trace
@@ -26,7 +26,7 @@ def first_quote(planted: Planted) -> str:
     async def answer() -> str:
         reply = await model.complete(Request((), PlanTask(planted.question, library)))
         checked = compile_plan(reply.text, library)
-        limits = Limits(Counter.for_model(model.name))
+        limits = ContextLimits(Counter.for_model(model.name))
         results = await run(build_graph(checked), Document(planted.text), model, limits, Trace())
         return next(result.reply for result in results if result.output == checked.outputs[0])
 

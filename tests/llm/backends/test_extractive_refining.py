@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from pearl.mining.refine.replies import read_reply
-
 from pearl.actions.library import read_actions
 from pearl.llm import RefineTask, Request
 from pearl.llm.backends import create_model
 from pearl.mining.refine.prompt import refine_messages
+from pearl.mining.refine.replies import read_reply
 
 DRAFTS = tuple(
     read_actions(

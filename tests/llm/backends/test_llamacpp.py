@@ -28,7 +28,7 @@ from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
-from pearl.llm.progress import Progress, listening
+from pearl.llm.progress import CallProgress, listening
 from tests.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.root import ROOT
@@ -231,7 +231,7 @@ def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path
 
 def test_a_reply_that_repeats_itself_is_cut_off_while_it_is_written(tmp_path: Path) -> None:
     endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
-    seen: list[Progress] = []
+    seen: list[CallProgress] = []
 
     async def use(model: LlamaCppModel) -> None:
         with listening(seen.append), pytest.raises(ModelError) as caught:

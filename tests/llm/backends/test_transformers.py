@@ -22,7 +22,7 @@ from pearl.llm import Completion, Message, PlanTask, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.transformers import TransformersModel, create
 from pearl.llm.backends.transformers.prefixes import n_common
-from pearl.llm.progress import Progress, listening
+from pearl.llm.progress import CallProgress, listening
 from tests.skips import NO_TORCH
 from tests.tiny_models import END, rewrite, save_model, save_saying, save_tokenizer
 
@@ -181,7 +181,7 @@ def test_a_reply_ends_where_the_model_ends_it(tmp_path: Path) -> None:
 
 def test_how_far_a_reply_is_is_told_token_by_token(tmp_path: Path) -> None:
     save_saying(tmp_path, "it leaked")
-    seen: list[Progress] = []
+    seen: list[CallProgress] = []
     with listening(seen.append):
         reply(create(str(tmp_path), ModelSettings()), asked("\n".join(["who?"] * 400)))
     phases = [p.phase for p in seen]

@@ -15,8 +15,8 @@ from pearl.errors import PausedError
 from pearl.llm import Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
+from pearl.llm.middleware.batch_submission import BatchProgress, Pace
 from pearl.llm.middleware.batching import Batched
-from pearl.llm.middleware.submitting import Pace, Progress
 from tests.batch_server import BatchServer, serving_batches
 from tests.models import answer_task
 
@@ -102,7 +102,7 @@ def test_leaving_ends_what_waits_and_what_comes(server: BatchServer) -> None:
         with pytest.raises(PausedError):
             await batched.complete(asking("b?"))
 
-    told: list[Progress] = []
+    told: list[BatchProgress] = []
     using(server, work, on_progress=told.append)
     assert len(server.jobs) == 1
     assert [(progress.n_batches, progress.is_left) for progress in told] == [(1, False), (1, True)]

@@ -10,11 +10,11 @@ import pytest
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
-from pearl.llm.middleware.halting import Halt
-from pearl.llm.middleware.learning import Sent
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.queueing import Queue
-from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.middleware.adaptive_rate import Sent
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.queue import Queue
+from pearl.llm.middleware.retry import Retrying
 from tests.clock import ComputedLoop
 from tests.models import answer_task
 
@@ -257,7 +257,7 @@ def test_a_wait_that_shrinks_is_over_sooner(monkeypatch: pytest.MonkeyPatch) -> 
             lambda n_running, cost: 0.0 if loop.time() >= 5 else 100.0,
             lambda cost: Sent(1, loop.time(), None, False),
             lambda: ("", 0.0),
-            Halt(),
+            CircuitBreaker(),
         )
         await queue.turn(0.0)
 

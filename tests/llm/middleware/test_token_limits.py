@@ -9,8 +9,8 @@ import pytest
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
 from tests.clock import computed
 from tests.models import answer_task
 

@@ -11,8 +11,8 @@ from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, PausedErro
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
 from pearl.llm.middleware.sampling import Sampling
 from tests.clock import computed
 from tests.models import answer_task

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from pearl.mining.refine.refinement import Refinement
 
 from pearl.cli import run
+from pearl.mining.refine.refinement import Refinement
 from pearl.plugins import install_hint
 from tests.mining.refine.drafts import PLAIN, header, mined, row
 from tests.shared import shared

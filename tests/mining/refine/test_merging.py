@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from pearl.mining.refine.entries import Draft, Entry, entry_of
-from pearl.mining.refine.merging import Rules, merge_by_rule
-from pearl.mining.refine.reading import read_drafts
 
 from pearl.actions.library import read_actions
 from pearl.actions.likeness import (
@@ -20,6 +17,9 @@ from pearl.actions.likeness import (
     may_merge,
 )
 from pearl.dsl.signatures import Action
+from pearl.mining.refine.entries import Draft, Entry, entry_of
+from pearl.mining.refine.merging import Rules, merge_by_rule
+from pearl.mining.refine.reading import read_drafts
 from tests.mining.refine.drafts import PLAIN, mined, row
 
 

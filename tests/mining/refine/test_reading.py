@@ -6,9 +6,9 @@ import json
 import random
 
 import pytest
-from pearl.mining.refine.reading import read_drafts
 
 from pearl.errors import DataError
+from pearl.mining.refine.reading import read_drafts
 from tests.mining.refine.drafts import PLAIN, header, mined, row
 
 FIND_A = "FIND_A(CTX) : Find the first letter"

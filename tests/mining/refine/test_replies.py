@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pearl.mining.refine.replies import read_reply
 
 from pearl.actions.library import read_actions
 from pearl.dsl.printer import print_action
+from pearl.mining.refine.replies import read_reply
 from tests.strategies import texts
 
 DRAFTS, _ = read_actions(

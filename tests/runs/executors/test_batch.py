@@ -20,9 +20,9 @@ import pytest
 from pearl import Document, Pearl
 from pearl.errors import ModelError, PearlError, UsageError
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.records import FOLDER
+from pearl.llm.middleware.pending_batches import FOLDER
 from pearl.runs.executors import Outcome, Task, local
-from pearl.runs.executors.batch import Pace, Progress, run
+from pearl.runs.executors.batch import BatchProgress, Pace, run
 from pearl.runs.store import Store
 from tests.batch_server import BatchServer, answered, serving_batches
 from tests.root import ROOT
@@ -79,7 +79,7 @@ def test_as_many_batches_as_levels_and_the_answers_of_local(
     server: BatchServer, depth: int
 ) -> None:
     tasks = tasks_of(20, depth, width=2)
-    told: list[Progress] = []
+    told: list[BatchProgress] = []
     found = outcomes(server, tasks, on_progress=told.append)
     assert len(server.jobs) == depth
     assert not server.requests
@@ -323,7 +323,7 @@ def test_stopping_leaves_the_batch_and_the_same_command_reads_it(
     server: BatchServer, tmp_path: Path
 ) -> None:
     server.is_held = True
-    told: list[Progress] = []
+    told: list[BatchProgress] = []
     tasks = tasks_of(6, 2)
     with Store.open(tmp_path) as store:
         found = outcomes(

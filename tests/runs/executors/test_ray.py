@@ -21,9 +21,9 @@ from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors import ray as on_ray
 from pearl.runs.executors.ray import leasing
 from pearl.runs.executors.ray.leasing import Leased
-from pearl.runs.executors.ray.limiter import EPISODE_S, LEASE_S, Lease, Limiter, fair_shares
+from pearl.runs.executors.ray.limiter import EPISODE_S, LEASE_S, CallLease, Limiter, fair_shares
 from pearl.runs.executors.ray.wire import packed_outcome, unpacked_outcome
-from pearl.runs.executors.ray.worker import Setup, Worker, version
+from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig, version
 from tests.clock import computed
 from tests.models import Acting
 from tests.runs.executors.clustered import ROOT
@@ -164,7 +164,7 @@ def test_an_error_keeps_what_is_asked_of_it() -> None:
 
 def test_a_worker_says_why_it_can_run_nothing() -> None:
     def said(driver: str, **settings: Any) -> dict[str, Any]:
-        worker = Worker(Setup("w", driver, settings, Lease(1), "."), "nobody")
+        worker = RayWorker(WorkerConfig("w", driver, settings, CallLease(1), "."), "nobody")
         return asyncio.run(worker.work("a", lambda: DOCUMENT, None, PLAN, driver))["refused"]  # type: ignore[no-any-return]
 
     assert said(version(), model="scripted:")["type"] == "UsageError"
@@ -259,18 +259,18 @@ def test_the_rate_of_a_server_is_found_by_its_refusals() -> None:
 class Asked:
     """A limiter as a worker sees it: gives leases until it is lost."""
 
-    def __init__(self, *leases: Lease) -> None:
+    def __init__(self, *leases: CallLease) -> None:
         self.reports: list[dict[str, Any]] = []
         self._leases = list(leases)
 
-    async def __call__(self, report: dict[str, Any]) -> Lease:
+    async def __call__(self, report: dict[str, Any]) -> CallLease:
         self.reports.append(report)
         if not self._leases:
             raise ConnectionError("lost")
         return self._leases.pop(0)
 
 
-Run = Callable[[Callable[[Request], Any], Asked, int, Lease], tuple[Leased, list[Any], float]]
+Run = Callable[[Callable[[Request], Any], Asked, int, CallLease], tuple[Leased, list[Any], float]]
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ def leased(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Make calls with a lease; the model, what came of them, and how many seconds they took."""
 
     async def main(
-        act: Callable[[Request], Any], ask: Asked, n_calls: int, first: Lease
+        act: Callable[[Request], Any], ask: Asked, n_calls: int, first: CallLease
     ) -> tuple[Leased, list[Any], float]:
         model = Leased(Acting(act), first, ask)
         renewing = asyncio.create_task(model.renew())
@@ -308,7 +308,7 @@ def test_a_worker_keeps_to_its_places(leased: Run) -> None:
         running -= 1
         return "I"
 
-    leased(act, Asked(Lease(3)), 12, Lease(1))
+    leased(act, Asked(CallLease(3)), 12, CallLease(1))
     assert most == 3
 
 
@@ -316,7 +316,7 @@ def test_a_worker_keeps_to_its_rate(leased: Run) -> None:
     async def act(request: Request) -> str:
         return "I"
 
-    _, _, took_s = leased(act, Asked(), 30, Lease(20, 40.0))
+    _, _, took_s = leased(act, Asked(), 30, CallLease(20, 40.0))
     assert (30 - 20) / 40 <= took_s < 1
 
 
@@ -325,8 +325,8 @@ def test_a_refusal_is_reported_at_once(leased: Run) -> None:
         await asyncio.sleep(0.02)
         raise ModelError("slow down", kind="rate_limited", retry_after_s=7.0)
 
-    ask = Asked(Lease(3), Lease(3))
-    leased(act, ask, 2, Lease(3))
+    ask = Asked(CallLease(3), CallLease(3))
+    leased(act, ask, 2, CallLease(3))
     assert ask.reports[1]["n_refused"] >= 1
     assert ask.reports[1]["retry_after_s"] == 7.0
 
@@ -340,6 +340,6 @@ def test_without_a_limiter_half_of_the_last_share_is_left(
     async def act(request: Request) -> str:
         return "I"
 
-    model, found, _ = leased(act, Asked(Lease(8, 10.0)), 1, Lease(2))
+    model, found, _ = leased(act, Asked(CallLease(8, 10.0)), 1, CallLease(2))
     assert not isinstance(found[0], Exception)
-    assert model.lease == Lease(4, 5.0)
+    assert model.lease == CallLease(4, 5.0)

@@ -13,7 +13,7 @@ import pytest
 from pearl.errors import StoreError
 from pearl.llm import Completion
 from pearl.runs.store import FILE, RunSpec, Store
-from pearl.runs.store.database import connect, made
+from pearl.runs.store.database import connect, create_database
 from tests.runs.store.children import child, integrity
 from tests.runs.store.killed import SPEC, key_of, reply_of
 from tests.skips import BOUND
@@ -251,7 +251,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_disk_without_shared_memory(tmp_path: Path) -> None:
     """SQLite then cannot write ahead: it says so, and keeps what it is given all the same."""
     path = tmp_path / FILE
-    connection, warning = made(path, vfs="unix-dotfile")
+    connection, warning = create_database(path, vfs="unix-dotfile")
     assert warning is not None
     assert "local disk" in warning
     connection.execute("INSERT INTO replies VALUES (x'00', x'00', '{}', 0)")

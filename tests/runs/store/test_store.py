@@ -12,7 +12,7 @@ import pytest
 from pearl.errors import StoreError
 from pearl.llm import Completion, Usage
 from pearl.runs.store import FILE, Run, RunSpec, Status, Store, default_folder
-from pearl.runs.store.database import made
+from pearl.runs.store.database import create_database
 
 SPEC = RunSpec(("execute", "t.jsonl"), {"model": "m"}, {"t.jsonl": "1"})
 REPLY = Completion("Because it was rotten. \U0001f511", "m", Usage(10, 3, 2))
@@ -445,7 +445,7 @@ def test_a_shard_that_is_none_is_merged_as_a_whole_run(tmp_path: Path) -> None:
 
 def test_what_is_written_is_on_the_disk_when_it_is_said_to_be(tmp_path: Path) -> None:
     """Power may fail: with less than FULL, the last rows of a write-ahead log may be lost."""
-    connection, _ = made(tmp_path / FILE)
+    connection, _ = create_database(tmp_path / FILE)
     try:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     finally:

@@ -30,10 +30,10 @@ from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp.header import trained_context
-from pearl.llm.backends.llamacpp.process import Worker
+from pearl.llm.backends.llamacpp.process import WorkerProcess
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.progress import Progress, report
+from pearl.llm.progress import CallProgress, report
 from pearl.plugins import require_extra
 
 __all__ = ["DESCRIPTION", "LlamaCppModel", "create"]
@@ -99,7 +99,7 @@ class LlamaCppModel:
         self._reuse = reuse
         self._key = secrets.token_hex(16)  # others on this machine may find the port
         self._starting = threading.Lock()
-        self._worker: Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._client: OpenAIModel | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turn = asyncio.Lock()
@@ -136,7 +136,7 @@ class LlamaCppModel:
             if worker:
                 worker.stop()
 
-    async def _serving(self) -> tuple[Worker, OpenAIModel]:
+    async def _serving(self) -> tuple[WorkerProcess, OpenAIModel]:
         """The process, once it serves, and what speaks to it."""
         stale: OpenAIModel | None = None
         with self._starting:
@@ -150,7 +150,7 @@ class LlamaCppModel:
             await stale.aclose()
         try:
             if not worker.is_settled:
-                report(Progress("loading"))
+                report(CallProgress("loading"))
             async with asyncio.timeout(self._timeout_s):
                 while not worker.is_settled:  # noqa: ASYNC110, an event belongs to one loop
                     await asyncio.sleep(POLL_S)
@@ -173,7 +173,7 @@ class LlamaCppModel:
             self._client = self._speaking_to(worker.address)
         return worker, self._client
 
-    def _start(self) -> Worker:
+    def _start(self) -> WorkerProcess:
         settings = {
             "path": str(self._path),
             "alias": self._path.stem,
@@ -183,7 +183,7 @@ class LlamaCppModel:
             "cache_mib": CACHE_MIB if self._reuse else 0,
         }
         try:
-            return Worker(settings)
+            return WorkerProcess(settings)
         except OSError as error:
             raise ModelError(
                 f"no process can be started for llama.cpp: {error.strerror}", kind="transport"
@@ -197,7 +197,7 @@ class LlamaCppModel:
         server = servers.load("llguidance")
         return OpenAIModel(endpoint, self._timeout_s, self.window, server, is_streamed=True)
 
-    def _died(self, worker: Worker) -> ModelError:
+    def _died(self, worker: WorkerProcess) -> ModelError:
         worker.stop()
         return ModelError(
             f"llama.cpp died over a request to {self._path}: {worker.last_words()}",
@@ -206,7 +206,7 @@ class LlamaCppModel:
         )
 
 
-async def _has_ended(worker: Worker) -> bool:
+async def _has_ended(worker: WorkerProcess) -> bool:
     """Whether a worker that no longer speaks has ended."""
     for _ in range(int(LAST_BREATH_S / POLL_S)):
         if not worker.is_alive:

@@ -39,12 +39,12 @@ def trained_context(path: Path) -> int:
     """
     try:
         with path.open("rb") as file:
-            return _Reader(file, path).trained_context()
+            return _HeaderReader(file, path).trained_context()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path, help=HELP) from None
 
 
-class _Reader:
+class _HeaderReader:
     """Reads metadata from the start of a file; all numbers are little-endian."""
 
     def __init__(self, file: BinaryIO, path: Path) -> None:

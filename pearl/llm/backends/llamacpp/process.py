@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Worker"]
+__all__ = ["WorkerProcess"]
 
 SCRIPT = Path(__file__).with_name("worker.py")
 
@@ -29,7 +29,7 @@ MAX_QUOTED = 200
 END_TIMEOUT_S = 10.0
 
 
-class Worker:
+class WorkerProcess:
     """A child process that serves one model; it is started at once, and ready a while later.
 
     Threads listen to it, no event loop does, so that any loop may use it.

@@ -43,20 +43,20 @@ Text = Annotated[
 """What a server wrote, without lone surrogates."""
 
 
-class _Message(BaseModel):
+class _ChatMessage(BaseModel):
     content: Text | None = None
     refusal: Text | None = None
     tool_calls: Any = None  # checked where a tool was to be called
 
 
-class _Choice(BaseModel):
-    message: _Message | None = None
+class _ChatChoice(BaseModel):
+    message: _ChatMessage | None = None
     finish_reason: Text | None = None
     error: Any = None  # gateways report there what failed behind them
 
 
-class _Reply(BaseModel):
-    choices: list[_Choice]
+class _ChatReply(BaseModel):
+    choices: list[_ChatChoice]
     usage: Any = None  # nonsense in it is no reason to throw away a reply that is paid
     model: Text | None = None
 
@@ -65,11 +65,11 @@ class _Custom(BaseModel):
     input: Text
 
 
-class _ToolCall(BaseModel):
+class _ChatToolCall(BaseModel):
     custom: _Custom
 
 
-_ToolCalls = TypeAdapter(list[_ToolCall])
+_ToolCalls = TypeAdapter(list[_ChatToolCall])
 
 
 class Listed(BaseModel):
@@ -99,7 +99,7 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
         >>> read_completion(body, Endpoint("http://localhost/v1", "llama3", "")).text
         'Hello'
     """
-    reply = read_as(_Reply, body, endpoint)
+    reply = read_as(_ChatReply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
     with billed(usage, _said(reply)):
         message = _message(reply, usage, endpoint)
@@ -113,7 +113,7 @@ def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
         ModelError: It holds none that is of use; of the kind `unconstrained` where the model
             replies in words instead.
     """
-    reply = read_as(_Reply, body, endpoint)
+    reply = read_as(_ChatReply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
     with billed(usage):
         message = _message(reply, usage, endpoint, is_by_tool=True)
@@ -272,15 +272,15 @@ def billed(usage: Usage, said: str = "") -> Iterator[None]:
         raise
 
 
-def _said(reply: _Reply) -> str:
+def _said(reply: _ChatReply) -> str:
     """What a reply says, be it of use or not."""
     message = reply.choices[0].message if reply.choices else None
     return (message.content if message else None) or ""
 
 
 def _message(
-    reply: _Reply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
-) -> _Message:
+    reply: _ChatReply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
+) -> _ChatMessage:
     """The first choice. Why it ends comes first: a cut reply may be blank, too."""
     if not reply.choices:
         raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
@@ -297,7 +297,7 @@ def _message(
     return choice.message
 
 
-def _completion(text: str, reply: _Reply, usage: Usage, endpoint: Endpoint) -> Completion:
+def _completion(text: str, reply: _ChatReply, usage: Usage, endpoint: Endpoint) -> Completion:
     if is_blank(text):
         raise blank(endpoint)
     is_said = reply.choices[0].finish_reason is not None

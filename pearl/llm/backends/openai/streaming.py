@@ -19,7 +19,7 @@ from pearl.errors import ModelError
 from pearl.llm import Usage
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.progress import Progress, report
+from pearl.llm.progress import CallProgress, report
 from pearl.llm.repetition import Watch, repeats
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class _Delta(BaseModel):
     reasoning_content: str | None = None
 
 
-class _Choice(BaseModel):
+class _StreamedChoice(BaseModel):
     delta: _Delta = _Delta()
     finish_reason: str | None = None
 
@@ -47,7 +47,7 @@ class _Prompt(BaseModel):
 
 
 class _Chunk(BaseModel):
-    choices: list[_Choice] = []
+    choices: list[_StreamedChoice] = []
     usage: dict[str, Any] | None = None
     model: str | None = None
     prompt_progress: _Prompt | None = None
@@ -75,7 +75,7 @@ async def post(client: AsyncOpenAI, path: str, body: dict[str, Any], endpoint: E
         "stream_options": {"include_usage": True},
         "return_progress": True,
     }
-    reply = _Reply(endpoint)
+    reply = _StreamedReply(endpoint)
     try:
         async with await client.post(
             path, cast_to=object, body=asked, stream=True, stream_cls=AsyncStream[object],
@@ -93,7 +93,7 @@ async def post(client: AsyncOpenAI, path: str, body: dict[str, Any], endpoint: E
     return reply.body()
 
 
-class _Reply:
+class _StreamedReply:
     """A reply while it comes in."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -121,7 +121,7 @@ class _Reply:
         self._model = chunk.model or self._model
         if chunk.prompt_progress is not None:
             self._prompt = prompt = chunk.prompt_progress
-            report(Progress("reading", prompt.processed, prompt.total))
+            report(CallProgress("reading", prompt.processed, prompt.total))
         for choice in chunk.choices[:1]:
             self._finish_reason = choice.finish_reason or self._finish_reason
             self._write(choice.delta.content or "", choice.delta.reasoning_content or "")
@@ -131,7 +131,7 @@ class _Reply:
             return
         self._said.append(shown)
         self._n_tokens += 1
-        report(Progress("writing", self._n_tokens))
+        report(CallProgress("writing", self._n_tokens))
         loop = self._watch.add(hidden + shown)
         if loop is not None:
             usage = Usage(self._prompt.total, self._n_tokens, self._prompt.cache)

@@ -29,7 +29,7 @@ from pearl.llm.backends.transformers.loading import Weights, load, read_window
 from pearl.llm.backends.transformers.masks import Held, hold
 from pearl.llm.backends.transformers.prefixes import Prefixes
 from pearl.llm.blank import is_blank
-from pearl.llm.progress import Progress, report
+from pearl.llm.progress import CallProgress, report
 from pearl.llm.repetition import loop_in, repeats
 from pearl.plugins import require_extra
 
@@ -122,7 +122,7 @@ class TransformersModel:
         is_left = threading.Event()
         loop, context = asyncio.get_running_loop(), copy_context()
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: CallProgress) -> None:
             with suppress(RuntimeError):  # the loop has ended, and nobody listens
                 loop.call_soon_threadsafe(report, progress, context=context)
 
@@ -143,10 +143,10 @@ class TransformersModel:
     # In the worker's thread
 
     def _reply(
-        self, request: Request, is_left: threading.Event, tell: Callable[[Progress], None]
+        self, request: Request, is_left: threading.Event, tell: Callable[[CallProgress], None]
     ) -> Completion:
         if self._weights is None:
-            tell(Progress("loading"))
+            tell(CallProgress("loading"))
         weights, prefixes = self._loaded()
         prompt = self._encoded(request, weights.tokenizer)
         limit = self._limit(request, len(prompt))
@@ -164,10 +164,10 @@ class TransformersModel:
                 )
 
             if n_cached <= len(prefix.tokens) < len(prompt):
-                tell(Progress("reading", len(prefix.tokens), len(prompt)))
+                tell(CallProgress("reading", len(prefix.tokens), len(prompt)))
 
         def look_at(tokens: Sequence[int]) -> None:
-            tell(Progress("writing", len(tokens)))
+            tell(CallProgress("writing", len(tokens)))
             if len(tokens) % LOOKED_AT_EVERY:
                 return
             text = weights.tokenizer.decode(tokens[-LOOKED_AT:])

@@ -24,9 +24,9 @@ from pearl.pipeline import Pearl
 from pearl.plugins import require_extra
 from pearl.runs.executors import Listener, Outcome, Task
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, Runner, document_of
-from pearl.runs.executors.ray.limiter import Lease, Limiter
+from pearl.runs.executors.ray.limiter import CallLease, Limiter
 from pearl.runs.executors.ray.wire import unpacked_error, unpacked_outcome
-from pearl.runs.executors.ray.worker import Setup, Worker, version
+from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig, version
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
@@ -161,7 +161,7 @@ def _divert() -> None:
 class _Slot:
     """A place for a worker: who is in it now, and how many tasks it has."""
 
-    setup: Setup
+    setup: WorkerConfig
     actor: Any
     n_tasks: int = 0
     reviving: asyncio.Task[None] | None = None
@@ -203,8 +203,8 @@ class _Crew:
         self.limiter = limiter.remote(n_places, n, per_s)
         self.workers: list[_Slot] = []
         for i in range(n):
-            lease = Lease(n_places // n, per_s and per_s / n)
-            setup = Setup(f"worker-{i}", version(), own, lease, str(Path.cwd()))
+            lease = CallLease(n_places // n, per_s and per_s / n)
+            setup = WorkerConfig(f"worker-{i}", version(), own, lease, str(Path.cwd()))
             self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
         self._document: Hashable = None
         self._last = self.workers[0]
@@ -280,8 +280,8 @@ class _Crew:
                 await asyncio.sleep(REVIVE_S)
         slot.reviving = None
 
-    def _hired(self, setup: Setup, node: Mapping[str, Any] | None) -> Any:
-        worker = _actor(Worker, node, max_concurrency=self._most + 1)
+    def _hired(self, setup: WorkerConfig, node: Mapping[str, Any] | None) -> Any:
+        worker = _actor(RayWorker, node, max_concurrency=self._most + 1)
         return worker.remote(setup, self._limiter_name)
 
 
@@ -299,7 +299,7 @@ class _LimiterActor:
     def __init__(self, n_places: int, n_workers: int, rate: float | None) -> None:
         self._limiter = Limiter(n_places, n_workers, rate, monotonic())
 
-    async def report(self, worker: str, report: dict[str, Any]) -> Lease:
+    async def report(self, worker: str, report: dict[str, Any]) -> CallLease:
         """As `Limiter.report`."""
         return self._limiter.report(worker, report, monotonic())
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from pearl.errors import ModelError
 from pearl.llm import Completion, Model, Request
-from pearl.llm.middleware.halting import Halt
-from pearl.llm.middleware.learning import Sent
-from pearl.llm.middleware.queueing import Queue
-from pearl.llm.middleware.rates import Bucket
+from pearl.llm.middleware.adaptive_rate import Sent
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.middleware.queue import Queue
+from pearl.llm.middleware.token_bucket import TokenBucket
 from pearl.llm.middleware.wrapper import Wrapper
-from pearl.runs.executors.ray.limiter import LEASE_S, Lease
+from pearl.runs.executors.ray.limiter import LEASE_S, CallLease
 
 __all__ = ["Leased"]
 
@@ -25,7 +25,7 @@ RENEW_S = 1.0
 ANSWER_S = 2.0
 """Seconds in which the limiter has to answer."""
 
-Ask = Callable[[dict[str, Any]], Awaitable[Lease]]
+Ask = Callable[[dict[str, Any]], Awaitable[CallLease]]
 """Sends a report to the limiter; its errors are those of a network, whatever they are."""
 
 
@@ -38,11 +38,11 @@ class Leased(Wrapper):
         ask: Sends a report to the limiter and gives the next lease.
     """
 
-    def __init__(self, model: Model, first: Lease, ask: Ask) -> None:
+    def __init__(self, model: Model, first: CallLease, ask: Ask) -> None:
         super().__init__(model)
         self._ask = ask
         self._lease = self._given = first
-        self._bucket: Bucket | None = None
+        self._bucket: TokenBucket | None = None
         self._ends_at = monotonic() + LEASE_S
         self._paused_until = 0.0
         self._n_sent = self._n_refused = 0
@@ -52,7 +52,7 @@ class Leased(Wrapper):
         self._keep(first)
 
     @property
-    def lease(self) -> Lease:
+    def lease(self) -> CallLease:
         """What is allowed now."""
         return self._lease
 
@@ -63,7 +63,7 @@ class Leased(Wrapper):
             ModelError: There is no usable reply.
         """
         if self._queue is None:
-            self._queue = Queue(self._delay_s, self._enter, self._why, Halt())
+            self._queue = Queue(self._delay_s, self._enter, self._why, CircuitBreaker())
         await self._queue.turn(0.0)
         try:
             return await self._model.complete(request)
@@ -89,7 +89,7 @@ class Leased(Wrapper):
         except Exception:  # noqa: BLE001 - whatever it is, the limiter cannot be reached now
             if monotonic() >= self._ends_at:
                 half = None if self._given.rate is None else self._given.rate / 2
-                self._lease = Lease(max(1, self._given.n_places // 2), half)
+                self._lease = CallLease(max(1, self._given.n_places // 2), half)
                 self._keep(self._lease)
             return
         self._n_sent -= report["n_sent"]
@@ -117,13 +117,13 @@ class Leased(Wrapper):
         wait_s = self._delay_s(self._queue.n_running if self._queue else 0, 0.0)
         return ("held back by the rate limit", wait_s) if wait_s else ("", 0.0)
 
-    def _keep(self, lease: Lease) -> None:
+    def _keep(self, lease: CallLease) -> None:
         now = monotonic()
         self._paused_until = max(self._paused_until, now + lease.pause_s)
         if not lease.rate:
             self._bucket = None
         elif self._bucket is None:
-            self._bucket = Bucket(lease.rate, now)
+            self._bucket = TokenBucket(lease.rate, now)
         else:
             self._bucket.rate = lease.rate
         if self._queue:

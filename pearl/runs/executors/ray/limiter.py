@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["LEASE_S", "Lease", "Limiter", "fair_shares"]
+__all__ = ["LEASE_S", "CallLease", "Limiter", "fair_shares"]
 
 LEASE_S = 5.0
 """Seconds that a lease lasts; they are renewed several times in that time."""
@@ -31,7 +31,7 @@ FIRST_RATE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class CallLease:
     """What one worker may do until it ends.
 
     Attributes:
@@ -98,7 +98,7 @@ class Limiter:
         self._shrunk_at = float("-inf")
         self._grown_at = now
 
-    def report(self, worker: str, report: dict[str, Any], now: float) -> Lease:
+    def report(self, worker: str, report: dict[str, Any], now: float) -> CallLease:
         """Hear what a worker did since its last report, and renew its lease.
 
         Args:
@@ -125,7 +125,7 @@ class Limiter:
         mine.n_places = max(n_places, report["n_running"])
         mine.ends_at = now + LEASE_S
         rate = None if self._rate is None else self._rate * n_places / self._n_places
-        return Lease(n_places, rate, max(0.0, self._paused_until - now))
+        return CallLease(n_places, rate, max(0.0, self._paused_until - now))
 
     def _adapt(self, report: dict[str, Any], now: float) -> None:
         n_admitted = report["n_sent"] - report["n_refused"]

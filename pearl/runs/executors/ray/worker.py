@@ -17,11 +17,11 @@ from pearl.pipeline import Pearl
 from pearl.runs.executors import Task
 from pearl.runs.executors.local import Runner
 from pearl.runs.executors.ray.leasing import Leased
-from pearl.runs.executors.ray.limiter import Lease
+from pearl.runs.executors.ray.limiter import CallLease
 from pearl.runs.executors.ray.wire import packed_error, packed_outcome
 from pearl.runs.wording import prompts_sha256
 
-__all__ = ["Setup", "Worker", "version"]
+__all__ = ["RayWorker", "WorkerConfig", "version"]
 
 
 def version() -> str:
@@ -31,7 +31,7 @@ def version() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class WorkerConfig:
     """What a worker needs to know.
 
     Attributes:
@@ -45,11 +45,11 @@ class Setup:
     name: str
     version: str
     settings: Mapping[str, Any]
-    first: Lease
+    first: CallLease
     folder: str
 
 
-class Worker:
+class RayWorker:
     """Runs tasks as `local` does.
 
     Args:
@@ -57,7 +57,7 @@ class Worker:
         limiter: Name of the actor that gives leases.
     """
 
-    def __init__(self, setup: Setup, limiter: str) -> None:
+    def __init__(self, setup: WorkerConfig, limiter: str) -> None:
         # Nothing here may fail: who asks could not be told why.
         self._setup = setup
         self._limiter = limiter
@@ -117,10 +117,10 @@ class Worker:
             self._renewing = asyncio.create_task(model.renew())
         return self._runner, self._pearl
 
-    async def _report(self, report: dict[str, Any]) -> Lease:
+    async def _report(self, report: dict[str, Any]) -> CallLease:
         import ray
 
         if self._handle is None:
             self._handle = await asyncio.to_thread(ray.get_actor, self._limiter)
-        lease: Lease = await self._handle.report.remote(self._setup.name, report)
+        lease: CallLease = await self._handle.report.remote(self._setup.name, report)
         return lease

@@ -12,7 +12,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request, Usage
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.progress import Progress, listening
+from pearl.llm.progress import CallProgress, listening
 from tests.models import answer_task
 from tests.server import Canned, Server
 
@@ -35,7 +35,7 @@ def stream(*chunks: object, end: str = END, **how: Any) -> Canned:
     return Canned(body, content_type="text/event-stream", **how)
 
 
-def ask(server: Server, answer: Canned, seen: list[Progress] | None = None) -> Completion:
+def ask(server: Server, answer: Canned, seen: list[CallProgress] | None = None) -> Completion:
     async def once() -> Completion:
         endpoint = Endpoint(server.url, "test-model", "")
         model = OpenAIModel(endpoint, 10.0, 128_000, is_streamed=True)
@@ -52,7 +52,7 @@ def ask(server: Server, answer: Canned, seen: list[Progress] | None = None) -> C
 
 
 def test_a_stream_is_the_reply_that_comes_at_once(openai_server: Server) -> None:
-    seen: list[Progress] = []
+    seen: list[CallProgress] = []
     prompt = {**chunk(), "prompt_progress": {"total": 9, "processed": 5, "cache": 4}}
     answer = stream(
         prompt, chunk(reasoning_content="Hm."), chunk("Ada"), chunk(" did."), chunk(None, "stop"),
@@ -61,7 +61,7 @@ def test_a_stream_is_the_reply_that_comes_at_once(openai_server: Server) -> None
     found = ask(openai_server, answer, seen)
     assert (found.text, found.model) == ("Ada did.", "test-model-2026")
     assert found.usage == Usage(9, 3, 4)
-    assert seen == [Progress("reading", 5, 9), *(Progress("writing", n) for n in (1, 2, 3))]
+    assert seen == [CallProgress("reading", 5, 9), *(CallProgress("writing", n) for n in (1, 2, 3))]
     body = openai_server.requests[0].body
     assert body["stream_options"] == {"include_usage": True}
     assert body["max_tokens"] == 99

@@ -6,7 +6,7 @@ import asyncio
 
 from pearl.documents.document import Document
 from pearl.llm import PlanTask, Request
-from pearl.llm.progress import Progress, report
+from pearl.llm.progress import CallProgress, report
 from pearl.pipeline import Pearl
 from pearl.trace import Event, ModelProgressed, Trace
 from tests.models import Acting, output_of
@@ -22,9 +22,9 @@ PLAN = """New actions:
 
 async def act(request: Request) -> str:
     is_plan = isinstance(request.task, PlanTask)
-    report(Progress("reading", 1, 2))
+    report(CallProgress("reading", 1, 2))
     await asyncio.sleep(0)  # calls of other steps report meanwhile
-    report(Progress("writing", 7 if is_plan else len(output_of(request))))
+    report(CallProgress("writing", 7 if is_plan else len(output_of(request))))
     return PLAN if is_plan else "It leaked."
 
 

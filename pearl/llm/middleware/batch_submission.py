@@ -15,10 +15,10 @@ from typing import TypeVar
 from pearl.errors import ModelError, StoreError
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Batches
-from pearl.llm.middleware.records import Record, Records
-from pearl.llm.middleware.remembering import Replies
+from pearl.llm.middleware.dedup_cache import Replies
+from pearl.llm.middleware.pending_batches import PendingBatch, PendingBatches
 
-__all__ = ["DEFAULT_PACE", "Deliver", "OnTrouble", "Pace", "Progress", "Submitter"]
+__all__ = ["DEFAULT_PACE", "BatchProgress", "Deliver", "OnTrouble", "Pace", "Submitter"]
 
 KEPT_AT_ONCE = 1_000
 """Replies that are on their way to the disk together; the store groups them."""
@@ -54,7 +54,7 @@ DEFAULT_PACE = Pace()
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BatchProgress:
     """How far a round is.
 
     Attributes:
@@ -77,7 +77,7 @@ class Progress:
         """One line for people.
 
         Example:
-            >>> str(Progress(2, 1_204, n_batches=1, n_done=310))
+            >>> str(BatchProgress(2, 1_204, n_batches=1, n_done=310))
             'round 2: 1,204 requests in 1 batch, 310 done'
         """
         requests = f"{self.n_requests:,} request{'' if self.n_requests == 1 else 's'}"
@@ -114,12 +114,12 @@ class Submitter:
     def __init__(
         self,
         batches: Batches,
-        records: Records,
+        records: PendingBatches,
         deliver: Deliver,
         *,
         replies: Replies | None = None,
         pace: Pace = DEFAULT_PACE,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[BatchProgress], None] | None = None,
         on_trouble: OnTrouble | None = None,
     ) -> None:
         self._batches = batches
@@ -149,7 +149,7 @@ class Submitter:
         self._n_rounds += 1
         records = self._records.take(requests)
         found = {key for record in records for key in record.keys & requests.keys()}
-        round = _Round(Progress(self._n_rounds, len(requests), len(found)), self._on_progress)
+        round = _Round(BatchProgress(self._n_rounds, len(requests), len(found)), self._on_progress)
         try:
             async with asyncio.TaskGroup() as group:
                 for record in records:
@@ -187,7 +187,7 @@ class Submitter:
         if keys:
             yield keys, b"".join(lines)
 
-    async def _submit(self, keys: Collection[bytes], data: bytes) -> Record:
+    async def _submit(self, keys: Collection[bytes], data: bytes) -> PendingBatch:
         """Submit a file of requests.
 
         Raises:
@@ -233,7 +233,7 @@ class Submitter:
             raise
 
     async def _see_through(
-        self, asked: Mapping[bytes, Request], record: Record, round: _Round, *, is_new: bool
+        self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
     ) -> None:
         """Wait for a batch and deliver what comes of it, for all that was asked."""
         self._n_under_way += 1
@@ -260,7 +260,7 @@ class Submitter:
         those before it, and is halved where there are none.
         """
         while True:
-            record: Record | None = None
+            record: PendingBatch | None = None
             try:
                 data = b"".join(self._batches.line(key, asked[key]) for key in asked)
                 record = await self._submit(asked, data)
@@ -290,7 +290,7 @@ class Submitter:
                 await self._once_more({key: asked[key] for key in half}, round)
             return
 
-    async def _ended(self, record: Record, round: _Round, *, is_new: bool) -> Batch | None:
+    async def _ended(self, record: PendingBatch, round: _Round, *, is_new: bool) -> Batch | None:
         """The batch of a record when it is over; None where there is none.
 
         Args:
@@ -325,7 +325,9 @@ class Submitter:
             await asyncio.sleep(wait_s)
             wait_s = min(self._pace.longest_poll_s, POLL_GROWTH * wait_s)
 
-    async def _read(self, asked: Mapping[bytes, Request], record: Record, batch: Batch) -> None:
+    async def _read(
+        self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
+    ) -> None:
         """Keep what came of a batch, also of requests that nobody asks for now, and deliver it."""
         if batch.problem is not None:
             self._records.remove(record)
@@ -394,7 +396,9 @@ class Submitter:
 class _Round:
     """Counts what becomes of one round, and tells of it."""
 
-    def __init__(self, progress: Progress, on_progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self, progress: BatchProgress, on_progress: Callable[[BatchProgress], None] | None
+    ) -> None:
         self._progress = progress
         self._on_progress = on_progress
 
@@ -409,7 +413,7 @@ class _Round:
         if n:
             self._tell(replace(self._progress, n_done=self._progress.n_done + n))
 
-    def _tell(self, progress: Progress) -> None:
+    def _tell(self, progress: BatchProgress) -> None:
         self._progress = progress
         if self._on_progress is not None:
             self._on_progress(progress)

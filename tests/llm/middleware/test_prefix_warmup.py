@@ -12,9 +12,9 @@ from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError, UsageError
 from pearl.interpreter.prompt import action_messages, again_messages
 from pearl.llm import Completion, Constrains, Message, Request, Usage
-from pearl.llm.middleware import priming
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.priming import BLOCK_TOKENS, PROOFS, Primed
+from pearl.llm.middleware import prefix_warmup as priming
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.prefix_warmup import BLOCK_TOKENS, PROOFS, PrefixWarmup
 from tests.models import answer_task
 
 LONG = "Ada sold the boat because it leaked. " * 200
@@ -61,7 +61,7 @@ def request(question: str, document: str | None = LONG) -> Request:
     return Request(action_messages(task), task)
 
 
-async def ask(model: Primed, *requests: Request) -> list[Completion | BaseException]:
+async def ask(model: PrefixWarmup, *requests: Request) -> list[Completion | BaseException]:
     return await asyncio.gather(*map(model.complete, requests), return_exceptions=True)
 
 
@@ -74,7 +74,7 @@ def roles(found: list[Completion | BaseException]) -> list[str]:
 
 def test_the_others_wait_for_the_first_and_find_the_cache_warm() -> None:
     server = Cached()
-    found = asyncio.run(ask(Primed(server), *map(request, "abc"), request("d", LONG + "!")))
+    found = asyncio.run(ask(PrefixWarmup(server), *map(request, "abc"), request("d", LONG + "!")))
     assert server.events[:2] == ["+a", "+d"]  # another document does not wait
     assert server.events.index("-a") < server.events.index("+b")
     assert roles(found) == ["first", "waited", "waited", "first"]
@@ -88,14 +88,14 @@ def test_the_others_wait_for_the_first_and_find_the_cache_warm() -> None:
 
 def test_where_the_first_fails_the_next_one_primes() -> None:
     server = Cached(fail=2)
-    found = asyncio.run(ask(Primed(server), *map(request, "abcd")))
+    found = asyncio.run(ask(PrefixWarmup(server), *map(request, "abcd")))
     assert roles(found) == ["failed", "failed", "first", "waited"]
     assert server.events == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
 
 
 def test_where_the_first_is_cancelled_the_next_one_primes() -> None:
     async def main() -> list[Completion | BaseException]:
-        model = Primed(Cached())
+        model = PrefixWarmup(Cached())
         tasks = [asyncio.create_task(model.complete(request(name))) for name in "abc"]
         await asyncio.sleep(0)
         tasks[0].cancel()
@@ -106,7 +106,7 @@ def test_where_the_first_is_cancelled_the_next_one_primes() -> None:
 
 def test_of_many_documents_the_last_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priming, "MAX_PREFIXES", 1)
-    model = Primed(Cached())
+    model = PrefixWarmup(Cached())
 
     async def main() -> list[Completion | BaseException]:
         await ask(model, request("a"))
@@ -117,7 +117,7 @@ def test_of_many_documents_the_last_ones_are_known(monkeypatch: pytest.MonkeyPat
 
 def test_waiting_calls_hold_no_places() -> None:
     server = Cached(read_s=0.03)
-    model = Primed(Limited(server, 2), n_places=2)
+    model = PrefixWarmup(Limited(server, 2), n_places=2)
     asyncio.run(ask(model, *map(request, "abc"), request("d", LONG + "!")))
     assert server.events[:2] == ["+a", "+d"]
 
@@ -125,23 +125,23 @@ def test_waiting_calls_hold_no_places() -> None:
 @pytest.mark.parametrize("document", [None, "Ada sold the boat."])
 def test_short_documents_and_none_are_not_waited_for(document: str | None) -> None:
     server = Cached()
-    found = asyncio.run(ask(Primed(server), *(request(name, document) for name in "abc")))
+    found = asyncio.run(ask(PrefixWarmup(server), *(request(name, document) for name in "abc")))
     assert roles(found) == ["free"] * 3
     assert server.events[:3] == ["+a", "+b", "+c"]
 
 
 def test_off_is_off() -> None:
     server = Cached()
-    found = asyncio.run(ask(Primed(server, "off"), *map(request, "abc")))
+    found = asyncio.run(ask(PrefixWarmup(server, "off"), *map(request, "abc")))
     assert server.events[:3] == ["+a", "+b", "+c"]
     assert roles(found) == ["free"] * 3
     with pytest.raises(UsageError, match="mode"):
-        Primed(server, "on")  # type: ignore[arg-type]
+        PrefixWarmup(server, "on")  # type: ignore[arg-type]
 
 
 def test_a_server_without_a_cache_is_found_out() -> None:
     server = Cached(has_cache=False)
-    model = Primed(server)
+    model = PrefixWarmup(server)
 
     async def main() -> list[Completion | BaseException]:
         await ask(model, *(request(str(i)) for i in range(PROOFS + 1)))
@@ -158,7 +158,7 @@ def test_a_server_without_a_cache_is_found_out() -> None:
 @pytest.mark.parametrize(("write_s", "is_worth_it"), [(0.05, False), (0.0, True)])
 def test_where_writing_takes_the_time_nobody_waits(write_s: float, is_worth_it: bool) -> None:
     server = Cached(read_s=0.002 if write_s else 0.02, write_s=write_s)
-    model = Primed(server)
+    model = PrefixWarmup(server)
 
     async def main() -> None:
         for i in range(5):
@@ -181,7 +181,7 @@ def test_the_prompt_begins_with_its_document() -> None:
 def test_a_cache_that_has_forgotten_is_primed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(priming, "time", SimpleNamespace(monotonic=lambda: now))
-    model = Primed(Cached(read_s=0))
+    model = PrefixWarmup(Cached(read_s=0))
     found = asyncio.run(ask(model, request("a")))
     now = priming.LIFETIME_S - 1
     found += asyncio.run(ask(model, request("b")))  # which uses it, so it is kept for as long again
@@ -197,7 +197,7 @@ def test_another_system_text_is_another_prefix() -> None:
         asked = request(question)
         return replace(asked, messages=(Message("system", system), *asked.messages[1:]))
 
-    model = Primed(Cached(read_s=0))
+    model = PrefixWarmup(Cached(read_s=0))
     found = asyncio.run(ask(model, under("Be brief.", "a")))
     found += asyncio.run(ask(model, under("Be kind.", "b")))
     found += asyncio.run(ask(model, under("Be brief.", "c")))
@@ -209,7 +209,7 @@ def test_a_document_with_marks_of_ours_is_primed_like_any_other() -> None:
     marked = f"<text>{LONG}</text> says the <input> of {LONG}"
     asked = [request(name, marked) for name in "abc"]
     assert marked not in asked[0].prompt
-    assert roles(asyncio.run(ask(Primed(Cached()), *asked))) == ["first", "waited", "waited"]
+    assert roles(asyncio.run(ask(PrefixWarmup(Cached()), *asked))) == ["first", "waited", "waited"]
 
 
 def test_a_call_that_is_made_once_more_begins_with_the_document_as_well() -> None:
@@ -217,7 +217,7 @@ def test_a_call_that_is_made_once_more_begins_with_the_document_as_well() -> Non
     again = replace(
         first, messages=again_messages(first.messages, "There may be some.", ValueType.LIST)
     )
-    model = Primed(Cached(read_s=0))
+    model = PrefixWarmup(Cached(read_s=0))
     assert roles(asyncio.run(ask(model, first))) == ["first"]
     (second,) = asyncio.run(ask(model, again))
     assert isinstance(second, Completion)
@@ -228,7 +228,7 @@ def test_a_call_that_is_made_once_more_begins_with_the_document_as_well() -> Non
 
 def test_a_document_that_is_not_shown_is_no_prefix() -> None:
     asked = replace(request("a"), messages=request("a", None).messages)
-    (found,) = asyncio.run(ask(Primed(Cached()), asked))
+    (found,) = asyncio.run(ask(PrefixWarmup(Cached()), asked))
     assert isinstance(found, Completion)
     assert found.prefix is not None
     assert found.prefix.why == "no document"

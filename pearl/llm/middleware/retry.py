@@ -10,7 +10,7 @@ from math import ceil
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
-from pearl.llm.middleware.halting import LONGEST_WAIT_S, Halt, verdict
+from pearl.llm.middleware.circuit_breaker import LONGEST_WAIT_S, CircuitBreaker, fatal_error
 from pearl.llm.middleware.waits import TELL_S, telling
 from pearl.llm.middleware.wrapper import Wrapper
 
@@ -65,7 +65,7 @@ class Retrying(Wrapper):
         first_wait_s: float = 1.0,
         longest_wait_s: float = LONGEST_WAIT_S,
         deadline_s: float | None = DEADLINE_S,
-        halt: Halt | None = None,
+        halt: CircuitBreaker | None = None,
     ) -> None:
         if attempts < 1:
             raise UsageError(f"{attempts} attempts are too few", help="1 is a call without retries")
@@ -77,7 +77,7 @@ class Retrying(Wrapper):
         self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
         self._deadline_s = deadline_s
-        self._halt = halt or Halt()
+        self._halt = halt or CircuitBreaker()
 
     async def complete(self, request: Request) -> Completion:
         """Carry out one request.
@@ -119,7 +119,7 @@ class Retrying(Wrapper):
                 with telling(partial(self._tell, failures)):
                     return await self._model.complete(request)
             except ModelError as error:
-                ends_run = verdict(error, self._longest_wait_s)
+                ends_run = fatal_error(error, self._longest_wait_s)
                 if ends_run:
                     self._halt.throw(ends_run)
                     raise ends_run from None

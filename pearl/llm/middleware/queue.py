@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pearl.llm.middleware.halting import Halt
-from pearl.llm.middleware.learning import Sent
+from pearl.llm.middleware.adaptive_rate import Sent
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.middleware.waits import held
 
 __all__ = ["Queue"]
@@ -44,7 +44,7 @@ class Queue:
         delay_s: Callable[[int, float], float | None],
         enter: Callable[[float], Sent],
         why: Callable[[], tuple[str, float]],
-        halt: Halt,
+        halt: CircuitBreaker,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.n_running = 0

@@ -13,11 +13,11 @@ import pytest
 from pearl.errors import ModelError, ModelErrorKind, PausedError, PearlError, UsageError
 from pearl.llm import Completion, Message, Request, Usage
 from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.middleware.adapting import COOLDOWN_S, Places
-from pearl.llm.middleware.halting import SILENT_CALLS, Halt, Silence
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.rates import Bucket
-from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.middleware.adaptive_concurrency import COOLDOWN_S, AdaptiveConcurrency
+from pearl.llm.middleware.circuit_breaker import SILENT_CALLS, CircuitBreaker, OutageDetector
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
+from pearl.llm.middleware.token_bucket import TokenBucket
 from tests.clock import computed
 from tests.models import answer_task
 from tests.server import Canned, Server, error
@@ -162,7 +162,7 @@ def test_an_end_of_the_run_ends_what_waits_and_not_what_runs(kind: ModelErrorKin
 
 def test_an_end_of_the_run_wakes_those_that_wait_to_ask_again() -> None:
     async def main() -> None:
-        model, halt = Gated(), Halt()
+        model, halt = Gated(), CircuitBreaker()
         retrying = Retrying(Limited(model, 2, halt=halt), halt=halt)
         (task,) = start(retrying, "a")
         await settle()
@@ -278,7 +278,7 @@ def test_limits_that_allow_nothing_are_refused() -> None:
 
 
 def test_places_grow_while_they_are_needed_and_shrink_once_per_episode() -> None:
-    places = Places(most=100, start=10)
+    places = AdaptiveConcurrency(most=100, start=10)
     for _ in range(10):
         places.on_reply(0.0)
     assert places.n == 20  # twice as many in the time of one call
@@ -336,7 +336,7 @@ def test_a_refusal_at_random_holds_up_its_own_call_alone() -> None:
 
 
 def test_places_are_given_back_when_refusals_were_none_of_their_doing() -> None:
-    places = Places(most=100, start=10)
+    places = AdaptiveConcurrency(most=100, start=10)
     for _ in range(10):
         places.on_reply(0.0)
     for _ in range(5):
@@ -355,7 +355,7 @@ def test_places_are_given_back_when_refusals_were_none_of_their_doing() -> None:
 
 
 def test_a_bucket_never_has_its_caller_come_back_for_nothing() -> None:
-    bucket, now = Bucket(7.3, 0.0), 0.0
+    bucket, now = TokenBucket(7.3, 0.0), 0.0
     for _ in range(1_000):
         delay_s = bucket.delay_s(1.0, now)
         if delay_s:
@@ -478,7 +478,7 @@ def test_a_refused_key_is_one_call(openai_server: Server, fault: str, message: s
 def test_a_server_that_is_gone_pauses_the_run() -> None:
     """So many calls, over so long: neither a burst of failures nor a single slow call is it."""
     gone, slow = ModelError("no server", kind="transport"), ModelError("late", kind="deadline")
-    silence = Silence()
+    silence = OutageDetector()
     assert not any(silence.go_on(gone, 0.1 * i) for i in range(3 * SILENT_CALLS))
     silence.end()
     assert not any(silence.go_on(slow, 30.0 * i) for i in range(SILENT_CALLS - 1))
@@ -500,13 +500,13 @@ def test_a_run_on_a_server_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch) ->
         asked = Retrying(limited, first_wait_s=0.0, halt=limited.halt)
         return await asyncio.gather(*start(asked, *map(str, range(40))), return_exceptions=True)
 
-    monkeypatch.setattr("pearl.llm.middleware.halting.SILENT_S", 0.0)
+    monkeypatch.setattr("pearl.llm.middleware.circuit_breaker.SILENT_S", 0.0)
     kinds = [type(found) for found in asyncio.run(main())]
     assert kinds.count(PausedError) > 30
 
 
 def test_work_that_begins_beside_other_work_is_of_the_same_run() -> None:
-    halt, error = Halt(), ModelError("no credit", kind="quota")
+    halt, error = CircuitBreaker(), ModelError("no credit", kind="quota")
     with halt.running():
         with halt.running():
             halt.throw(error)

@@ -12,14 +12,19 @@ from typing import Literal
 from pearl.documents.tokens import estimate
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
-from pearl.llm.middleware.adapting import Places
-from pearl.llm.middleware.halting import LONGEST_WAIT_S, Halt, Silence, verdict
-from pearl.llm.middleware.learning import LearnedRate, Sent
-from pearl.llm.middleware.queueing import Queue
-from pearl.llm.middleware.rates import per_minute
+from pearl.llm.middleware.adaptive_concurrency import AdaptiveConcurrency
+from pearl.llm.middleware.adaptive_rate import AdaptiveRate, Sent
+from pearl.llm.middleware.circuit_breaker import (
+    LONGEST_WAIT_S,
+    CircuitBreaker,
+    OutageDetector,
+    fatal_error,
+)
+from pearl.llm.middleware.queue import Queue
+from pearl.llm.middleware.token_bucket import per_minute
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["Limited", "Limits", "Reason"]
+__all__ = ["Limited", "LimiterStatus", "Reason"]
 
 Reason = Literal["", "a place", "the rate limit", "the token limit", "the server"]
 """What the next call waits for; "" where none waits."""
@@ -32,7 +37,7 @@ PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LimiterStatus:
     """What a limiter allows at a moment, and what it is doing.
 
     Attributes:
@@ -92,27 +97,27 @@ class Limited(Wrapper):
         tokens_per_minute: float | None = None,
         count_tokens: Callable[[Request], int] | None = None,
         longest_wait_s: float = LONGEST_WAIT_S,
-        halt: Halt | None = None,
+        halt: CircuitBreaker | None = None,
     ) -> None:
         if n < 1 or (start is not None and start < 1):
             few = n if n < 1 else start
             raise UsageError(f"{few} calls at once are too few", help="use 1 or more")
         super().__init__(model)
-        self.halt = halt or Halt()
+        self.halt = halt or CircuitBreaker()
         self._longest_wait_s = longest_wait_s
-        self._places = Places(n, start or n)
+        self._places = AdaptiveConcurrency(n, start or n)
         self._requests = per_minute(requests_per_minute, "requests", monotonic())
         self._tokens = per_minute(tokens_per_minute, "tokens", monotonic())
         self._count_tokens = count_tokens or (lambda request: estimate(request.prompt))
-        self._learned = LearnedRate()
-        self._silence = Silence()
+        self._learned = AdaptiveRate()
+        self._silence = OutageDetector()
         self._paused_until = 0.0
         # By identity, and held, lest another request gets the place of one that is gone.
         self._refused: OrderedDict[int, Request] = OrderedDict()
         self._queue: Queue | None = None
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> LimiterStatus:
         """What is allowed now, and why calls wait."""
         queue = self._queue
         waits_for: Reason = ""
@@ -121,7 +126,7 @@ class Limited(Wrapper):
             waits_for, wait_s = self._blocked(queue.n_running, cost, monotonic())
         given = self._requests.rate if self._requests else None
         rates = [rate for rate in (given, self._learned.now) if rate]
-        return Limits(
+        return LimiterStatus(
             n_running=queue.n_running if queue else 0,
             n_waiting=len(queue) if queue else 0,
             n_places=self._places.n,
@@ -216,7 +221,7 @@ class Limited(Wrapper):
             PearlError: It ends the run.
         """
         now = monotonic()
-        ends_run = verdict(error, self._longest_wait_s)
+        ends_run = fatal_error(error, self._longest_wait_s)
         if error.kind in ("transport", "deadline"):
             ends_run = ends_run or self._silence.go_on(error, now)
             self._paused_until = max(self._paused_until, now + self._silence.wait_s(now))

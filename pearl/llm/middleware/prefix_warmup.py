@@ -17,7 +17,7 @@ from pearl.errors import UsageError
 from pearl.llm import Completion, Model, PrefixUse, Request
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["PRIMING_MODES", "Primed", "PrimingMode"]
+__all__ = ["PRIMING_MODES", "PrefixWarmup", "PrimingMode"]
 
 PrimingMode = Literal["auto", "off"]
 PRIMING_MODES: tuple[PrimingMode, ...] = get_args(PrimingMode)
@@ -59,7 +59,7 @@ class _Prefix:
     priming: asyncio.Event | None = None
 
 
-class Primed(Wrapper):
+class PrefixWarmup(Wrapper):
     """Lets the first call over a document fill the server's cache before the others follow.
 
     The prefix of a request is its prompt up to the end of its document. If the call that primes

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from pearl.llm import Completion, Model, Request, Task
 from pearl.llm.middleware.wrapper import Wrapper
-from pearl.llm.progress import Progress, listening
+from pearl.llm.progress import CallProgress, listening
 
-__all__ = ["Telling"]
+__all__ = ["ProgressListener"]
 
 
-class Telling(Wrapper):
+class ProgressListener(Wrapper):
     """Tells how far each call is: at once that it was asked for, later what the backend reports.
 
     Args:
@@ -19,7 +19,7 @@ class Telling(Wrapper):
         tell: Told what a call is for, and how far it is.
     """
 
-    def __init__(self, model: Model, tell: Callable[[Task, Progress], None]) -> None:
+    def __init__(self, model: Model, tell: Callable[[Task, CallProgress], None]) -> None:
         super().__init__(model)
         self._tell = tell
 
@@ -29,6 +29,6 @@ class Telling(Wrapper):
         Raises:
             ModelError: There is no usable reply.
         """
-        self._tell(request.task, Progress("asked"))
+        self._tell(request.task, CallProgress("asked"))
         with listening(lambda progress: self._tell(request.task, progress)):
             return await self._model.complete(request)

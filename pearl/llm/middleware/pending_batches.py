@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from pearl.errors import StoreError
 
-__all__ = ["Record", "Records"]
+__all__ = ["PendingBatch", "PendingBatches"]
 
 FOLDER = "batches"
 
@@ -33,7 +33,7 @@ class _Saved(BaseModel):
 
 
 @dataclass(eq=False, slots=True)
-class Record:
+class PendingBatch:
     """A batch that was submitted, or was about to be.
 
     Attributes:
@@ -49,7 +49,7 @@ class Record:
     path: Path | None = None
 
 
-class Records:
+class PendingBatches:
     """The batches of one model at one server that are not read yet.
 
     Args:
@@ -65,7 +65,7 @@ class Records:
         self._folder = folder and folder / FOLDER
         self._server = server
         self._model = model
-        self._by_key: dict[bytes, Record] = {}
+        self._by_key: dict[bytes, PendingBatch] = {}
         if self._folder is not None:
             try:
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ class Records:
             except OSError as error:
                 raise _unusable(self._folder, error) from None
 
-    def take(self, keys: Iterable[bytes]) -> list[Record]:
+    def take(self, keys: Iterable[bytes]) -> list[PendingBatch]:
         """The batches with these requests; each is given once, unless it is put back."""
         found = {id(record): record for key in keys if (record := self._by_key.get(key))}
         for record in found.values():
@@ -83,23 +83,23 @@ class Records:
                     del self._by_key[key]
         return list(found.values())
 
-    def put_back(self, record: Record) -> None:
+    def put_back(self, record: PendingBatch) -> None:
         """Have a batch found again: it was not read after all."""
         self._by_key.update(dict.fromkeys(record.keys, record))
 
-    def add(self, file_id: str, keys: Iterable[bytes]) -> Record:
+    def add(self, file_id: str, keys: Iterable[bytes]) -> PendingBatch:
         """Remember a batch that is about to be created; returns when it is on the disk.
 
         Raises:
             StoreError: It is not.
         """
-        record = Record(file_id, frozenset(keys))
+        record = PendingBatch(file_id, frozenset(keys))
         if self._folder is not None:
             record.path = self._folder / f"{uuid4().hex}.json"
             self._save(record)
         return record
 
-    def created(self, record: Record, batch_id: str) -> None:
+    def created(self, record: PendingBatch, batch_id: str) -> None:
         """Remember what the server calls a batch; returns when that is on the disk.
 
         Raises:
@@ -108,7 +108,7 @@ class Records:
         record.batch_id = batch_id
         self._save(record)
 
-    def remove(self, record: Record) -> None:
+    def remove(self, record: PendingBatch) -> None:
         """Forget a batch that is read."""
         if record.path is not None:
             record.path.unlink(missing_ok=True)
@@ -126,9 +126,9 @@ class Records:
                 help="remove it: its requests may be submitted, and paid, once more",
             ) from None
         if (saved.server, saved.model) == (self._server, self._model):
-            self.put_back(Record(saved.file, keys, saved.batch, path))
+            self.put_back(PendingBatch(saved.file, keys, saved.batch, path))
 
-    def _save(self, record: Record) -> None:
+    def _save(self, record: PendingBatch) -> None:
         if record.path is None:
             return
         saved = _Saved(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Places"]
+__all__ = ["AdaptiveConcurrency"]
 
 SHRINK = 0.8
 GROWTH = 0.05
@@ -12,7 +12,7 @@ COOLDOWN_S = 15.0
 """Seconds without growth after the server was in trouble."""
 
 
-class Places:
+class AdaptiveConcurrency:
     """Additive increase, one multiplicative decrease per episode of refusals.
 
     Before the first refusal places double in the time of one call; after it they grow by `GROWTH`.

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pearl.errors import ModelError, PausedError, PearlError
 
-__all__ = ["LONGEST_WAIT_S", "Halt", "Silence", "verdict"]
+__all__ = ["LONGEST_WAIT_S", "CircuitBreaker", "OutageDetector", "fatal_error"]
 
 Result = TypeVar("Result")
 
@@ -23,7 +23,7 @@ SILENT_S = 20.0
 """So many calls in a row over so many seconds without an answer: the server is gone."""
 
 
-def verdict(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> PearlError | None:
+def fatal_error(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> PearlError | None:
     """The error that ends the whole run, or None where other calls may succeed.
 
     Args:
@@ -32,11 +32,11 @@ def verdict(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> PearlE
 
     Example:
         >>> no_credit = ModelError("no credit", kind="quota")
-        >>> verdict(no_credit) is no_credit
+        >>> fatal_error(no_credit) is no_credit
         True
-        >>> verdict(ModelError("slow down", kind="rate_limited", retry_after_s=2_400.0)).message
+        >>> fatal_error(ModelError("slow down", kind="rate_limited", retry_after_s=2_400.0)).message
         'the server wants 40 minutes before the next call: slow down'
-        >>> verdict(ModelError("slow down", kind="rate_limited", retry_after_s=2.0))
+        >>> fatal_error(ModelError("slow down", kind="rate_limited", retry_after_s=2.0))
     """
     if error.kind in ("quota", "auth"):
         return error
@@ -49,7 +49,7 @@ def verdict(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> PearlE
     return None
 
 
-class Silence:
+class OutageDetector:
     """How long no call has got any answer of the server."""
 
     def __init__(self) -> None:
@@ -83,14 +83,14 @@ class Silence:
         )
 
 
-class Halt:
+class CircuitBreaker:
     """A switch that all calls of a run share; thrown once, with the error that ends the run.
 
     Attributes:
         error: Why no more calls are sent; None while they are.
 
     Example:
-        >>> halt = Halt()
+        >>> halt = CircuitBreaker()
         >>> halt.throw(ModelError("no credit", kind="quota"))
         >>> halt.check()
         Traceback (most recent call last):

@@ -12,7 +12,7 @@ import pytest
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.errors import ModelError
 from pearl.llm import ChooseTask, Completion, Message, Request, Usage
-from pearl.llm.middleware.remembering import Kept, Remembered, request_key
+from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, request_key
 from tests.models import Acting
 
 TASK = ChooseTask("Who?", ("I", "you"))
@@ -61,7 +61,7 @@ def within_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[
     return run
 
 
-async def asking(model: Remembered, n: int) -> list[asyncio.Task[Completion]]:
+async def asking(model: DedupCache, n: int) -> list[asyncio.Task[Completion]]:
     tasks = [asyncio.create_task(model.complete(REQUEST)) for _ in range(n)]
     for _ in range(5):
         await asyncio.sleep(0)
@@ -71,7 +71,7 @@ async def asking(model: Remembered, n: int) -> list[asyncio.Task[Completion]]:
 @within_a_loop
 async def test_calls_in_flight_are_shared_and_paid_once() -> None:
     act = Waiting()
-    model = Remembered(Acting(act))
+    model = DedupCache(Acting(act))
     tasks = await asking(model, 3)
     act.may_end.set()
     found = await asyncio.gather(*tasks)
@@ -87,8 +87,8 @@ async def test_calls_in_flight_are_shared_and_paid_once() -> None:
 async def test_a_reply_that_was_kept_is_never_asked_for_again() -> None:
     act, kept = Waiting(), Shelf()
     act.may_end.set()
-    first = await Remembered(Kept(Acting(act), kept), kept).complete(REQUEST)
-    again = await Remembered(Kept(Acting(act), kept), kept).complete(REQUEST)
+    first = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
+    again = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
     assert act.n_begun == 1
     assert (first.is_remembered, again.is_remembered) == (False, True)
     assert again == replace(first, usage=Usage(), is_remembered=True)
@@ -102,7 +102,7 @@ async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
     for server in ("a", "b"):
         model = Acting(act)
         model.identity = f"acting@http://{server}/v1"
-        completion = await Remembered(Kept(model, kept), kept).complete(REQUEST)
+        completion = await DedupCache(CacheWriter(model, kept), kept).complete(REQUEST)
         assert not completion.is_remembered
     assert act.n_begun == len(kept.replies) == 2
 
@@ -110,7 +110,7 @@ async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
 @within_a_loop
 async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None:
     act, kept = Waiting(n_failures=1), Shelf()
-    model = Remembered(Kept(Acting(act), kept), kept)
+    model = DedupCache(CacheWriter(Acting(act), kept), kept)
     tasks = await asking(model, 2)
     act.may_end.set()
     found = await asyncio.gather(*tasks, return_exceptions=True)
@@ -124,7 +124,7 @@ async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None
 @within_a_loop
 async def test_one_who_leaves_leaves_the_others_alone_and_the_first_to_stay_pays() -> None:
     act = Waiting()
-    tasks = await asking(Remembered(Acting(act)), 3)
+    tasks = await asking(DedupCache(Acting(act)), 3)
     tasks[0].cancel()
     await asyncio.sleep(0)
     act.may_end.set()
@@ -138,7 +138,7 @@ async def test_one_who_leaves_leaves_the_others_alone_and_the_first_to_stay_pays
 async def test_the_last_to_leave_ends_the_call_and_the_next_asks_anew() -> None:
     before = asyncio.all_tasks()
     act = Waiting()
-    model = Remembered(Acting(act))
+    model = DedupCache(Acting(act))
     for task in await asking(model, 2):
         task.cancel()
     await asyncio.sleep(0)

@@ -14,9 +14,9 @@ from pearl.errors import BudgetError, ModelError, PearlError, UsageError
 from pearl.llm import ChooseTask, Completion, Constrains, Message, Model, Request, Usage
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.budgeting import FRAME_TOKENS, Budget, Budgeted, Spent
-from pearl.llm.middleware.limiting import Limited
-from pearl.llm.middleware.retrying import Retrying
+from pearl.llm.middleware.budget import FRAME_TOKENS, Budget, Budgeted, Spent
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
 from pearl.llm.prices import Price
 from tests.clock import computed
 from tests.server import Canned, Seen, Server, completion

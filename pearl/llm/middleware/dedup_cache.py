@@ -11,7 +11,7 @@ from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.digest import digest
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["Kept", "Remembered", "Replies", "request_key"]
+__all__ = ["CacheWriter", "DedupCache", "Replies", "request_key"]
 
 
 class Replies(Protocol):
@@ -73,10 +73,10 @@ class _Call:
     is_paid: bool = False
 
 
-class Kept(Wrapper):
+class CacheWriter(Wrapper):
     """Keeps every reply before it is told.
 
-    Within the place of the call (`Limited(Kept(model, ...), n)`), so that a process that is killed
+    Within the place of the call (`Limited(CacheWriter(model, ...), n)`), so that a process that is killed
     has no more than `n` replies to lose.
 
     Args:
@@ -99,7 +99,7 @@ class Kept(Wrapper):
         return completion
 
 
-class Remembered(Wrapper):
+class DedupCache(Wrapper):
     """Makes identical calls once.
 
     Those who wait for the same call share what comes of it, an error, too; whoever asks after an
@@ -112,7 +112,7 @@ class Remembered(Wrapper):
 
     Args:
         model: The model to ask.
-        replies: Where `Kept` puts replies; None to share only what is in flight.
+        replies: Where `CacheWriter` puts replies; None to share only what is in flight.
     """
 
     def __init__(self, model: Model, replies: Replies | None = None) -> None:

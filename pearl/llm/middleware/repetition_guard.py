@@ -7,10 +7,10 @@ from pearl.llm import Completion, Request
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.repetition import loop_in, repeats
 
-__all__ = ["Unlooped"]
+__all__ = ["RepetitionGuard"]
 
 
-class Unlooped(Wrapper):
+class RepetitionGuard(Wrapper):
     """Refuses replies that come to repeat the same without end, whole or cut off at their limit.
 
     Put it next to the model, within what keeps replies, so that none of these is kept. Backends

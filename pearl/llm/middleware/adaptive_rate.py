@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pearl.llm.middleware.faults import Faults
-from pearl.llm.middleware.rates import Bucket
+from pearl.llm.middleware.token_bucket import TokenBucket
 
-__all__ = ["Admitted", "LearnedRate", "Refusal", "Sent"]
+__all__ = ["AdaptiveRate", "AdmittedRate", "Refusal", "Sent"]
 
 Refusal = Literal["limit", "same", "fault", "cleared"]
 """What a refusal says: that a limit was met; that it is the same one, met by a call which was under way
@@ -89,7 +89,7 @@ class Sent:
     is_probe: bool
 
 
-class Admitted:
+class AdmittedRate:
     """Calls that were sent and not refused, by the second, for the last `seconds`."""
 
     def __init__(self, seconds: int = WINDOW_S) -> None:
@@ -127,7 +127,7 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Emptied:
+class _BucketDrained:
     """When the server's bucket was empty, and how much had come out of it.
 
     Attributes:
@@ -145,7 +145,7 @@ class _Emptied:
     until: float
 
 
-class LearnedRate:
+class AdaptiveRate:
     """Calls per second that a server admits; none are known until it refuses one.
 
     Attributes:
@@ -158,16 +158,16 @@ class LearnedRate:
     def __init__(self) -> None:
         self.known: float | None = None
         self.faults = Faults()
-        self._bucket: Bucket | None = None
+        self._bucket: TokenBucket | None = None
         self._calm_s = 0.0
         self.n_sent = 0
         self.n_refused = 0
         self._episode = 0
-        self._last: _Emptied | None = None
+        self._last: _BucketDrained | None = None
         self._resume_at = 0.0
         self._n_storm = 0
         self._is_guess = False
-        self._admitted = Admitted()
+        self._admitted = AdmittedRate()
 
     @property
     def now(self) -> float | None:
@@ -234,7 +234,7 @@ class LearnedRate:
                 return self._storm(sent, now, pause_s)
             self._is_guess = False
             self.known = rate = max(LEAST_RATE, self._learn(sent, now))
-            self._bucket = self._bucket or Bucket(rate * MARGIN, now)
+            self._bucket = self._bucket or TokenBucket(rate * MARGIN, now)
             self._bucket.rate = rate * MARGIN
             self._calm_s = HOLD_S if self._is_guess else 0.0  # what is a guess is not held
             self._episode = self.n_sent
@@ -245,7 +245,7 @@ class LearnedRate:
         last = self._last
         if is_new or last is None or (sent.number > last.number and not self._n_storm):
             n_admitted = sent.number - self.n_refused
-            self._last = _Emptied(sent.number, sent.at, n_admitted, idle_s, sent.at)
+            self._last = _BucketDrained(sent.number, sent.at, n_admitted, idle_s, sent.at)
         elif sent.number < last.number:
             # Refusals do not come back in the order in which the calls were sent.
             self._last = replace(last, n_admitted=last.n_admitted - 1)

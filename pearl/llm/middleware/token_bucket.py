@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pearl.errors import UsageError
 
-__all__ = ["Bucket", "per_minute"]
+__all__ = ["TokenBucket", "per_minute"]
 
 BURST_S = 0.5
 BURST = 2.0
 """So much may be made up for at once: an event loop is not always on time."""
 
 
-class Bucket:
+class TokenBucket:
     """Tells when the next unit may be spent. All times are of the monotonic clock.
 
     Args:
@@ -19,7 +19,7 @@ class Bucket:
         now: Seconds; the bucket begins full.
 
     Example:
-        >>> bucket = Bucket(2.0, now=0.0)
+        >>> bucket = TokenBucket(2.0, now=0.0)
         >>> bucket.spend(2.0)
         >>> bucket.delay_s(1.0, now=0.25)
         0.25
@@ -72,7 +72,7 @@ class Bucket:
         self._at = max(self._at, until)
 
 
-def per_minute(limit: float | None, what: str, now: float) -> Bucket | None:
+def per_minute(limit: float | None, what: str, now: float) -> TokenBucket | None:
     """The bucket of a limit that is given per minute; None for no limit.
 
     Raises:
@@ -82,4 +82,4 @@ def per_minute(limit: float | None, what: str, now: float) -> Bucket | None:
         return None
     if not limit > 0:
         raise UsageError(f"{limit:g} {what} per minute are too few", help="use more than 0")
-    return Bucket(limit / 60, now)
+    return TokenBucket(limit / 60, now)

@@ -10,10 +10,10 @@ from itertools import count
 
 import pytest
 
+from pearl.llm.middleware.adaptive_rate import AdaptiveRate, AdmittedRate
 from pearl.llm.middleware.faults import EARLY, Faults
-from pearl.llm.middleware.learning import Admitted, LearnedRate
-from pearl.llm.middleware.limiting import PAUSE_S
-from pearl.llm.middleware.queueing import LOOK_S
+from pearl.llm.middleware.limiter import PAUSE_S
+from pearl.llm.middleware.queue import LOOK_S
 
 
 @dataclass
@@ -94,7 +94,7 @@ def simulate(
     begin: float = 0.0,
 ) -> Outcome:
     """Always more to ask; a refusal is heard `answer_s` after its call was sent."""
-    learned, outcome, order = LearnedRate(), Outcome(), count()
+    learned, outcome, order = AdaptiveRate(), Outcome(), count()
     heard: list[tuple[float, int, Callable[[], None]]] = []
     paused_until = now = begin
     while now < until:
@@ -214,7 +214,7 @@ def test_when_faults_are_over_each_refusal_is_of_a_limit_again() -> None:
 
 
 def test_what_was_admitted_is_counted_by_the_second() -> None:
-    admitted = Admitted()
+    admitted = AdmittedRate()
     assert admitted.rate(100.0, 10) == 0
     for i in range(20):
         admitted.add(100 + i / 2)
