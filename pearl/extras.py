@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -70,6 +69,8 @@ def _requirement(extra: str) -> str:
 
 def _origin() -> dict[str, Any]:
     """Where the installation came from, as its installer noted it; empty for a package index."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         noted = distribution(DISTRIBUTION).read_text("direct_url.json")
     except PackageNotFoundError:  # a copy of the sources that was never installed

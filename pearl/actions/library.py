@@ -14,7 +14,6 @@ from pearl import resources
 from pearl.actions import native
 from pearl.dsl.parser import parse_action
 from pearl.dsl.printer import print_action
-from pearl.dsl.scanner import scan_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import DataError, Diagnostic, LibraryError, Span, did_you_mean
 
@@ -107,6 +106,8 @@ def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
     for span in _lines(text):
         action = _draft(text, span) or parse_action(text, span)
         if isinstance(action, Diagnostic):
+            from pearl.dsl.scanner import scan_action  # for what is wrong alone
+
             found += scan_action(text, span, in_library=True).found or [action]
             continue
         found += _flaws(action, seen)

@@ -27,7 +27,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from pearl import confinement, plugins
+from pearl import plugins
 from pearl.errors import DataError, UsageError
 
 __all__ = [
@@ -131,6 +131,8 @@ def read_as(reader: str, data: bytes, path: str) -> str:
     if getattr(module, "IS_BOUNDED", False):
         text: str = module.read(data, path)
         return text
+    from pearl import confinement  # what a child process takes, which most commands start none of
+
     limits = confinement.Limits(
         seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
         memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),
