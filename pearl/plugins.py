@@ -51,23 +51,23 @@ def _own(package: str) -> frozenset[str]:
 
 @cache
 def _foreign(package: str) -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in _entry_points() if entry.group == package}
+    if not _is_extended():
+        return {}
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=package)}
 
 
 @cache
-def _entry_points() -> tuple[EntryPoint, ...]:
-    """Of all that is installed: read from disk, file by file, so once for all packages.
+def _is_extended() -> bool:
+    """Whether there may be foreign plug-ins at all.
 
-    The library that reads them takes longer to import than `pearl check` has: where no file says
-    anything of this program, it is not asked. What is no folder, as a zip file, may hold anything.
+    The library that knows takes longer to import than `pearl check` has, so the files it would read
+    are looked at first. What is no folder, as a zip file, may hold anything.
     """
     folders = [Path(entry) for entry in sys.path if Path(entry).exists()]
-    if all(map(Path.is_dir, folders)) and not any(
+    return not all(map(Path.is_dir, folders)) or any(
         b"[pearl." in path.read_bytes()
         for folder in folders
         for path in folder.glob("*.*-info/entry_points.txt")
-    ):
-        return ()
-    from importlib.metadata import entry_points
-
-    return tuple(entry_points())
+    )
