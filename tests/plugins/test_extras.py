@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from pearl.errors import UsageError
-from pearl.plugins import extras
 from pearl.plugins.extras import DISTRIBUTION, install_hint, require_extra
 from tests.root import ROOT
 
