@@ -184,7 +184,8 @@ class RunOptions:
             tasks: All of them, read one by one.
             on_known: Told of every task that has a row.
         """
-        from pearl.runs.recording import fingerprint, unrecorded
+        from pearl.runs.identity import fingerprint
+        from pearl.runs.recording import unrecorded
         from pearl.runs.store import Store
 
         if self.is_fresh:

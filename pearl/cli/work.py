@@ -141,7 +141,7 @@ async def _run_kept(
 ) -> int:
     """Outcomes into a run of the store, and from there into the file, whatever ends the work."""
     from pearl.cli.storing import write_traces
-    from pearl.runs.recording import fingerprint
+    from pearl.runs.identity import fingerprint
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
     trace = options.pop("trace")

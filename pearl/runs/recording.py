@@ -11,67 +11,18 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator
 from contextlib import aclosing
-from hashlib import sha256
-from pathlib import Path
 from typing import TypeVar
 
-from pearl.llm.backends import address_of
 from pearl.llm.digest import digest
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Execute, Listener, Outcome, Unit
 from pearl.runs.executors.local import run as run_here
-from pearl.runs.identity import run_config
+from pearl.runs.identity import fingerprint
 from pearl.runs.store import Run
-from pearl.runs.wording import prompts_sha256
 
-__all__ = ["fingerprint", "run_recorded", "unrecorded"]
+__all__ = ["run_recorded", "unrecorded"]
 
 U = TypeVar("U", bound=Unit)
-
-KEYS = 3
-"""Version of the keys under which rows are recorded; a run with others is not gone on with."""
-
-SAMPLED_BYTES = 2**20
-"""Read of each end of a model's file."""
-
-
-def fingerprint(pearl: Pearl) -> dict[str, object]:
-    """What of a `Pearl` decides its outcomes, as JSON data.
-
-    The address of a server is left out, and so is where the file of a model lies: shards of one run
-    may each have their own.
-    """
-    name = pearl.model.name.partition(":")[2]
-    is_file = bool(name) and address_of(pearl.model.name) is None
-    return {
-        **run_config(pearl),
-        "keys": KEYS,
-        "prompts_sha256": prompts_sha256(),
-        "weights": _weights(Path(name)) if is_file else "",
-    }
-
-
-def _weights(path: Path) -> str:
-    """What tells the file of a model, or the files of its folder, from others.
-
-    Of each its length and its ends, for it may be long; "" where there is none that can be read.
-    """
-    try:
-        if path.is_dir():
-            files = sorted(each for each in path.rglob("*") if each.is_file())
-            return digest(f"{each.relative_to(path)} {_ends(each)}" for each in files).hex()
-        return _ends(path)
-    except OSError:
-        return ""
-
-
-def _ends(path: Path) -> str:
-    n_bytes = path.stat().st_size
-    with path.open("rb") as file:
-        found = sha256(file.read(SAMPLED_BYTES))
-        file.seek(max(0, n_bytes - SAMPLED_BYTES))
-        found.update(file.read())
-    return f"{n_bytes} {found.hexdigest()}"
 
 
 async def run_recorded(

@@ -24,7 +24,8 @@ from pearl.runs.executors.ray import leasing
 from pearl.runs.executors.ray.leasing import Leased
 from pearl.runs.executors.ray.limiter import EPISODE_S, LEASE_S, CallLease, Limiter, fair_shares
 from pearl.runs.executors.ray.wire import packed_outcome, unpacked_outcome
-from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig, version
+from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.identity import version
 from tests.clock import computed
 from tests.models import Acting
 from tests.runs.executors.clustered import ROOT

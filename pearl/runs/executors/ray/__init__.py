@@ -26,7 +26,8 @@ from pearl.runs.executors import Listener, Outcome, Task, Unit
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, perform
 from pearl.runs.executors.ray.limiter import CallLease, Limiter
 from pearl.runs.executors.ray.wire import unpacked_error, unpacked_outcome
-from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig, version
+from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.identity import version
 from pearl.runs.resources import Resources
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pearl as package
 from pearl.errors import PearlError, UsageError
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Unit
@@ -18,16 +17,10 @@ from pearl.runs.executors.local import perform
 from pearl.runs.executors.ray.leasing import Leased
 from pearl.runs.executors.ray.limiter import CallLease
 from pearl.runs.executors.ray.wire import packed_error, packed_outcome
+from pearl.runs.identity import version
 from pearl.runs.resources import Resources
-from pearl.runs.wording import prompts_sha256
 
-__all__ = ["RayWorker", "WorkerConfig", "version"]
-
-
-def version() -> str:
-    """What has to be the same where the results have to be: Python, pearl, and its prompts."""
-    python = ".".join(platform.python_version_tuple()[:2])
-    return f"pearl {package.__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
+__all__ = ["RayWorker", "WorkerConfig"]
 
 
 @dataclass(frozen=True, slots=True)
