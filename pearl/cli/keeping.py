@@ -204,7 +204,7 @@ class RunOptions:
             def has(key: bytes) -> bool:
                 return id is not None and store.is_done(id, key)
 
-            for _, task, _ in unrecorded(pearl, self.places(tasks), has, on_known):
+            for _, task, _ in unrecorded(pearl, self.places(tasks), has, lambda _: on_known()):
                 yield task
 
     def is_too_much(self, n_failed: int) -> bool:

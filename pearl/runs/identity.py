@@ -29,8 +29,8 @@ from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
 
 __all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]
 
-KEYS = 2
-"""Version of the keys under which outcomes are recorded; a run with others is not gone on with."""
+KEYS = 3
+"""Version of the keys under which rows are recorded; a run with others is not gone on with."""
 
 SAMPLED_BYTES = 2**20
 """Read of each end of a model's file."""
