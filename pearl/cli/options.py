@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.errors import DataError, ModelError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -31,12 +31,16 @@ __all__ = [
     "check_data",
     "data_options",
     "library_option",
+    "model_opened",
     "model_options",
+    "new_pearl",
     "open_pearl",
     "open_samples",
     "price_option",
     "read_data",
+    "tell_refused",
     "trace_option",
+    "unasked_pearl",
     "warn_ignored_settings",
 ]  # fmt: skip
 
@@ -319,22 +323,54 @@ def _column(said: str) -> tuple[str, str]:
     return field.strip(), column.strip()
 
 
-@asynccontextmanager
-async def open_pearl(
-    settings: dict[str, Any], replies: Replies | None = None
-) -> AsyncIterator[Pearl]:
-    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
+def new_pearl(settings: Mapping[str, Any], replies: Replies | None = None) -> Pearl:
+    """A `Pearl` with these settings.
+
+    Raises:
+        PearlError: A setting names nothing that exists, or the model cannot be set up.
+    """
     from pearl.pipeline import Pearl
 
     chosen = {key: value for key, value in settings.items() if key in SETTINGS}
-    async with Pearl(**chosen, replies=replies) as pearl:
+    return Pearl(**chosen, replies=replies)
+
+
+def unasked_pearl(settings: Mapping[str, Any]) -> Pearl:
+    """A `Pearl` whose model is never asked, and so needs no key.
+
+    Raises:
+        PearlError: As `new_pearl`.
+    """
+    try:
+        return new_pearl(settings)
+    except ModelError as error:
+        if error.kind != "auth":
+            raise
+    from pearl.runs.forecast import Unasked
+
+    return new_pearl({**settings, "model": Unasked(settings["model"])})
+
+
+@asynccontextmanager
+async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
+    """Use a `Pearl`; its model's notice goes to stderr."""
+    async with pearl:
         if pearl.model.notice:
             click.echo(pearl.model.notice, err=True)
             warn_ignored_settings(settings)
+        yield pearl
+
+
+@asynccontextmanager
+async def open_pearl(
+    settings: Mapping[str, Any], replies: Replies | None = None
+) -> AsyncIterator[Pearl]:
+    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
+    async with model_opened(new_pearl(settings, replies), settings) as pearl:
         try:
             yield pearl
         finally:
-            _tell_refused(pearl.limiter.limits, pearl.concurrency)
+            tell_refused(pearl.limiter.limits, pearl.concurrency)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
@@ -347,9 +383,9 @@ def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
         )
 
 
-def _tell_refused(limits: LimiterStatus, concurrency: int) -> None:
+def tell_refused(limits: LimiterStatus | None, concurrency: int) -> None:
     """Say how many calls were refused for their rate, and what the others were held to in the end."""
-    if not limits.n_refused:
+    if limits is None or not limits.n_refused:
         return
     held = []
     if limits.requests_per_s is not None:

@@ -9,7 +9,7 @@ subsets`) is passed on to its result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from pearl.documents.document import Document, file_source, from_text, load, rea
 from pearl.errors import DataError
 from pearl.runs.executors import Task, text_source
 
-__all__ = ["DocumentTasks", "PlannedFor", "TaskFile"]
+__all__ = ["DocumentTasks", "PlannedFor", "TaskFile", "over_files"]
 
 _PASSED_ON = ("options", "gold", "reference", "subsets")
 
@@ -152,6 +152,29 @@ def _read(source: Row) -> _TaskRow | None:
         return _TaskRow.model_validate(source.fields)
     except ValidationError:  # told when its task is made
         return None
+
+
+def over_files(
+    documents: Sequence[str | Path],
+    *,
+    question: str | None = None,
+    plan: str | None = None,
+    is_named: bool = True,
+) -> list[Task]:
+    """A question or a plan over files of documents: a task for each, called as its file.
+
+    Args:
+        documents: Read when their tasks are run.
+        question: What is asked.
+        plan: Text of a plan.
+        is_named: Whether a single task is called as its file, too, and not "".
+    """
+    paths = [str(path) for path in documents]
+    ids = paths if len(paths) > 1 or is_named else [""]
+    return [
+        Task(id, partial(load, path), question, plan, source=file_source(path))
+        for id, path in zip(ids, paths, strict=True)
+    ]
 
 
 class DocumentTasks:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.escaping import escaped
 from pearl.cli.options import data_options, model_options, open_pearl
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
+from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
     from pearl.mining.refine.refinement import Refinement
