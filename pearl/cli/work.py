@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task
-    from pearl.runs.session import Session, Summary
+    from pearl.runs.session import Session
     from pearl.runs.store import Run, RunSpec, Store
+    from pearl.runs.summary import Summary
 
 __all__ = [
     "no_reply",
@@ -171,7 +172,7 @@ async def _run_told(
     told: str | None,
 ) -> int:
     """Outcomes as they come; that of a single task once the progress is off the screen."""
-    from pearl.runs.session import Watcher
+    from pearl.runs.summary import Watcher
 
     trace, as_json, verbose = options["trace"], options["as_json"], options.get("verbose", False)
     with writer.open(told) as file:
@@ -221,7 +222,7 @@ async def _run_kept(
         KeyboardInterrupt: The user wants no more to be finished.
     """
     from pearl.cli.stopping import Stopper
-    from pearl.runs.session import Watcher
+    from pearl.runs.summary import Watcher
 
     out, trace, id = options["out"], options["trace"], options["run"]
     writer = OutputWriter(

@@ -28,9 +28,10 @@ from pearl.errors import StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
-from pearl.runs.store import RunInfo, RunSpec
+from pearl.plugins.files import not_alone
+from pearl.runs.store import FILE, RunInfo, RunSpec
 
-__all__ = ["RunRequest", "request_of"]
+__all__ = ["RunRequest", "refuse_others", "request_of"]
 
 
 def _text(value: object) -> str:
@@ -148,6 +149,11 @@ def request_of(info: RunInfo) -> RunRequest:
         StoreError: It is not there, or makes no sense.
     """
     again = f"give its command itself, as pearl runs show {info.id} has it"
+    if info.settings.get("command") == "session":
+        raise StoreError(
+            f"run {info.id} was begun in Python",
+            help=f"go on with it there: pearl.Session(...).resume('{info.id}')",
+        )
     if not info.work:
         raise StoreError(f"of run {info.id} no work is kept that can be resumed", help=again)
     try:
@@ -156,6 +162,22 @@ def request_of(info: RunInfo) -> RunRequest:
         raise StoreError(
             f"the work of run {info.id} cannot be read: {reason(error)}", help=again
         ) from None
+
+
+def refuse_others(folder: Path) -> None:
+    """Make sure that a store is the user's alone.
+
+    Raises:
+        StoreError: Another user may have written what is in it.
+    """
+    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
+        why = not_alone(path) if path.exists() else ""
+        if why:
+            raise StoreError(
+                f"a run of this store is not resumed: {why}",
+                path=path,
+                help="take over what you trust into a store of yours: pearl runs merge",
+            )
 
 
 def _content(path: str) -> str:

@@ -7,134 +7,35 @@ in the store and every call within the budget; its row kept in the run before it
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, aclosing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import ExitStack, aclosing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pearl import plugins
-from pearl.errors import BudgetError, PearlError, StoreError, UsageError
+from pearl.errors import BudgetError, StoreError, UsageError
 from pearl.llm.digest import digest
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.dedup_cache import Replies
-from pearl.llm.middleware.limiter import LimiterStatus
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Execute, Listener, Outcome, Task
+from pearl.runs.executors import Execute, Outcome, Task, Unit
 from pearl.runs.executors.shard import Shard, parse_shard
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
 from pearl.runs.recording import run_recorded, unrecorded
+from pearl.runs.request import refuse_others
 from pearl.runs.spending import Spending
-from pearl.runs.store import Run, RunSpec, Status, Store
+from pearl.runs.store import Run, RunSpec, Store
+from pearl.runs.summary import SessionRun, Summary, Watcher
+from pearl.runs.tasks import read_tasks, tasks_to_json
 
-__all__ = ["Session", "SessionRun", "Summary", "Watcher", "opened_store"]
+__all__ = ["Session", "opened_store"]
 
-
-@dataclass(frozen=True, slots=True)
-class Watcher:
-    """Who is told of what happens in a run, and may end it.
-
-    Attributes:
-        listener: Told of every event of every task.
-        is_stopping: Whether no more tasks are to be begun; those under way are finished.
-        on_begun: Given the run once it is this process that writes it, before any call.
-        on_known: Told the key of every unit that has a row from before, for `Run.outcome`.
-        on_notice: Told, in a line, what people should know: of batches, of a damaged store.
-    """
-
-    listener: Listener | None = None
-    is_stopping: Callable[[], bool] = lambda: False
-    on_begun: Callable[[Run], None] = lambda run: None
-    on_known: Callable[[bytes], None] = lambda key: None
-    on_notice: Callable[[str], None] = lambda line: None
-
-
-@dataclass(slots=True)
-class Summary:
-    """What has come of a run so far.
-
-    Attributes:
-        id: Of the run in the store; "" where no rows are kept.
-        status: How the run ended; `running` until then.
-        n_done: Tasks with an outcome, failures included.
-        n_known: Tasks whose rows are from before.
-        n_failed: Tasks that failed.
-        n_unfinished: Tasks that the end of the run has cut off; they are done when it goes on.
-        statuses: How many rows of the run have which status, those from before included.
-        first_failure: The first task that failed.
-        last: The latest outcome.
-        error: What ended the run for all tasks: a limit that is reached, no credit, ...
-        limits: What the server bore of the calls.
-    """
-
-    id: str = ""
-    status: Status = "running"
-    n_done: int = 0
-    n_known: int = 0
-    n_failed: int = 0
-    n_unfinished: int = 0
-    statuses: dict[str, int] = field(default_factory=dict)
-    first_failure: Outcome[Any] | None = None
-    last: Outcome[Any] | None = None
-    error: PearlError | None = None
-    limits: LimiterStatus | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the run, those from before included."""
-        return sum(self.statuses.values())
-
-    def add(self, outcome: Outcome[Any]) -> None:
-        """One more outcome."""
-        self.n_done += 1
-        self.last = outcome
-        if outcome.is_unfinished:
-            assert isinstance(outcome.error, PearlError)
-            self.error = self.error or outcome.error
-            self.n_unfinished += 1
-        elif outcome.error is not None:
-            self.n_failed += 1
-            self.first_failure = self.first_failure or outcome
-
-
-class SessionRun:
-    """A run under way: iterate over it for its outcomes, in the order of the tasks, or await it.
-
-    Attributes:
-        summary: What has come of it so far.
-    """
-
-    def __init__(self, work: AsyncGenerator[Outcome[Any], None], summary: Summary) -> None:
-        self.summary = summary
-        self._work = work
-
-    def __aiter__(self) -> AsyncIterator[Outcome[Any]]:
-        return self._work
-
-    async def aclose(self) -> None:
-        """End it at once; what is under way is lost, and done when the run goes on."""
-        await self._work.aclose()
-
-    def __await__(self) -> Generator[Any, None, Summary]:
-        return self._finished().__await__()
-
-    async def _finished(self) -> Summary:
-        """Run all tasks.
-
-        Raises:
-            PearlError: What no task could get past but a limit that was set: no credit, a wrong key, ...
-        """
-        async with aclosing(self._work) as outcomes:
-            async for _ in outcomes:
-                pass
-        error = self.summary.error
-        if error is not None and not isinstance(error, BudgetError):
-            raise error
-        return self.summary
+U = TypeVar("U", bound=Unit)
 
 
 class Session:
@@ -246,33 +147,22 @@ class Session:
         """
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(self._pearl, price=self.price, seconds_per_call=seconds_per_call)
-        n_known = 0
-
-        def on_known(key: bytes) -> None:
-            nonlocal n_known
-            n_known += 1
-
-        with self._readable() as store:
-            numbered = self._numbered(tasks)
-            if store is None:
-                left = (task for _, task in numbered)
-            else:
-                key = self.spec(tasks, asked).key
-                same = (info.id for info in store.runs() if info.spec_key == key)
-                run_id = id or next(same, None)
-
-                def has(key: bytes) -> bool:
-                    return run_id is not None and store.is_done(run_id, key)
-
-                missing = unrecorded(self._pearl, numbered, has, on_known)
-                left = (task for _, task, _ in missing)
-            for task in left:
+        known: list[bytes] = []
+        with ExitStack() as stack:
+            store: Store | None = None
+            if self._keeps_rows and not self._is_fresh:
+                # None was made yet, or the run itself will say what is wrong with it.
+                with suppress(StoreError):
+                    store = stack.enter_context(self._readable())
+            has = _known(store, self.spec(tasks, asked), id) if store else lambda key: False
+            left = unrecorded(self._pearl, self._numbered(tasks), has, known.append)
+            for _, task, _ in left:
                 forecaster.add(task)
-        return replace(forecaster.result(), n_known=n_known)
+        return replace(forecaster.result(), n_known=len(known))
 
     def run(
         self,
-        tasks: Iterable[Task],
+        tasks: Iterable[Unit],
         asked: RunSpec | None = None,
         *,
         id: str | None = None,
@@ -281,7 +171,7 @@ class Session:
         """Run the tasks that have no row yet.
 
         Args:
-            tasks: Read one by one. Where rows are kept they are gone through twice; what can be gone
+            tasks: Or other units of work, read one by one. Where rows are kept they are gone through twice; what can be gone
                 through but once is held in memory.
             asked: What makes the work the one it is; None for the tasks themselves.
             id: The run to go on with; None for the latest of the same work, or a new one.
@@ -296,25 +186,28 @@ class Session:
         return SessionRun(work, summary)
 
     def resume(
-        self, run_id: str, tasks: Iterable[Task], *, watcher: Watcher | None = None
+        self, run_id: str, tasks: Iterable[Unit] | None = None, *, watcher: Watcher | None = None
     ) -> SessionRun:
-        """Go on with a run of the store, wherever and however it was begun.
+        """Go on with a run of the store.
 
         Args:
             run_id: Its id, or how that begins, with its day or without.
-            tasks: Its tasks.
+            tasks: Its tasks; None for those that the store has of it: questions and plans over files,
+                which are read, and sent to the model. Of a store that you do not trust, give them.
             watcher: Who is told of what happens.
 
         Raises:
-            StoreError: There is no such run.
-            UsageError: The session has no store.
+            StoreError: There is no such run, or others may write to the store.
+            UsageError: The session has no store, or the store does not have the tasks.
 
         Returns:
             As `run`; a `StoreError` comes where the run was begun with other settings.
         """
-        with self._readable(is_needed=True) as store:
-            assert store is not None
+        with self._readable() as store:
             info = store.run(run_id)
+            if tasks is None:
+                refuse_others(store.folder)
+                tasks = read_tasks(info)
         settings = {"command": info.settings.get("command")}
         asked = RunSpec(info.command, settings, info.inputs, info.folder, info.work)
         return self.run(tasks, asked, id=info.id, watcher=watcher)
@@ -326,22 +219,24 @@ class Session:
             StoreError: The store cannot be read, or has no such run.
             UsageError: The session has no store.
         """
-        with self._readable(is_needed=True) as store:
-            assert store is not None
+        with self._readable() as store:
             yield from store.rows(store.run(run_id).id)
 
-    def spec(self, tasks: Iterable[Task], asked: RunSpec | None = None) -> RunSpec:
+    def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
         """What makes a run the one it is: the work, and what of the `Pearl` decides its results."""
         if asked is None:
-            asked = RunSpec(
-                ("python", Path(sys.argv[0]).name), {"command": "session"}, _inputs(tasks)
-            )
+            # Not what is in the documents: where that changes, it is the same run with other rows.
+            parts = (part for unit in tasks for part in (unit.id, *unit.depends_on))
+            inputs = {"tasks": digest(parts).hex()}
+            command = ("python", Path(sys.argv[0]).name)
+            work = {"tasks": tasks_to_json(tasks)}
+            asked = RunSpec(command, {"command": "session"}, inputs, work=work)
         shard = {} if self._shard is None else {"shard": str(self._shard)}
         return replace(asked, settings={**asked.settings, **fingerprint(self._pearl), **shard})
 
     async def _work(
         self,
-        tasks: Iterable[Task],
+        tasks: Iterable[Unit],
         asked: RunSpec | None,
         id: str | None,
         watcher: Watcher,
@@ -359,7 +254,9 @@ class Session:
 
             def is_stopping() -> bool:
                 is_over = summary.error is not None or pearl.halt.error is not None
-                return watcher.is_stopping() or is_over or self.is_too_much(summary.n_failed)
+                most = self._max_errors
+                is_too_much = most is not None and summary.n_failed > most
+                return watcher.is_stopping() or is_over or is_too_much
 
             def on_known(key: bytes) -> None:
                 summary.n_known += 1
@@ -393,10 +290,6 @@ class Session:
                     "from_before": summary.n_known,
                 }
                 run.finish(summary.status, counts)
-
-    def is_too_much(self, n_failed: int) -> bool:
-        """Whether so many failures end a run."""
-        return self._max_errors is not None and n_failed > self._max_errors
 
     def _equipped(self, store: Store | None, watcher: Watcher) -> tuple[Pearl, Execute]:
         """What the tasks are run with and by: with the store's replies, within the budget.
@@ -436,12 +329,12 @@ class Session:
         takes = signature(self._execute).parameters
         return pearl, partial(execute, **{k: v for k, v in offered.items() if k in takes})
 
-    def _repeatable(self, tasks: Iterable[Task], asked: RunSpec | None) -> Iterable[Task]:
+    def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
         """The tasks, to be gone through twice where it is they that make the run the one it is."""
         is_twice = asked is None and self._keeps_rows
         return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
 
-    def _numbered(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
+    def _numbered(self, tasks: Iterable[U]) -> Iterator[tuple[int, U]]:
         """The tasks to run, with their places in the whole work."""
         return enumerate(tasks) if self._shard is None else self._shard.of(tasks)
 
@@ -459,25 +352,19 @@ class Session:
                 yield store
 
     @contextmanager
-    def _readable(self, *, is_needed: bool = False) -> Iterator[Store | None]:
-        """The store to read; None where no row can be there.
+    def _readable(self) -> Iterator[Store]:
+        """The store to read.
 
         Raises:
-            UsageError: One is needed, and the session has none.
-            StoreError: One is needed, and cannot be read.
+            UsageError: The session has none.
+            StoreError: It cannot be read.
         """
-        if self._store is None and is_needed:
+        if self._store is None:
             raise UsageError("the session has no store", help="Session(pearl, store=FOLDER)")
-        if self._store is None or not (is_needed or (self._keeps_rows and not self._is_fresh)):
-            yield None
-        elif isinstance(self._store, Store):
+        if isinstance(self._store, Store):
             yield self._store
         else:
-            with ExitStack() as stack:
-                store = None
-                # None was made yet, or the run itself will say what is wrong with it.
-                with nullcontext() if is_needed else suppress(StoreError):
-                    store = stack.enter_context(Store.open(self._store, read_only=True))
+            with Store.open(self._store, read_only=True) as store:
                 yield store
 
 
@@ -500,10 +387,11 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(f"{n} kept replies were damaged and asked for again")
 
 
-def _inputs(tasks: Iterable[Task]) -> dict[str, str]:
-    """What tells tasks from others, but for what is in their documents: their rows tell that."""
-    parts = (part or "" for task in tasks for part in (task.id, task.plan, task.question))
-    return {"tasks": digest(parts).hex()}
+def _known(store: Store, spec: RunSpec, id: str | None) -> Callable[[bytes], bool]:
+    """Whether a row is kept under a key: in the run of this id, or the latest of the same work."""
+    ids = (info.id for info in store.runs() if info.spec_key == spec.key)
+    run_id = id or next(ids, None)
+    return lambda key: run_id is not None and store.is_done(run_id, key)
 
 
 def _let_go(run: Run) -> None:

@@ -132,10 +132,10 @@ def resume(
     """
     from pearl.cli.commands.execute import command as execute
     from pearl.cli.resuming import agreed, params_of
-    from pearl.runs.request import request_of
+    from pearl.runs.request import refuse_others, request_of
 
     folder = opened_folder(store)
-    _refuse_others(folder)
+    refuse_others(folder)
     with _read(store) as opened:
         info = opened.run(run)
     request = request_of(info)
@@ -154,25 +154,6 @@ def resume(
             return 1
         code: int = ctx.invoke(execute, **params, store=str(folder), run=info.id, fresh=False)
     return code
-
-
-def _refuse_others(folder: Path) -> None:
-    """Make sure that a store is the user's alone.
-
-    Raises:
-        StoreError: Another user may have written what is in it.
-    """
-    from pearl.plugins.files import not_alone
-    from pearl.runs.store import FILE
-
-    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
-        why = not_alone(path) if path.exists() else ""
-        if why:
-            raise StoreError(
-                f"a run of this store is not resumed: {why}",
-                path=path,
-                help="take over what you trust into a store of yours: pearl runs merge",
-            )
 
 
 def _command(info: RunInfo) -> list[str]:
