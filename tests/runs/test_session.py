@@ -147,11 +147,13 @@ def test_a_killed_run_goes_on_where_it_was(
 ) -> None:
     openai_server.delay_s = 0.05
     killed = child(openai_server)
-    while len(openai_server.requests) < 8:
+    while not openai_server.requests:
         time.sleep(0.01)
-    killed.kill()
-    killed.communicate()
     with Store.open(folder / "kept", read_only=True) as store:
+        while not store.runs()[0].n_results:
+            time.sleep(0.01)
+        killed.kill()
+        killed.communicate()
         (info,) = store.runs()
     assert info.state == "interrupted"
     done = pearl.run(pearl.Session(asked, store="kept").resume(info.id[9:]))
