@@ -23,8 +23,14 @@ from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.transformers import TransformersModel, create
 from pearl.llm.backends.transformers.prefixes import n_common
 from pearl.llm.progress import CallProgress, listening
+from tests.llm.backends.transformers.tiny_models import (
+    END,
+    rewrite,
+    save_model,
+    save_saying,
+    save_tokenizer,
+)
 from tests.skips import NO_TORCH
-from tests.tiny_models import END, rewrite, save_model, save_saying, save_tokenizer
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 transformers = pytest.importorskip("transformers", reason=NO_TORCH)

@@ -19,8 +19,8 @@ import pytest
 from pearl.cli import run as pearl_command
 from pearl.cli.stopping import Stopper
 from pearl.evals.log import read_log
-from tests import evallogs
-from tests.evallogs import header, record
+from tests.evals import evallogs
+from tests.evals.evallogs import header, record
 from tests.server import Server
 
 STORY = (
