@@ -16,7 +16,7 @@ import pytest
 
 from pearl.runs.store import RunSpec, Store
 from tests.cli.commands.test_runs import pearl
-from tests.cli.test_cli import Terminal
+from tests.cli.terminal import Terminal
 from tests.conftest import PROXIES
 from tests.server import Server, serving
 

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.cli.commands.test_runs import ANSWERED, SCHEMA, fill, pearl
-from tests.cli.test_cli import Terminal
+from tests.cli.terminal import Terminal
 from tests.server import Canned, Server, completion
 
 __all__ = ["pearl"]
