@@ -178,12 +178,12 @@ SETTINGS = tuple(_OPTIONS)
 
 ASKING = (
     "model", "base_url", "api_key_env", "window", "max_output_tokens", "concurrency", "timeout_s",
-    "server", "requests_per_minute", "tokens_per_minute",
+    "requests_per_minute", "tokens_per_minute",
 )  # fmt: skip
 """Settings of every command that asks a model."""
 
-DRAFTING = ("domain", "library", "examples", "constrain")
-"""Of those that show a model the library and examples, too."""
+DRAFTING = ("domain", "library", "examples", "constrain", "server")
+"""Of those that show a model the library and examples, and hold it to a grammar, too."""
 
 PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
 """Of those that have plans written, too."""
