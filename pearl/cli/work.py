@@ -52,7 +52,7 @@ async def run_tasks(
     Args:
         tasks: What to do, read one by one.
         n_tasks: How many they are, where that is known.
-        options: Of the command line: those of `model_options`, `trace`, `as_json`, `verbose`; and
+        options: Of the command line: those of `setting_options`, `trace`, `as_json`, `verbose`; and
             `tells_plans`: whether plans are shown on stderr as soon as they are there.
         out: File for one JSON line a task, else people are told.
         told: File for what people are told, or for the JSON, in place of stdout.
