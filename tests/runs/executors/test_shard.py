@@ -103,7 +103,7 @@ def test_a_shard_that_is_run_again_does_nothing_but_what_failed(tmp_path: Path) 
 def test_the_executor_runs_one_shard() -> None:
     async def ids(part: Shard) -> list[str]:
         outcomes = shard.run(Pearl(Scripted(reply)), tasks(12), shard=part)
-        return [outcome.task.id async for outcome in outcomes]
+        return [outcome.unit.id async for outcome in outcomes]
 
     found = [asyncio.run(ids(Shard(i, 3))) for i in (1, 2, 3)]
     assert sorted(id for part in found for id in part) == sorted(f"t{i}" for i in range(12))
