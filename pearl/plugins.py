@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from pearl.errors import DataError, UsageError
+from pearl.errors import DataError, UsageError, suggest
 
 __all__ = [
     "DISTRIBUTION",
@@ -44,11 +44,18 @@ _PACKAGE = Path(__file__).parent
 
 @cache
 def names(package: str) -> tuple[str, ...]:
-    """The plug-ins of a package such as `pearl.llm`, sorted, without importing them."""
+    """The plug-ins of a package such as `pearl.retrieval`, sorted, without importing them.
+
+    A `_` in the name of a file is read as `-`.
+    """
     folder = import_module(package)
     own = {module.name for module in pkgutil.iter_modules(folder.__path__)}
     foreign = {entry.name for entry in _foreign(package)}
-    return tuple(sorted(own | foreign))
+    return tuple(sorted(_spelled(name) for name in own | foreign))
+
+
+def _spelled(name: str) -> str:
+    return name.replace("_", "-")
 
 
 @cache
@@ -57,18 +64,31 @@ def _foreign(package: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=package))
 
 
-def load(package: str, name: str) -> ModuleType | Any:
+def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     """Import one plug-in.
 
+    Args:
+        package: The folder.
+        name: With `-` or with `_`.
+        kind: What messages call such a plug-in.
+
     Raises:
-        KeyError: There is none of that name.
+        UsageError: There is none of that name.
+
+    Example:
+        >>> load("pearl.data.domains", "medicl", "domain")
+        Traceback (most recent call last):
+            ...
+        pearl.errors.UsageError: unknown domain 'medicl'
+          help: did you mean 'medical'?
     """
-    if name not in names(package):
-        raise KeyError(name)
+    spelled = _spelled(name)
+    if spelled not in names(package):
+        raise UsageError(f"unknown {kind} '{name}'", help=suggest(name, names(package), f"{kind}s"))
     for entry in _foreign(package):
-        if entry.name == name:
+        if _spelled(entry.name) == spelled:
             return entry.load()
-    return import_module(f"{package}.{name}")
+    return import_module(f"{package}.{spelled.replace('-', '_')}")
 
 
 def _roots() -> list[Path]:

@@ -16,7 +16,7 @@ from pearl.dsl.parser import parse_action
 from pearl.dsl.printer import print_action
 from pearl.dsl.scanner import scan_action
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.errors import DataError, Diagnostic, LibraryError, Span, did_you_mean
+from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
 
 __all__ = [
     "format_library",
@@ -47,9 +47,7 @@ def load_library(name_or_path: str | Path) -> ActionLibrary:
         return read_library(plugins.read_data("actions", f"{name}.actions"), name)
     path = Path(name)
     if not path.is_file():
-        known = library_names()
-        close = did_you_mean(name, known)
-        hint = f"did you mean '{close}'?" if close else f"libraries: {', '.join(known)}"
+        hint = suggest(name, library_names(), "libraries")
         raise DataError(f"no action library or file '{name}'", help=f"{hint} (or name a file)")
     try:
         text = path.read_text(encoding="utf-8-sig")
