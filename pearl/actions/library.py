@@ -7,11 +7,11 @@ An action file has one action a line, `NAME(CTX, X) : definition`; the published
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from hashlib import sha256
 from pathlib import Path
 
 from pearl import plugins
 from pearl.actions import native
+from pearl.documents.digest import text_sha256
 from pearl.dsl.parser import parse_action
 from pearl.dsl.printer import print_action
 from pearl.dsl.scanner import scan_action
@@ -90,7 +90,7 @@ def library_text(library: ActionLibrary) -> str:
 
 def library_digest(library: ActionLibrary) -> str:
     """What tells a library from others, whatever it is called: the SHA-256 of its text, in hexadecimal."""
-    return sha256(library_text(library).encode()).hexdigest()
+    return text_sha256(library_text(library))
 
 
 def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-from hashlib import sha256
 from pathlib import Path
 
+from pearl.documents.digest import digest
 from pearl.errors import DataError
 
 __all__ = ["is_trusted", "not_alone", "trust", "untrust"]
@@ -88,7 +88,7 @@ def _folder() -> Path:
 
 
 def _entry(path: Path, content: bytes) -> Path:
-    return _folder() / sha256(os.fsencode(path) + b"\0" + content).hexdigest()
+    return _folder() / digest((os.fsencode(path), content)).hex()
 
 
 def _unusable(error: OSError, folder: Path) -> DataError:

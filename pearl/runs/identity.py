@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from pearl import __version__
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
+from pearl.documents.digest import text_sha256
 from pearl.dsl.printer import print_plan
 from pearl.pipeline import Pearl
 
@@ -55,7 +55,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "library_sha256": library_digest(pearl.library),
         "bank": Path(pearl.bank).name,
         "n_examples": len(pearl.examples),
-        "bank_sha256": sha256(bank.encode()).hexdigest(),
+        "bank_sha256": text_sha256(bank),
         "nearest": pearl.nearest,
         "context": pearl.limits.strategy,
         "window": pearl.limits.window,

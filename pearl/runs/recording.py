@@ -11,11 +11,10 @@ import json
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from hashlib import sha256
 from pathlib import Path
 
+from pearl.documents.digest import digest
 from pearl.llm.backends import address_of
-from pearl.llm.digest import digest
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Execute, Listener, Outcome, Task
 from pearl.runs.executors.local import run as run_here
@@ -65,10 +64,9 @@ def _weights(path: Path) -> str:
 def _ends(path: Path) -> str:
     n_bytes = path.stat().st_size
     with path.open("rb") as file:
-        found = sha256(file.read(SAMPLED_BYTES))
+        head = file.read(SAMPLED_BYTES)
         file.seek(max(0, n_bytes - SAMPLED_BYTES))
-        found.update(file.read())
-    return f"{n_bytes} {found.hexdigest()}"
+        return digest([str(n_bytes), head, file.read()]).hex()
 
 
 async def run_recorded(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from hashlib import sha256
 
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.interpreter.choosing_prompt import choose_messages
 from pearl.interpreter.prompt import FORMS, action_messages, again_messages, combine_messages
-from pearl.llm import ActionTask, ChooseTask
+from pearl.llm import ActionTask, ChooseTask, messages_digest
 from pearl.llm.messages import json_messages
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
 
@@ -42,8 +41,4 @@ def prompts_sha256() -> str:
             for is_reasoned in (False, True)
         ),
     )
-    digest = sha256()
-    for messages in prompts:
-        for message in messages:
-            digest.update(f"{message.role}\0{message.content}\0".encode())
-    return digest.hexdigest()
+    return messages_digest(message for messages in prompts for message in messages)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from pearl.documents.document import Document
@@ -28,7 +27,7 @@ from pearl.errors import PearlError
 from pearl.interpreter.answer import Answer
 from pearl.trace import Event, Trace
 
-__all__ = ["Execute", "Listener", "Outcome", "Task", "text_source"]
+__all__ = ["Execute", "Listener", "Outcome", "Task"]
 
 Listener = Callable[[str, Event], None]
 """Told the id of a task and what happens in it."""
@@ -81,8 +80,3 @@ class Outcome:
             "question": self.task.question,
             "error": {"type": type(self.error).__name__, "message": str(self.error)},
         }
-
-
-def text_source(text: str) -> str:
-    """A text by its digest."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

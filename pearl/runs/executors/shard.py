@@ -10,8 +10,8 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from hashlib import sha256
 
+from pearl.documents.digest import text_sha256
 from pearl.errors import UsageError
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, local
@@ -46,8 +46,7 @@ class Shard:
 
     def takes(self, task_id: str) -> bool:
         """Whether a task belongs to this part; it belongs to exactly one of the n."""
-        digest = sha256(task_id.encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:8]) % self.n == self.index - 1
+        return int(text_sha256(task_id)[:16], 16) % self.n == self.index - 1
 
     def of(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
         """The tasks of this part, each with its place in the whole work, from 0.
