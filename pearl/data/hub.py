@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pearl.errors import DataError, UsageError, suggest
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 __all__ = ["read_dataset"]
 

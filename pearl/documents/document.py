@@ -19,7 +19,6 @@ from functools import cached_property
 from pathlib import Path
 
 from pearl import plugins
-from pearl.documents import confinement
 from pearl.documents.digest import text_sha256
 from pearl.errors import DataError, UsageError
 
@@ -126,6 +125,8 @@ def read_as(reader: str, data: bytes, path: str) -> str:
     if getattr(module, "IS_BOUNDED", False):
         text: str = module.read(data, path)
         return text
+    from pearl.documents import confinement  # a child process, which most commands start none of
+
     limits = confinement.ReaderLimits(
         seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
         memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),
