@@ -54,7 +54,7 @@ def run_tasks(
     Args:
         tasks: What to do, read one by one.
         n_tasks: How many they are, where that is known.
-        options: Of the command line: those of `model_options`, `trace`, `force` and `as_json`; and,
+        options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
             where the command has them, those of `budget_options` and `run_options`, `executor`,
             `shard`, `max_errors`, `verbose`, `out`, the file for one JSON line a task, and
             `tells_plans`: whether plans are shown on stderr as soon as they are there.

@@ -1,6 +1,6 @@
 """Folders of plug-ins: one file is one plug-in, named by its file name.
 
-The `__init__.py` of the folder is the contract. Foreign plug-ins come by entry points of a group
+The `__init__.py` of the folder is the contract. A `_` in a name is read as `-`, as users write it. Foreign plug-ins come by entry points of a group
 named as the package (`pearl.llm.backends`, `pearl.documents.readers`, ...); none takes the place of one that is shipped.
 Listing imports none of them.
 """
@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from pearl.errors import UsageError, suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -29,24 +31,45 @@ def names(package: str) -> tuple[str, ...]:
 
 def is_there(package: str, name: str) -> bool:
     """Whether a package has a plug-in of that name: cheaper than all names, if it is a shipped one."""
-    return name in _own(package) or name in _foreign(package)
+    spelled = _spelled(name)
+    return spelled in _own(package) or spelled in _foreign(package)
 
 
-def load(package: str, name: str) -> ModuleType | Any:
+def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     """Import one plug-in.
 
+    Args:
+        package: The folder.
+        name: With `-` or with `_`.
+        kind: What messages call such a plug-in.
+
     Raises:
-        KeyError: There is none of that name.
+        UsageError: There is none of that name.
+
+    Example:
+        >>> load("pearl.data.domains", "medicl", "domain")
+        Traceback (most recent call last):
+            ...
+        pearl.errors.UsageError: unknown domain 'medicl'
+          help: did you mean 'medical'?
     """
-    if name in _own(package):
-        return import_module(f"{package}.{name}")
-    return _foreign(package)[name].load()
+    spelled = _spelled(name)
+    if spelled in _own(package):
+        return import_module(f"{package}.{_own(package)[spelled]}")
+    if spelled in _foreign(package):
+        return _foreign(package)[spelled].load()
+    raise UsageError(f"unknown {kind} '{name}'", help=suggest(name, names(package), f"{kind}s"))
+
+
+def _spelled(name: str) -> str:
+    return name.replace("_", "-")
 
 
 @cache
-def _own(package: str) -> frozenset[str]:
+def _own(package: str) -> dict[str, str]:
+    """Names as users write them, and those of the modules."""
     folder = import_module(package)
-    return frozenset(module.name for module in pkgutil.iter_modules(folder.__path__))
+    return {_spelled(module.name): module.name for module in pkgutil.iter_modules(folder.__path__)}
 
 
 @cache
@@ -55,7 +78,7 @@ def _foreign(package: str) -> dict[str, EntryPoint]:
         return {}
     from importlib.metadata import entry_points
 
-    return {entry.name: entry for entry in entry_points(group=package)}
+    return {_spelled(entry.name): entry for entry in entry_points(group=package)}
 
 
 @cache

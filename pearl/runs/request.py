@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import file_digest
 from pathlib import Path
 from time import time_ns
 from typing import Annotated, Any, Literal
@@ -24,6 +23,7 @@ from pydantic import (
 )
 
 from pearl.data.journal import Frozen, reason
+from pearl.documents.digest import file_sha256
 from pearl.errors import StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
@@ -181,7 +181,7 @@ def refuse_others(folder: Path) -> None:
 
 
 def _content(path: str) -> str:
-    """What tells a file from others: its BLAKE2b; of a folder, or what is none of these, the path.
+    """What tells a file from others: its SHA-256; of a folder, or what is none of these, the path.
 
     What can be read but once is never the same again.
     """
@@ -190,8 +190,7 @@ def _content(path: str) -> str:
     if not Path(path).is_file():  # a device may have no end
         return path
     try:
-        with Path(path).open("rb") as file:
-            return file_digest(file, "blake2b").hexdigest()
+        return file_sha256(Path(path))
     except OSError:
         return path
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl import plugins
+from pearl.documents.digest import digest
 from pearl.errors import BudgetError, StoreError, UsageError
-from pearl.llm.digest import digest
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.prices import Price, Prices, read_prices
@@ -111,7 +111,7 @@ class Session:
             "max_time_s": None if max_minutes is None else max_minutes * 60,
         }
         self._executor = executor
-        self._execute: Execute = plugins.load("pearl.runs.executors", executor).run
+        self._execute: Execute = plugins.load("pearl.runs.executors", executor, "executor").run
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
         self._spending: Spending | None = None

@@ -22,7 +22,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from pearl.documents.document import Document
@@ -31,7 +30,7 @@ from pearl.interpreter.answer import Answer
 from pearl.runs.resources import Resources
 from pearl.trace import Event, Trace
 
-__all__ = ["Execute", "Listener", "Outcome", "Task", "Unit", "text_source"]
+__all__ = ["Execute", "Listener", "Outcome", "Task", "Unit"]
 
 Listener = Callable[[str, Event], None]
 """Told the id of a unit and what happens in it."""
@@ -193,8 +192,3 @@ class Outcome(Generic[U]):
             assert self.error is not None
             raise self.error
         return row
-
-
-def text_source(text: str) -> str:
-    """A text by its digest."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
