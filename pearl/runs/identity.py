@@ -49,7 +49,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
-        "model": pearl.model.name,
+        "model": pearl.client.name,
         "library": pearl.library.name,
         "n_actions": len(pearl.library),
         "library_sha256": library_digest(pearl.library),
@@ -63,5 +63,5 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "max_repairs": pearl.max_repairs,
         "max_steps": pearl.max_steps,
         "fallback": pearl.fallback,
-        "constrain": pearl.constrain,
+        "constrain": pearl.client.settings.constrain,
     }

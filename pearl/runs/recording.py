@@ -38,8 +38,8 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
     The address of a server is left out, and so is where the file of a model lies: shards of one run
     may each have their own.
     """
-    name = pearl.model.name.partition(":")[2]
-    is_file = bool(name) and address_of(pearl.model.name) is None
+    name = pearl.client.name.partition(":")[2]
+    is_file = bool(name) and address_of(pearl.client.name) is None
     return {
         **run_config(pearl),
         "keys": KEYS,

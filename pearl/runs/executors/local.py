@@ -49,14 +49,14 @@ async def run(
 
     Args:
         pearl: Model and library.
-        tasks: Read one by one, at most `AHEAD` times `pearl.concurrency` ahead of the outcomes.
+        tasks: Read one by one, at most `AHEAD` times `pearl.client.settings.concurrency` ahead of the outcomes.
         listener: Told of every event of every task.
         is_stopping: Whether no more tasks are to be begun, those taken ahead included.
         window: Tasks under way at once, begun in their order, where all of them only wait; None
-            for as many as keep `pearl.concurrency` calls going.
+            for as many as keep `pearl.client.settings.concurrency` calls going.
     """
     runner = Runner(pearl)
-    n = pearl.concurrency
+    n = pearl.client.settings.concurrency
 
     async def one(task: Task) -> Outcome:
         return await runner.run(task, listener)
@@ -73,7 +73,7 @@ async def run(
             rank=runner.length,
             is_stopping=is_stopping,
         )
-    with pearl.halt.running():
+    with pearl.client.halt.running():
         async with aclosing(runner), aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome

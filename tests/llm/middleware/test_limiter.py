@@ -18,8 +18,9 @@ from pearl.llm.middleware.circuit_breaker import SILENT_CALLS, CircuitBreaker, O
 from pearl.llm.middleware.limiter import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.middleware.token_bucket import TokenBucket
+from pearl.llm.progress import CallWait
 from tests.clock import computed
-from tests.models import answer_task
+from tests.models import answer_task, telling_waits
 from tests.server import Canned, Server, error
 
 
@@ -401,8 +402,8 @@ class _EnoughError(Exception):
 def test_every_form_of_retry_after_is_obeyed(openai_server: Server) -> None:
     told: list[float] = []
 
-    def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-        told.append(wait_s)
+    def on_wait(wait: CallWait) -> None:
+        told.append(wait.wait_s)
         raise _EnoughError
 
     async def main() -> Iterator[None]:
@@ -413,7 +414,7 @@ def test_every_form_of_retry_after_is_obeyed(openai_server: Server) -> None:
                 name: text if isinstance(text, str) else text() for name, text in headers.items()
             }
             openai_server.next(Canned(error("slow down"), 429, sent))
-            retrying = Retrying(model, on_wait=on_wait)
+            retrying = telling_waits(Retrying(model), on_wait)
             if wait_s is not None and wait_s > 600:
                 with pytest.raises(PausedError, match="minutes before the next call"):
                     await retrying.complete(request())
@@ -439,14 +440,15 @@ def test_a_wait_is_neither_shorter_nor_much_longer(openai_server: Server, header
     at: list[float] = []
     told: list[float] = []
 
-    def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-        told.append(wait_s)
+    def on_wait(wait: CallWait) -> None:
+        told.append(wait.wait_s)
         at.append(time.monotonic())
 
     async def main() -> None:
         model = create_model("openai:test-model", ModelSettings(openai_server.url))
         limited = Limited(model, 4)
-        await Retrying(limited, on_wait=on_wait, halt=limited.halt).complete(request())
+        model_told = telling_waits(Retrying(limited, halt=limited.halt), on_wait)
+        await model_told.complete(request())
         at.append(time.monotonic())
         await model.aclose()
 

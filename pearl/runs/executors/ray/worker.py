@@ -6,13 +6,14 @@ import asyncio
 import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pearl as package
 from pearl.documents.document import Document
 from pearl.errors import PearlError, UsageError
+from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Task
 from pearl.runs.executors.local import Runner
@@ -37,7 +38,8 @@ class WorkerConfig:
     Attributes:
         name: The same after a restart.
         version: Of the driver.
-        settings: Arguments of `Pearl`.
+        settings: Arguments of `Pearl` that are not the client's.
+        client: Of this worker alone.
         first: What it may do before it has reached the limiter.
         folder: Where the driver works: paths of documents are relative to it.
     """
@@ -45,6 +47,7 @@ class WorkerConfig:
     name: str
     version: str
     settings: Mapping[str, Any]
+    client: ClientSettings
     first: CallLease
     folder: str
 
@@ -95,7 +98,7 @@ class RayWorker:
         except PearlError as error:
             return {"refused": packed_error(error)}
         outcome = await runner.run(Task(id, load, question, plan))
-        halted = pearl.halt.error
+        halted = pearl.client.halt.error
         return {
             "outcome": packed_outcome(outcome),
             "halted": None if halted is None else packed_error(halted),
@@ -110,9 +113,9 @@ class RayWorker:
         if self._runner is None or self._pearl is None:
             if Path(self._setup.folder).is_dir():
                 os.chdir(self._setup.folder)
-            settings = dict(self._setup.settings)
-            model = Leased(Pearl(**settings).model, self._setup.first, self._report)
-            self._pearl = Pearl(**{**settings, "model": model})
+            settings = self._setup.client
+            model = Leased(settings.create_model(), self._setup.first, self._report)
+            self._pearl = Pearl(Client(replace(settings, model=model)), **self._setup.settings)
             self._runner = Runner(self._pearl)
             self._renewing = asyncio.create_task(model.renew())
         return self._runner, self._pearl
