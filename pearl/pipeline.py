@@ -14,7 +14,7 @@ from pearl.data.domains import load_domain
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import PlanningError, UsageError, did_you_mean
+from pearl.errors import PlanningError, UsageError, suggest
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import STRATEGIES, Strategy
@@ -99,10 +99,9 @@ class Pearl:
             "max_steps": max_steps, "fallback": fallback,
         }  # fmt: skip
         if context not in STRATEGIES:
-            close = did_you_mean(context, STRATEGIES)
             raise UsageError(
                 f"unknown context strategy '{context}'",
-                help=f"did you mean '{close}'?" if close else f"one of {', '.join(STRATEGIES)}",
+                help=suggest(context, STRATEGIES, "strategies"),
             )
         if isinstance(model, Client) and (client_settings or replies or budget):
             raise UsageError("a client has its settings already", help="give them to the Client")

@@ -87,7 +87,7 @@ async def mine(url: str, n: int, rows: Path) -> float:
             seed_actions=(), prompt_sha256=miner.prompt_sha256,
         )  # fmt: skip
         asked = [Question(str(i), i, text) for i, text in enumerate(questions(n))]
-        await pearl.model.complete(_request("warm up"))
+        await pearl.client.model.complete(_request("warm up"))
         began = time.perf_counter()
         with Journal(rows, header, MinedRow) as journal:
             async for row in miner.mine(asked, AT_ONCE):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import file_digest
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from click.core import ParameterSource
 from pearl import plugins
 from pearl.cli.storing import opened_folder
 from pearl.cli.writing import OutputWriter
+from pearl.documents.digest import file_sha256
 from pearl.errors import StoreError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends.openai.endpoint import Endpoint
@@ -34,7 +34,7 @@ __all__ = ["RunOptions", "content"]
 
 
 def content(path: str) -> str:
-    """What tells a file from others: its BLAKE2b; of a folder, or what is none of these, the path.
+    """What tells a file from others: its SHA-256; of a folder, or what is none of these, the path.
 
     What can be read but once is never the same again.
     """
@@ -43,8 +43,7 @@ def content(path: str) -> str:
     if not Path(path).is_file():  # a device may have no end
         return path
     try:
-        with Path(path).open("rb") as file:
-            return file_digest(file, "blake2b").hexdigest()
+        return file_sha256(Path(path))
     except OSError:
         return path
 
@@ -184,7 +183,8 @@ class RunOptions:
             tasks: All of them, read one by one.
             on_known: Told of every task that has a row.
         """
-        from pearl.runs.recording import fingerprint, unrecorded
+        from pearl.runs.identity import fingerprint
+        from pearl.runs.recording import unrecorded
         from pearl.runs.store import Store
 
         if self.is_fresh:
@@ -203,7 +203,7 @@ class RunOptions:
             def has(key: bytes) -> bool:
                 return id is not None and store.is_done(id, key)
 
-            for _, task, _ in unrecorded(pearl, self.places(tasks), has, on_known):
+            for _, task, _ in unrecorded(pearl, self.places(tasks), has, lambda _: on_known()):
                 yield task
 
     def is_too_much(self, n_failed: int) -> bool:

@@ -16,11 +16,10 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 
 from pearl import plugins
-from pearl.documents import confinement
+from pearl.documents.digest import text_sha256
 from pearl.errors import DataError, UsageError
 
 __all__ = [
@@ -72,7 +71,7 @@ class Document:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the text, in hexadecimal."""
-        return sha256(self.text.encode()).hexdigest()
+        return text_sha256(self.text)
 
     def locate(self, start: int) -> tuple[str, int]:
         """The file that a position of the text is in, and the position within that file.
@@ -126,6 +125,8 @@ def read_as(reader: str, data: bytes, path: str) -> str:
     if getattr(module, "IS_BOUNDED", False):
         text: str = module.read(data, path)
         return text
+    from pearl.documents import confinement  # a child process, which most commands start none of
+
     limits = confinement.ReaderLimits(
         seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
         memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),

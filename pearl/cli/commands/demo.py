@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from pearl.cli.options import as_json, model_options, trace_option
+from pearl.cli.help import Command
+from pearl.cli.options import as_json, setting_options, trace_option
 from pearl.cli.writing import force_option
 
 QUESTIONS = {
@@ -23,18 +24,18 @@ QUESTIONS = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("document", type=click.Choice(sorted(QUESTIONS)), default="story")
 @click.option("--question", help="Ask something else.")
-@model_options
+@setting_options()
 @trace_option
 @force_option
 @as_json
 def command(document: str, question: str | None, **options: Any) -> int:
     """Ask a shipped DOCUMENT, a story or a medical consultation, and show every step."""
-    from pearl import plugins
     from pearl.cli.work import run_tasks
     from pearl.documents.document import load
+    from pearl.plugins.files import find_data
     from pearl.runs.executors import Task
 
     domain, asked = QUESTIONS[document]
@@ -43,7 +44,7 @@ def command(document: str, question: str | None, **options: Any) -> int:
         == click.core.ParameterSource.DEFAULT
     ):
         options["domain"] = domain
-    path = plugins.find_data("documents", "demo", f"{document}.txt")
+    path = find_data("documents", "demo", f"{document}.txt")
     assert path is not None, "the shipped documents are part of the package"
     asked = question or asked
     if not options["as_json"]:

@@ -1,7 +1,7 @@
 """One of n parts of the work, in this process: for schedulers that start processes, and no more.
 
-Which part a task belongs to is told by its id alone, so every machine that reads the same input
-agrees. Each part keeps its outcomes in a store; `pearl runs merge` unites the stores.
+Which part a unit belongs to is told by its `shard_key` alone, so every machine that reads the same input
+agrees. Each part keeps its rows in a store; `pearl runs merge` unites the stores.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from hashlib import sha256
+from typing import TypeVar
 
+from pearl.documents.digest import text_sha256
 from pearl.errors import UsageError
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Task, local
+from pearl.runs.executors import Listener, Outcome, Unit, local
 
 __all__ = ["Shard", "parse_shard", "run"]
+
+U = TypeVar("U", bound=Unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +47,17 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.index}/{self.n}"
 
-    def takes(self, task_id: str) -> bool:
-        """Whether a task belongs to this part; it belongs to exactly one of the n."""
-        digest = sha256(task_id.encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:8]) % self.n == self.index - 1
+    def takes(self, key: str) -> bool:
+        """Whether a unit of this `shard_key` belongs to this part; it belongs to exactly one of the n."""
+        return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
-    def of(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
-        """The tasks of this part, each with its place in the whole work, from 0.
+    def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
+        """The units of this part, each with its place in the whole work, from 0.
 
-        Outcomes that are kept under these places come in the order of the input once the parts are
-        merged. Two tasks of one id are in the same part.
+        Rows that are kept under these places come in the order of the input once the parts are
+        merged. Two units of one id are in the same part.
         """
-        return ((place, task) for place, task in enumerate(tasks) if self.takes(task.id))
+        return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
 
 
 WHOLE = Shard(1, 1)
@@ -81,22 +83,22 @@ def parse_shard(text: str) -> Shard:
 
 async def run(
     pearl: Pearl,
-    tasks: Iterable[Task],
+    units: Iterable[U],
     *,
     shard: Shard = WHOLE,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
-) -> AsyncGenerator[Outcome, None]:
-    """Run the tasks of one shard in this process, as `local` does; the others are passed over.
+) -> AsyncGenerator[Outcome[U], None]:
+    """Run the units of one shard in this process, as `local` does; the others are passed over.
 
     Args:
         pearl: Model and library.
-        tasks: Those of all shards.
+        units: Those of all shards.
         shard: Which of them to run.
-        listener: Told of every event of every task.
-        is_stopping: Whether no more tasks are to be begun.
+        listener: Told of every event of every unit.
+        is_stopping: Whether no more units are to be begun.
     """
-    own = (task for _, task in shard.of(tasks))
+    own = (unit for _, unit in shard.of(units))
     async with aclosing(
         local.run(pearl, own, listener=listener, is_stopping=is_stopping)
     ) as outcomes:
