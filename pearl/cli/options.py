@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.errors import DataError, ModelError, UsageError, suggest
+from pearl.errors import DataError, UsageError, suggest
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -43,7 +43,6 @@ __all__ = [
     "setting_options",
     "tell_refused",
     "trace_option",
-    "unasked_pearl",
     "warn_ignored_settings",
 ]  # fmt: skip
 
@@ -333,8 +332,15 @@ def _column(said: str) -> tuple[str, str]:
     return field.strip(), column.strip()
 
 
-def new_pearl(settings: Mapping[str, Any], replies: Replies | None = None) -> Pearl:
+def new_pearl(
+    settings: Mapping[str, Any], replies: Replies | None = None, *, is_asked: bool = True
+) -> Pearl:
     """A `Pearl` with these settings.
+
+    Args:
+        settings: Of the command line; those that are none of its arguments do not count.
+        replies: Where replies are kept.
+        is_asked: Whether anything is sent; else it needs no key.
 
     Raises:
         PearlError: A setting names nothing that exists, or the model cannot be set up.
@@ -342,31 +348,15 @@ def new_pearl(settings: Mapping[str, Any], replies: Replies | None = None) -> Pe
     from pearl.pipeline import Pearl
 
     chosen = {key: value for key, value in settings.items() if key in SETTINGS}
-    return Pearl(**chosen, replies=replies)
-
-
-def unasked_pearl(settings: Mapping[str, Any]) -> Pearl:
-    """A `Pearl` whose model is never asked, and so needs no key.
-
-    Raises:
-        PearlError: As `new_pearl`.
-    """
-    try:
-        return new_pearl(settings)
-    except ModelError as error:
-        if error.kind != "auth":
-            raise
-    from pearl.runs.forecast import Unasked
-
-    return new_pearl({**settings, "model": Unasked(settings["model"])})
+    return Pearl(**chosen, replies=replies, is_asked=is_asked)
 
 
 @asynccontextmanager
 async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
     """Use a `Pearl`; its model's notice goes to stderr."""
     async with pearl:
-        if pearl.model.notice:
-            click.echo(pearl.model.notice, err=True)
+        if pearl.client.notice:
+            click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
         yield pearl
 
@@ -380,7 +370,7 @@ async def open_pearl(
         try:
             yield pearl
         finally:
-            tell_refused(pearl.limiter.limits, pearl.concurrency)
+            tell_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli.options import model_opened, new_pearl, tell_refused, unasked_pearl
+from pearl.cli.options import model_opened, new_pearl, tell_refused
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import notice, opened_folder, written_store
@@ -127,7 +127,7 @@ def _forecast(tasks: Iterable[Task], options: dict[str, Any], asked: RunSpec | N
     """
     from pearl.cli.forecasts import print_forecast
 
-    session = _session(unasked_pearl(options), options, opened_folder(options["store"]))
+    session = _session(new_pearl(options, is_asked=False), options, opened_folder(options["store"]))
     found = session.forecast(
         tasks, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"]
     )
@@ -197,7 +197,7 @@ async def _run_told(
                                     )
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
-                    tell_refused(summary.limits, pearl.concurrency)
+                    tell_refused(summary.limits, pearl.client.settings.concurrency)
         last = summary.last
         if n_tasks == 1 and last is not None and last.error is None:
             if as_json:
@@ -255,7 +255,7 @@ async def _run_kept(
             click.echo(f"  to go on: {_resume_command(summary.id, options)}", err=True)
             raise
         finally:
-            tell_refused(summary.limits, pearl.concurrency)
+            tell_refused(summary.limits, pearl.client.settings.concurrency)
     _write(store, summary.id, out, trace, writer)
     _tell_kept(summary, out, options)
     if stopper.is_stopping:

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 from pearl import plugins
 from pearl.documents.digest import digest
 from pearl.errors import BudgetError, StoreError, UsageError
-from pearl.llm.middleware.budget import Budget, Budgeted
+from pearl.llm.client import Client
+from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
@@ -93,11 +94,11 @@ class Session:
         max_errors: int | None = None,
     ) -> None:
         if not isinstance(price, Price):
-            price = (price or read_prices()).of(pearl.model.name)
+            price = (price or read_prices()).of(pearl.client.name)
         self.price = price
         if max_cost_usd is not None and self.price is None:
             raise UsageError(
-                f"a limit of cost needs a price, and the price of '{pearl.model.name}' is not known",
+                f"a limit of cost needs a price, and the price of '{pearl.client.name}' is not known",
                 help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
             )
         self._pearl = pearl
@@ -253,7 +254,7 @@ class Session:
                 watcher.on_begun(run)
 
             def is_stopping() -> bool:
-                is_over = summary.error is not None or pearl.halt.error is not None
+                is_over = summary.error is not None or pearl.client.halt.error is not None
                 most = self._max_errors
                 is_too_much = most is not None and summary.n_failed > most
                 return watcher.is_stopping() or is_over or is_too_much
@@ -276,8 +277,8 @@ class Session:
                         summary.add(outcome)
                         yield outcome
             finally:
-                summary.limits = pearl.limiter.limits
-            summary.error = pearl.halt.error or summary.error
+                summary.limits = pearl.client.limiter.limits
+            summary.error = pearl.client.halt.error or summary.error
             is_paused = summary.error is not None and not isinstance(summary.error, BudgetError)
             summary.status = "done"
             if is_stopping():
@@ -305,19 +306,15 @@ class Session:
                 help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
             )
         replies: Replies | None = store.fresh() if store and self._is_fresh else store
-        model, execute = self._pearl.model, self._execute
+        client, execute = self._pearl.client, self._execute
+        budget = client.budget
         if is_local and (has_limits or self.price is not None):
+            if has_limits or not budget.is_limited:  # else those of the client hold
+                budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
             if self._spending is None:
-                limits = self._pearl.limits
-                budget = Budget(
-                    limits.counter, price=self.price, reply_tokens=limits.reply_tokens,
-                    **self._limits,  # type: ignore[arg-type]
-                )  # fmt: skip
                 self._spending = Spending(self._pearl, budget)
-            model = Budgeted(model, self._spending.budget)
-            execute = self._spending.watched(execute)
-        pearl = Pearl(**{**self._pearl.settings, "model": model}, replies=replies)
-        pearl.settings = self._pearl.settings  # by which nodes of a cluster make their own
+            budget, execute = self._spending.budget, self._spending.watched(execute)
+        own = Client(client.settings, model=client.model, replies=replies, budget=budget)
         offered = {
             "replies": replies,
             "folder": None if store is None else store.folder,
@@ -327,7 +324,9 @@ class Session:
             ),
         }
         takes = signature(self._execute).parameters
-        return pearl, partial(execute, **{k: v for k, v in offered.items() if k in takes})
+        return self._pearl.asking(own), partial(
+            execute, **{k: v for k, v in offered.items() if k in takes}
+        )
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
         """The tasks, to be gone through twice where it is they that make the run the one it is."""

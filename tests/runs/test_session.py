@@ -15,6 +15,7 @@ import pytest
 
 import pearl
 from pearl.errors import DataError, ModelError, StoreError, UsageError
+from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs import tasks as pearl_tasks
 from pearl.runs.executors import Task
@@ -116,6 +117,18 @@ def test_a_limit_stops_the_run_which_goes_on_by_its_id(
     done = pearl.run(pearl.Session(asked, store="kept").resume(stopped.id))
     assert (done.id, done.status, done.n_rows) == (stopped.id, "done", N)
     assert len(openai_server.requests) == 2 * N
+
+
+def test_the_limits_of_the_client_hold_where_the_session_has_none(
+    folder: Path, openai_server: Server
+) -> None:
+    async def main() -> str:
+        url = openai_server.url
+        async with pearl.Pearl("openai:m", base_url=url, budget=Budget(max_calls=3)) as limited:
+            return (await pearl.Session(limited, price=PRICE).run(tasks())).status
+
+    assert pearl.run(main()) == "stopped"
+    assert len(openai_server.requests) == 3
 
 
 def test_time_is_a_limit_too(folder: Path, asked: pearl.Pearl, openai_server: Server) -> None:

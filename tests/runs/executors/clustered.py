@@ -93,10 +93,7 @@ def pearl_in(folder: Path, concurrency: int = CONCURRENCY) -> Pearl:
 
 
 def with_settings(**settings: Any) -> Pearl:
-    pearl = Pearl(**settings)
-    if not hasattr(pearl, "settings"):
-        pearl.settings = settings
-    return pearl
+    return Pearl(**settings)
 
 
 def in_bytes(rows: Iterable[Row]) -> bytes:
