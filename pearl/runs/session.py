@@ -29,7 +29,6 @@ from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
 from pearl.runs.recording import run_recorded, unrecorded
 from pearl.runs.request import refuse_others
-from pearl.runs.spending import Spending
 from pearl.runs.store import Run, RunSpec, Store
 from pearl.runs.summary import SessionRun, Summary, Watcher
 from pearl.runs.tasks import read_tasks, tasks_to_json
@@ -62,6 +61,8 @@ class Session:
 
     Attributes:
         price: What a token costs; None where that is not known.
+        budget: What was spent so far; None before the first run, and where nothing is counted: it is
+            where a limit is set or the price is known, by the executor `local`.
 
     Raises:
         UsageError: Money is limited and the price is not known, or there is no such executor or shard.
@@ -115,20 +116,13 @@ class Session:
         self._execute: Execute = plugins.load("pearl.runs.executors", executor, "executor").run
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
-        self._spending: Spending | None = None
-
-    @property
-    def budget(self) -> Budget | None:
-        """What was spent so far; None before the first run, and where nothing is counted.
-
-        Calls are counted where a limit is set or the price is known, by the executor `local`.
-        """
-        return None if self._spending is None else self._spending.budget
+        self.budget: Budget | None = None
+        self._begun: Forecaster | None = None
 
     @property
     def predicted(self) -> Forecast | None:
         """What the tasks that were begun were predicted to take, beside what `budget` says."""
-        return None if self._spending is None else self._spending.predicted
+        return None if self._begun is None else self._begun.result()
 
     def forecast(
         self,
@@ -306,16 +300,17 @@ class Session:
                 help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
             )
         replies: Replies | None = store.fresh() if store and self._is_fresh else store
-        client, execute = self._pearl.client, self._execute
-        budget = client.budget
-        if is_local and (has_limits or self.price is not None):
-            if has_limits or not budget.is_limited:  # else those of the client hold
-                budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
-            if self._spending is None:
-                self._spending = Spending(self._pearl, budget)
-            budget, execute = self._spending.budget, self._spending.watched(execute)
+        client = self._pearl.client
+        is_counting = is_local and (has_limits or self.price is not None)
+        if is_counting and self.budget is None:
+            self.budget = client.budget
+            if has_limits or not client.budget.is_limited:  # else those of the client hold
+                self.budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
+            self._begun = Forecaster(self._pearl, price=self.price)
+        budget = self.budget or client.budget
         own = Client(client.settings, model=client.model, replies=replies, budget=budget)
         offered = {
+            "on_begun": self._begun.add if self._begun else None,
             "replies": replies,
             "folder": None if store is None else store.folder,
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
@@ -325,7 +320,7 @@ class Session:
         }
         takes = signature(self._execute).parameters
         return self._pearl.asking(own), partial(
-            execute, **{k: v for k, v in offered.items() if k in takes}
+            self._execute, **{name: offered[name] for name in offered.keys() & takes.keys()}
         )
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:

@@ -139,6 +139,7 @@ class Task(Unit):
         if self.problem is not None or self.document is None:
             raise self.problem or PearlError("the task has no document")
         document = await resources.document(self.document)
+        await resources.begin(self, document)
         if self.plan is None:
             return await resources.pearl.ask(self.question or "", document, trace=trace)
         plan = resources.plan(self.plan, self.question)
