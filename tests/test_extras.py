@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from pearl import extras
 from pearl.errors import UsageError
 from pearl.extras import DISTRIBUTION, install_hint, require_extra
 
@@ -39,7 +38,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Installed:
             return self.origin and json.dumps(self.origin)
 
     def note(origin: dict[str, Any] | None) -> None:
-        monkeypatch.setattr(extras, "distribution", lambda name: Noted(origin))
+        monkeypatch.setattr("importlib.metadata.distribution", lambda name: Noted(origin))
 
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     return note
@@ -82,7 +81,7 @@ def test_sources_that_were_never_installed_are_a_checkout(monkeypatch: pytest.Mo
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(extras, "distribution", missing)
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
     monkeypatch.chdir(ROOT)
     assert install_hint("ray").endswith('pip install -e ".[ray]"')
 
