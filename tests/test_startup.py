@@ -19,7 +19,14 @@ HEAVY = (
 )  # fmt: skip
 """Each takes longer to import than what these commands do."""
 
-OWN = ("pearl.confinement", "pearl.dsl.scanner", "pearl.llm", "pearl.store", "pearl.pipeline")
+OWN = (
+    "pearl.confinement",
+    "pearl.dsl.scanner",
+    "pearl.llm",
+    "pearl.pipeline",
+    "pearl.rows",
+    "pearl.store",
+)
 
 PLAN = '1. a = FIND(CTX, "x") : f\n'
 

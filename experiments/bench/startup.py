@@ -17,13 +17,14 @@ import subprocess
 import sys
 import time
 
+PEARL = ["-c", "from pearl.cli import main; main()"]  # as the installed script does
 COMMANDS = {
     "python": ["-c", "pass"],
     "python_click": ["-c", "import click"],
-    "pearl_version": ["-m", "pearl", "--version"],
-    "pearl_help": ["-m", "pearl", "execute", "--help"],
-    "pearl_check": ["-m", "pearl", "check", "-"],
-    "pearl_demo": ["-m", "pearl", "demo"],
+    "pearl_version": [*PEARL, "--version"],
+    "pearl_help": [*PEARL, "execute", "--help"],
+    "pearl_check": [*PEARL, "check", "-"],
+    "pearl_demo": [*PEARL, "demo"],
 }
 PLAN = b'1. a = FIND(CTX, "x") : f\n'
 

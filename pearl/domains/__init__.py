@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pearl import plugins
 from pearl.errors import DataError, UsageError, did_you_mean
-from pearl.rows import Row, read_rows
-from pearl.samples import Sample
+
+if TYPE_CHECKING:  # a domain's library and examples are asked for more often than data is read
+    from pearl.rows import Row
+    from pearl.samples import Sample
 
 __all__ = ["Domain", "Source", "load_domain", "read_samples"]
 
@@ -53,6 +56,8 @@ class Source:
 
     def rows(self) -> Iterator[Row | DataError]:
         """The rows, as `pearl.rows.read_rows` reads them."""
+        from pearl.rows import read_rows
+
         return read_rows(self.name, self.split, allow_outside=self.allow_outside)
 
 
