@@ -11,8 +11,9 @@ import pytest
 
 from pearl import plugins
 from pearl.dsl import parser
+from pearl.errors import UsageError
 from pearl.plugins.files import cache_file
-from tests import grammar
+from tests.dsl import grammar
 
 HEAVY = (
     "asyncio", "bm25s", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
@@ -24,8 +25,9 @@ OWN = (
     "pearl.documents.confinement",
     "pearl.dsl.scanner",
     "pearl.llm",
-    "pearl.runs.store",
     "pearl.pipeline",
+    "pearl.data.rows",
+    "pearl.runs.store",
 )
 
 PLAN = '1. a = FIND(CTX, "x") : f\n'
@@ -102,7 +104,7 @@ def test_a_foreign_plug_in_is_found_and_takes_no_shipped_ones_place(
 
 def test_no_plug_in_of_that_name() -> None:
     assert not plugins.is_there("pearl.data.domains", "nonsense")
-    with pytest.raises(KeyError):
+    with pytest.raises(UsageError):
         plugins.load("pearl.data.domains", "nonsense")
 
 

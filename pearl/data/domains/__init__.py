@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pearl import plugins
-from pearl.data.rows import Row, read_rows
-from pearl.data.samples import Sample
 from pearl.errors import DataError
+
+if TYPE_CHECKING:  # a domain's library and examples are asked for more often than data is read
+    from pearl.data.rows import Row
+    from pearl.data.samples import Sample
 
 __all__ = ["Domain", "Source", "load_domain", "read_samples"]
 
@@ -53,6 +56,8 @@ class Source:
 
     def rows(self) -> Iterator[Row | DataError]:
         """The rows, as `pearl.data.rows.read_rows` reads them."""
+        from pearl.data.rows import read_rows
+
         return read_rows(self.name, self.split, allow_outside=self.allow_outside)
 
 

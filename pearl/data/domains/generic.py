@@ -16,15 +16,16 @@ import string
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pearl.data.columns import rename
 from pearl.data.domains import Domain, Source
-from pearl.data.naming import Ids, Names
-from pearl.data.rows import Row, from_rows, kind
-from pearl.data.samples import Sample
-from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
+
+if TYPE_CHECKING:  # what reads data is imported when data is read
+    from pearl.data.naming import Ids, Names
+    from pearl.data.rows import Row
+    from pearl.data.samples import Sample
+    from pearl.documents.document import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 
@@ -48,6 +49,10 @@ def read_as(
     source: Source, make: Callable[[Row, Ids, Names], Sample]
 ) -> Iterator[Sample | DataError]:
     """The same where `make` makes the sample of a row."""
+    from pearl.data.columns import rename
+    from pearl.data.naming import Ids, Names
+    from pearl.data.rows import from_rows
+
     ids, names = Ids(), Names()
     rows = rename(source.rows(), source.columns, FIELDS)
     return from_rows(rows, lambda row: [make(row, ids, names)])
@@ -60,6 +65,8 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
         DataError: The row is none.
         UsageError: The data is in the format of another domain.
     """
+    from pearl.data.samples import Sample
+
     _refuse_other_formats(row)
     id = row.name("id") or str(row.line)
     question = " ".join((row.text("question") or "").split())
@@ -144,6 +151,8 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
     Raises:
         DataError: It is none.
     """
+    from pearl.data.rows import kind
+
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:
