@@ -98,14 +98,14 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
             "--api-key-env takes the name of an environment variable, and that is none",
             help="export MY_KEY=..., then --api-key-env MY_KEY",
         )
-    url, model = ctx.params.get("base_url"), str(ctx.params.get("model"))
+    url = ctx.params.get("base_url")
     is_of_file = ctx.get_parameter_source("base_url") is ParameterSource.DEFAULT_MAP
     is_found = is_of_file and "base_url" in ctx.meta.get(FOUND, ())
-    if value is not None or not url or not is_found or not model.startswith("openai:"):
+    if value is not None or not url or not is_found:
         return value
-    from pearl.llm.backends.openai.endpoint import key_variable
+    from pearl.llm.backends import default_key_variable
 
-    return key_variable(url, is_named=False)
+    return default_key_variable(str(ctx.params.get("model")), url)
 
 
 def model_options(command: Command) -> Command:

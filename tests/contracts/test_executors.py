@@ -18,7 +18,7 @@ import pytest
 from pearl import plugins
 from pearl.documents.document import from_text
 from pearl.errors import PearlError
-from pearl.runs.executors import Execute, Outcome, Task, text_source
+from pearl.runs.executors import Execute, Outcome, Task, load_executor, text_source
 from pearl.trace import Event
 from tests.root import ROOT
 from tests.runs.executors.clustered import PLAN, pearl_in
@@ -36,13 +36,12 @@ for i, check in enumerate(CHECKS):
     check("ray", folder)
 """
 
-HERE = [name for name in NAMES if name not in ("batch", "ray")]
-"""Those that need neither a cluster nor a server."""
+HERE = [name for name in NAMES if load_executor(name).KEEPS_LIMITS]
+"""Those whose calls are made by the model that they are given, which needs neither a cluster nor a server."""
 
 
 def execute(name: str) -> Execute:
-    found: Execute = plugins.load("pearl.runs.executors", name).run
-    return found
+    return load_executor(name).run
 
 
 def story(i: int) -> Task:

@@ -15,11 +15,13 @@ import json
 import string
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pearl import plugins
 from pearl.data.columns import rename
-from pearl.data.domains import Domain, Source
+from pearl.data.domains import Domain, Source, load_domain
 from pearl.data.naming import Ids, Names
 from pearl.data.rows import Row, from_rows, kind
 from pearl.data.samples import Sample
@@ -78,14 +80,6 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
     )  # fmt: skip
 
 
-_FORMATS = (
-    ({"article", "questions"}, "quality"),
-    ({"article", "question", "options"}, "quality"),
-    ({"transcription", "medical_specialty"}, "medical"),
-)
-"""Fields that tell the formats of other domains."""
-
-
 def _refuse_other_formats(row: Row) -> None:
     """Read as rows of any kind, their documents would be lost in silence.
 
@@ -94,12 +88,19 @@ def _refuse_other_formats(row: Row) -> None:
     """
     if {"document", "document_path"} & row.fields.keys():
         return
-    for fields, domain in _FORMATS:
+    for domain, fields in _formats():
         if fields <= row.fields.keys():
             raise UsageError(
                 f"{row.path}: rows with {', '.join(sorted(fields))} are read by another domain",
                 help=f"--domain {domain}; or --column document=... says which field is the document",
             )
+
+
+@cache
+def _formats() -> list[tuple[str, frozenset[str]]]:
+    """Each domain with each set of fields that tells a format of its rows."""
+    names = plugins.names("pearl.data.domains")
+    return [(name, fields) for name in names for fields in load_domain(name).formats]
 
 
 def _document(row: Row, id: str, names: Names) -> Document | Path | None:

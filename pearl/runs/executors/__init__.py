@@ -1,6 +1,7 @@
 """Where the work runs. The unit of work is one document × one question or plan.
 
-Every other module of this folder is one executor, with
+Every other module of this folder is one executor, with `DESCRIPTION` (one line), `KEEPS_LIMITS` (whether
+every call is made by the model of the `pearl` that it is given, so that limits of the run hold) and
 
     run(pearl, tasks, *, listener=None, is_stopping=...) -> AsyncGenerator[Outcome, None]
 
@@ -13,22 +14,45 @@ Every other module of this folder is one executor, with
 - `listener` is told every event of every task, at the latest when its outcome comes.
 - Once `is_stopping` says so, no more tasks are begun; those that are begun are finished.
 - Closing the generator cancels what is under way.
-- An executor may take more keyword arguments, each with a default. Importing it imports no extra.
+- An executor may take more keyword arguments, each with a default; those that are called as in
+  `Offered` it is given by whoever runs it for a command. Importing it imports no extra.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
-from typing import Any
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
+from pearl import plugins
 from pearl.documents.document import Document
-from pearl.errors import PearlError
+from pearl.errors import ModelError, PearlError, UsageError, did_you_mean
 from pearl.interpreter.answer import Answer
 from pearl.trace import Event, Trace
 
-__all__ = ["Execute", "Listener", "Outcome", "Task", "text_source"]
+if TYPE_CHECKING:
+    from pearl.llm.middleware.dedup_cache import Replies
+    from pearl.pipeline import Pearl
+
+__all__ = [
+    "CONTRACT",
+    "DEFAULT",
+    "Execute",
+    "Executor",
+    "Listener",
+    "Offered",
+    "Outcome",
+    "Task",
+    "load_executor",
+    "run_with",
+    "text_source",
+]
+
+DEFAULT = "local"
 
 Listener = Callable[[str, Event], None]
 """Told the id of a task and what happens in it."""
@@ -81,6 +105,71 @@ class Outcome:
             "question": self.task.question,
             "error": {"type": type(self.error).__name__, "message": str(self.error)},
         }
+
+
+class Executor(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    DESCRIPTION: str
+    KEEPS_LIMITS: bool
+
+    def run(
+        self,
+        pearl: Pearl,
+        tasks: Iterable[Task],
+        *,
+        listener: Listener | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[Outcome, None]:
+        """Run the tasks; outcomes come in the order of the tasks.
+
+        Raises:
+            PearlError: No task can be run.
+        """
+        ...
+
+
+CONTRACT = Executor
+
+
+class Offered(TypedDict, total=False):
+    """What an executor is given if its `run` has a parameter of that name.
+
+    Attributes:
+        replies: Where the model's replies are found and kept.
+        folder: That of the store, for what has to outlive the process.
+        on_progress: Told how far the work is, as what `str` makes a line of.
+        on_trouble: Told what a server fails with, and for how many seconds it is asked again.
+    """
+
+    replies: Replies
+    folder: Path
+    on_progress: Callable[[object], None]
+    on_trouble: Callable[[ModelError, float], None]
+
+
+def load_executor(name: str) -> Executor:
+    """The executor of that name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    if not plugins.is_there(__name__, name):
+        known = plugins.names(__name__)
+        close = did_you_mean(name, known)
+        raise UsageError(
+            f"unknown executor '{name}'",
+            help=f"did you mean '{close}'?" if close else f"executors: {', '.join(known)}",
+        )
+    executor: Executor = plugins.load(__name__, name)
+    return executor
+
+
+def run_with(executor: Executor, **offered: Unpack[Offered]) -> Execute:
+    """The `run` of an executor, with what it takes of what is offered."""
+    run: Execute = executor.run
+    names = signature(run).parameters
+    return partial(run, **{name: value for name, value in offered.items() if name in names})
 
 
 def text_source(text: str) -> str:

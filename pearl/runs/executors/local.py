@@ -19,7 +19,10 @@ from pearl.runs.executors import Listener, Outcome, Task
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = ["AHEAD", "UNDER_WAY", "Runner", "document_of", "run"]
+__all__ = ["AHEAD", "DESCRIPTION", "KEEPS_LIMITS", "UNDER_WAY", "Runner", "document_of", "run"]
+
+DESCRIPTION = "in this process, hundreds of calls at once"
+KEEPS_LIMITS = True
 
 UNDER_WAY = 2
 """Tasks under way for each call at once: steps wait for each other, and calls for a document to be

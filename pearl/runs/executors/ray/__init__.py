@@ -30,7 +30,10 @@ from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig, version
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "run"]
+
+DESCRIPTION = "on a Ray cluster whose nodes come and go"
+KEEPS_LIMITS = False
 
 ATTEMPTS = 4
 """Workers that may be lost over one task; then it may well be what kills them."""

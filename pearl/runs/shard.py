@@ -1,4 +1,4 @@
-"""One of n parts of the work, in this process: for schedulers that start processes, and no more.
+"""One of n parts of the work: for schedulers that start processes, and no more.
 
 Which part a task belongs to is told by its id alone, so every machine that reads the same input
 agrees. Each part keeps its outcomes in a store; `pearl runs merge` unites the stores.
@@ -7,16 +7,14 @@ agrees. Each part keeps its outcomes in a store; `pearl runs merge` unites the s
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
 from pearl.errors import UsageError
-from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Task, local
+from pearl.runs.executors import Task
 
-__all__ = ["Shard", "parse_shard", "run"]
+__all__ = ["Shard", "parse_shard"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,6 @@ class Shard:
         return ((place, task) for place, task in enumerate(tasks) if self.takes(task.id))
 
 
-WHOLE = Shard(1, 1)
-
-
 def parse_shard(text: str) -> Shard:
     """The shard that `i/n` names.
 
@@ -77,28 +72,3 @@ def parse_shard(text: str) -> Shard:
             f"'{text[:40]}' is no shard", help="i/n with i from 1 to n: the first of 8 is 1/8"
         )
     return Shard(int(said[1]), int(said[2]))
-
-
-async def run(
-    pearl: Pearl,
-    tasks: Iterable[Task],
-    *,
-    shard: Shard = WHOLE,
-    listener: Listener | None = None,
-    is_stopping: Callable[[], bool] = lambda: False,
-) -> AsyncGenerator[Outcome, None]:
-    """Run the tasks of one shard in this process, as `local` does; the others are passed over.
-
-    Args:
-        pearl: Model and library.
-        tasks: Those of all shards.
-        shard: Which of them to run.
-        listener: Told of every event of every task.
-        is_stopping: Whether no more tasks are to be begun.
-    """
-    own = (task for _, task in shard.of(tasks))
-    async with aclosing(
-        local.run(pearl, own, listener=listener, is_stopping=is_stopping)
-    ) as outcomes:
-        async for outcome in outcomes:
-            yield outcome
