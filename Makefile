@@ -50,7 +50,7 @@ test-ray: $(VENV)-ray/.installed
 	$(VENV)-ray/bin/pytest -m "slow or not slow" tests/runs/executors/test_ray.py tests/contracts/test_executors.py
 
 test-transformers: $(VENV)-transformers/.installed
-	$(VENV)-transformers/bin/pytest -m "slow or not slow" tests/llm/backends/test_transformers.py tests/contracts/test_llm.py
+	$(VENV)-transformers/bin/pytest -m "slow or not slow" tests/llm/backends/transformers tests/contracts/test_llm.py
 
 bench: setup
 	$(BIN)/python experiments/bench/startup.py

@@ -16,9 +16,9 @@ from pearl.evals.results import score_results
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.evals.scoring import rescored, score
 from pearl.llm import Usage
-from tests import evallogs
-from tests.evallogs import header, record
+from tests.evals import evallogs
 from tests.evals.asking import OPTIONS, acting, sample
+from tests.evals.evallogs import header, record
 from tests.models import Acting
 
 

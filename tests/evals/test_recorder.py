@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pearl.evals.log import EvalRecord, Key, read_log
 from pearl.evals.recorder import record
-from tests.evallogs import header
-from tests.evallogs import record as made
+from tests.evals.evallogs import header
+from tests.evals.evallogs import record as made
 
 
 async def of(*records: EvalRecord) -> AsyncIterator[EvalRecord]:

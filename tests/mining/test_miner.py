@@ -20,7 +20,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.mining.drafts import MinedRow
 from pearl.mining.miner import Miner, Question, common_drafts, read_proposal
 from pearl.planner.examples import Example
-from tests import strategies
+from tests.dsl import strategies
 from tests.models import Acting
 
 SEED = read_library("FIND(CTX, X) : Find X\nFIND_REASON(CTX, X) : Find why\n", "seed")

@@ -22,7 +22,7 @@ from pearl.cli.resuming import ALLOWED, ExecuteWork
 from pearl.cli.storing import write_rows
 from pearl.cli.writing import OutputWriter
 from pearl.runs.store import RunSpec, Store
-from tests.cli.test_cli import PLAN, STORY, Terminal
+from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.root import ROOT
 
 SCHEMA = json.loads((ROOT / "docs/results.schema.json").read_text("utf-8"))
