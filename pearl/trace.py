@@ -268,6 +268,9 @@ class Trace:
         self._listener = listener
         self._began = time.monotonic()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_jsonl, (self.id, self.to_jsonl())  # whoever listens is not here
+
     def append(self, event: Event) -> None:
         """Add an event, stamped with its time, and tell the listener."""
         stamped = self._stamped(event)

@@ -189,7 +189,7 @@ def test_a_bug_in_one_task_is_recorded_and_the_others_go_on() -> None:
             raise ZeroDivisionError("a bug")
         return reply(request)
 
-    async def main() -> list[Outcome]:
+    async def main() -> list[Outcome[Task]]:
         documents = [Document(text) for text in ("one", "a bug", "three")]
         tasks = [Task(d.text, lambda d=d: d, "Why?") for d in documents]  # type: ignore[misc]
         return [outcome async for outcome in run(Pearl(Scripted(faulty)), tasks)]

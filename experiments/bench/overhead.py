@@ -30,7 +30,8 @@ from pearl.llm import Completion, Message, Request
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.runs.executors import Task
 from pearl.runs.executors.local import run
-from pearl.runs.recording import fingerprint, run_recorded
+from pearl.runs.identity import fingerprint
+from pearl.runs.recording import run_recorded
 from pearl.runs.store import RunSpec, Store
 
 N_PLANS, N_DOCUMENTS, N_PLACES = (8, 3, 16) if QUICK else (20, 10, 16)

@@ -179,7 +179,8 @@ class RunOptions:
             tasks: All of them, read one by one.
             on_known: Told of every task that has a row.
         """
-        from pearl.runs.recording import fingerprint, unrecorded
+        from pearl.runs.identity import fingerprint
+        from pearl.runs.recording import unrecorded
         from pearl.runs.store import Store
 
         if self.is_fresh:
@@ -198,7 +199,7 @@ class RunOptions:
             def has(key: bytes) -> bool:
                 return id is not None and store.is_done(id, key)
 
-            for _, task, _ in unrecorded(pearl, self.places(tasks), has, on_known):
+            for _, task, _ in unrecorded(pearl, self.places(tasks), has, lambda _: on_known()):
                 yield task
 
     def is_too_much(self, n_failed: int) -> bool:

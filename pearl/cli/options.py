@@ -21,33 +21,29 @@ if TYPE_CHECKING:
     from pearl.pipeline import Pearl
 
 __all__ = [
+    "ASKING",
     "CONFIG",
+    "DRAFTING",
     "FOUND",
     "OWN",
     "PLACES",
+    "PLANNING",
+    "READING",
     "SETTINGS",
     "TRUSTED",
     "as_json",
     "check_data",
     "data_options",
-    "library_option",
-    "model_options",
     "open_pearl",
     "open_samples",
     "price_option",
     "read_data",
+    "setting_options",
     "trace_option",
     "warn_ignored_settings",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-SETTINGS = (
-    "model", "base_url", "api_key_env", "domain", "library", "examples", "nearest", "context",
-    "window", "max_output_tokens", "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s", "constrain", "server",
-    "prefix", "requests_per_minute", "tokens_per_minute",
-)  # fmt: skip
-"""What may stand in a TOML file and in the environment."""
 
 TRUSTED = ("model", "base_url", "server", "domain", "library", "examples")
 """Settings that decide where a document is sent, and which files and plug-ins are used."""
@@ -82,15 +78,6 @@ def _complete_domain(ctx: click.Context, param: click.Parameter, incomplete: str
     return [name for name in plugins.names("pearl.data.domains") if name.startswith(incomplete)]
 
 
-library_option = click.option(
-    "--library",
-    envvar="PEARL_LIBRARY",
-    metavar="NAME|FILE",
-    shell_complete=_complete_library,
-    help="Action library, by name or file [default: the domain's].",
-)
-
-
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Which variable's key is sent; where a file found in a folder names the server, none of OpenAI's."""
     if value is not None and re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) is None:
@@ -108,102 +95,127 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
     return default_key_variable(str(ctx.params.get("model")), url)
 
 
-def model_options(command: Command) -> Command:
-    """Everything `open_pearl` takes."""
-    options = [
-        click.option(
-            "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
-            metavar="BACKEND[:NAME]",
-            help="extractive (no network), openai:NAME, ollama:NAME, llamacpp:FILE, "
-            "transformers:FOLDER, scripted:FILE.",
-        ),
-        click.option(
-            "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
-            help="Server of the model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: "
-            "$OLLAMA_HOST, then this machine].",
-        ),
-        click.option(
-            "--api-key-env", envvar="PEARL_API_KEY_ENV", metavar="VARIABLE", callback=_key,
-            help="Environment variable of the key that is sent [default: PEARL_API_KEY, then "
-            "OPENAI_API_KEY].",
-        ),
-        click.option(
-            "--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
-            shell_complete=_complete_domain, help="Kind of document: chooses library and examples.",
-        ),
-        library_option,
-        click.option(
-            "--examples", envvar="PEARL_EXAMPLES", metavar="NAME|FOLDER",
-            help="Bank of examples for the planner [default: the domain's].",
-        ),
-        click.option(
-            "--nearest", envvar="PEARL_NEAREST", type=click.IntRange(min=1), metavar="N",
-            help="Show the N examples most like the question and two unlike ones [default: all].",
-        ),
-        click.option(
-            "--context", envvar="PEARL_CONTEXT", default="auto", show_default=True,
-            metavar="STRATEGY",
-            help="Documents longer than the window: full, map-reduce, retrieve or auto.",
-        ),
-        click.option(
-            "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
-            help="The model's window [default: known models' own, else 128000].",
-        ),
-        click.option(
-            "--max-output-tokens", envvar="PEARL_MAX_OUTPUT_TOKENS", type=click.IntRange(min=1),
-            metavar="TOKENS",
-            help="Tokens of one reply at most, hidden ones included [default: by kind, 8192 for a step].",
-        ),
-        click.option(
-            "--max-repairs", envvar="PEARL_MAX_REPAIRS", type=click.IntRange(min=0), default=4,
-            show_default=True, help="Times the model is shown what is wrong with its plan.",
-        ),
-        click.option(
-            "--max-steps", envvar="PEARL_MAX_STEPS", type=click.IntRange(min=1), default=40,
-            show_default=True, help="Longer plans are refused.",
-        ),
-        click.option(
-            "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
-            help="Answer in one step where no valid plan can be had.",
-        ),
-        click.option(
-            "--concurrency", envvar="PEARL_CONCURRENCY", type=click.IntRange(min=1), default=8,
-            show_default=True, help="Calls to the model, and tasks, at once.",
-        ),
-        click.option(
-            "--timeout-s", envvar="PEARL_TIMEOUT_S", type=click.FloatRange(min=0.1), default=600.0,
-            show_default=True, help="Seconds that one call may take in all.",
-        ),
-        click.option(
-            "--constrain", envvar="PEARL_CONSTRAIN", default="auto", show_default=True,
-            type=click.Choice(["auto", "grammar", "json", "off"]),
-            help="Hold the model to the grammar of plans, and to the form of a step's reply.",
-        ),
-        click.option(
-            "--server", envvar="PEARL_SERVER", metavar="KIND",
-            help="Kind of server, if it does not say so itself: vllm, sglang, llamacpp, ollama, ...",
-        ),
-        click.option(
-            "--prefix", envvar="PEARL_PREFIX", type=click.Choice(["auto", "off"]), default="auto",
-            show_default=True,
-            help="First call over a document fills the server's cache, the others follow.",
-        ),
-        click.option(
-            "--rpm", "requests_per_minute", envvar="PEARL_RPM", metavar="N",
-            type=click.FloatRange(min=0, min_open=True),
-            help="Calls a minute at most [default: what the server bears].",
-        ),
-        click.option(
-            "--tpm", "tokens_per_minute", envvar="PEARL_TPM", metavar="N",
-            type=click.FloatRange(min=0, min_open=True),
-            help="Tokens a minute at most, prompts and replies together.",
-        ),
-    ]  # fmt: skip
-    return _with(command, options)
+_OPTIONS: Mapping[str, Callable[[Command], Command]] = {
+    "model": click.option(
+        "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
+        metavar="BACKEND[:NAME]",
+        help="extractive (no network), openai:NAME, ollama:NAME, llamacpp:FILE, "
+        "transformers:FOLDER, scripted:FILE.",
+    ),
+    "base_url": click.option(
+        "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
+        help="Server of the model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: "
+        "$OLLAMA_HOST, then this machine].",
+    ),
+    "api_key_env": click.option(
+        "--api-key-env", envvar="PEARL_API_KEY_ENV", metavar="VARIABLE", callback=_key,
+        help="Environment variable of the key that is sent [default: PEARL_API_KEY, then "
+        "OPENAI_API_KEY].",
+    ),
+    "domain": click.option(
+        "--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
+        shell_complete=_complete_domain, metavar="NAME",
+        help="Kind of document, with its library and examples.",
+    ),
+    "library": click.option(
+        "--library", envvar="PEARL_LIBRARY", metavar="NAME|FILE", shell_complete=_complete_library,
+        help="Action library, by name or file [default: the domain's].",
+    ),
+    "examples": click.option(
+        "--examples", envvar="PEARL_EXAMPLES", metavar="NAME|FOLDER",
+        help="Bank of examples for the planner [default: the domain's].",
+    ),
+    "nearest": click.option(
+        "--nearest", envvar="PEARL_NEAREST", type=click.IntRange(min=1), metavar="N",
+        help="Show the N examples most like the question and two unlike ones [default: all].",
+    ),
+    "context": click.option(
+        "--context", envvar="PEARL_CONTEXT", default="auto", show_default=True,
+        metavar="STRATEGY",
+        help="Documents longer than the window: full, map-reduce, retrieve or auto.",
+    ),
+    "window": click.option(
+        "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
+        help="The model's window [default: known models' own, else 128000].",
+    ),
+    "max_output_tokens": click.option(
+        "--max-output-tokens", envvar="PEARL_MAX_OUTPUT_TOKENS", type=click.IntRange(min=1),
+        metavar="TOKENS",
+        help="Tokens of one reply at most, hidden ones included [default: by kind, 8192 for a step].",
+    ),
+    "max_repairs": click.option(
+        "--max-repairs", envvar="PEARL_MAX_REPAIRS", type=click.IntRange(min=0), default=4, metavar="N",
+        show_default=True, help="Times the model is shown what is wrong with its plan.",
+    ),
+    "max_steps": click.option(
+        "--max-steps", envvar="PEARL_MAX_STEPS", type=click.IntRange(min=1), default=40, metavar="N",
+        show_default=True, help="Longer plans are refused.",
+    ),
+    "fallback": click.option(
+        "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
+        help="Answer in one step where no valid plan can be had.",
+    ),
+    "concurrency": click.option(
+        "--concurrency", envvar="PEARL_CONCURRENCY", type=click.IntRange(min=1), default=8, metavar="N",
+        show_default=True, help="Calls to the model, and tasks, at once.",
+    ),
+    "timeout_s": click.option(
+        "--timeout-s", envvar="PEARL_TIMEOUT_S", type=click.FloatRange(min=0.1), default=600.0,
+        metavar="SECONDS",
+        show_default=True, help="Seconds that one call may take in all.",
+    ),
+    "constrain": click.option(
+        "--constrain", envvar="PEARL_CONSTRAIN", default="auto", show_default=True,
+        type=click.Choice(["auto", "grammar", "json", "off"]),
+        help="Hold the model to the grammar of plans, and to the form of a step's reply.",
+    ),
+    "server": click.option(
+        "--server", envvar="PEARL_SERVER", metavar="KIND",
+        help="Kind of server, if it does not say so itself: vllm, sglang, llamacpp, ollama, ...",
+    ),
+    "prefix": click.option(
+        "--prefix", envvar="PEARL_PREFIX", type=click.Choice(["auto", "off"]), default="auto",
+        show_default=True,
+        help="First call over a document fills the server's cache, the others follow.",
+    ),
+    "requests_per_minute": click.option(
+        "--rpm", "requests_per_minute", envvar="PEARL_RPM", metavar="N",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Calls a minute at most [default: what the server bears].",
+    ),
+    "tokens_per_minute": click.option(
+        "--tpm", "tokens_per_minute", envvar="PEARL_TPM", metavar="N",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Tokens a minute at most, prompts and replies together.",
+    ),
+}  # fmt: skip
+
+SETTINGS = tuple(_OPTIONS)
+"""What may stand in a TOML file and in the environment."""
+
+ASKING = (
+    "model", "base_url", "api_key_env", "window", "max_output_tokens", "concurrency", "timeout_s",
+    "requests_per_minute", "tokens_per_minute",
+)  # fmt: skip
+"""Settings of every command that asks a model."""
+
+DRAFTING = ("domain", "library", "examples", "constrain", "server")
+"""Of those that show a model the library and examples, and hold it to a grammar, too."""
+
+PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
+"""Of those that have plans written, too."""
+
+READING = ("context", "prefix")
+"""Of those that show a model documents, too."""
+
+
+def setting_options(*names: str) -> Callable[[Command], Command]:
+    """Options for settings, which `open_pearl` takes; for all of them where none is named."""
+    return lambda command: _with(command, [_OPTIONS[name] for name in names or SETTINGS])
 
 
 def data_options(command: Command) -> Command:
-    """Everything `read_data` takes, but for the domain, which is among the `model_options`."""
+    """Everything `read_data` takes, but for the domain, which is a setting."""
     options = [
         click.option(
             "--data", type=click.Path(), metavar="FILE|NAME",

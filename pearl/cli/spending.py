@@ -76,7 +76,7 @@ class BudgetOptions:
     Takes its options out of those of the command line; what is left goes on to `open_pearl`.
 
     Args:
-        options: Of the command line: those of `budget_options` and of `model_options`.
+        options: Of the command line: those of `budget_options` and of `setting_options`.
 
     Raises:
         DataError: The file of prices cannot be read.

@@ -52,7 +52,7 @@ async def run_tasks(
     Args:
         tasks: What to do, read one by one.
         n_tasks: How many they are, where that is known.
-        options: Of the command line: those of `model_options`, `trace`, `as_json`, `verbose`; and
+        options: Of the command line: those of `setting_options`, `trace`, `as_json`, `verbose`; and
             `tells_plans`: whether plans are shown on stderr as soon as they are there.
         out: File for one JSON line a task, else people are told.
         told: File for what people are told, or for the JSON, in place of stdout.
@@ -97,7 +97,7 @@ async def _run_told(
         async with open_pearl(options, replies) as pearl:
             events = stack.enter_context(writer.open(trace)) if trace else None
             reporter = stack.enter_context(Reporter(n_tasks, tells_plans=tells_plans))
-            last: Outcome | None = None
+            last: Outcome[Task] | None = None
             outcomes = run(
                 pearl,
                 tasks,
@@ -121,11 +121,11 @@ async def _run_told(
     if n_tasks == 1 and last is not None:
         if last.error is not None:
             raise last.error
-        assert last.answer is not None
+        assert last.result is not None
         if as_json:
-            file.write(to_json(last.answer.to_json(), indent=2) + "\n")
+            file.write(to_json(last.result.to_json(), indent=2) + "\n")
         else:
-            print_answer(last.answer, file, with_steps=verbose)
+            print_answer(last.result, file, with_steps=verbose)
     if failures:
         tell_failures(failures, n_done)
     return 1 if failures else 0
@@ -141,7 +141,7 @@ async def _run_kept(
 ) -> int:
     """Outcomes into a run of the store, and from there into the file, whatever ends the work."""
     from pearl.cli.storing import write_traces
-    from pearl.runs.recording import fingerprint
+    from pearl.runs.identity import fingerprint
 
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
     trace = options.pop("trace")
@@ -209,12 +209,12 @@ class _Tally:
     failures: list[str] = field(default_factory=list)
     n_unfinished: int = 0
     n_known: int = 0
-    last: Outcome | None = None
+    last: Outcome[Task] | None = None
     halted: PearlError | None = None
     is_interrupted: bool = False
     status: Status = "done"
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome[Task]) -> None:
         """One more outcome."""
         self.last = outcome
         if isinstance(outcome.error, BudgetError | PausedError):
@@ -242,7 +242,7 @@ async def _work(
 
     tally = _Tally()
 
-    def known() -> None:
+    def known(_: bytes) -> None:
         tally.n_known += 1
         reporter.advance()
 
@@ -289,8 +289,8 @@ def _watched(execute: Execute, watch: Watch | None) -> Execute:
     return lambda pearl, tasks, **options: execute(pearl, map(watch, tasks), **options)
 
 
-def _reason(outcome: Outcome) -> str:
-    id = " ".join(outcome.task.id.splitlines())
+def _reason(outcome: Outcome[Task]) -> str:
+    id = " ".join(outcome.unit.id.splitlines())
     help = getattr(outcome.error, "help", None)
     told = f"\n  help: {help.partition(chr(10))[0]}" if help else ""
     return f"{id}: {str(outcome.error).partition(chr(10))[0]}{told}"
@@ -336,14 +336,14 @@ def no_reply(n: int, what: str, first: str | None) -> ModelError:
     )
 
 
-def _print(outcome: Outcome, file: IO[str], *, verbose: bool, first: bool) -> None:
+def _print(outcome: Outcome[Task], file: IO[str], *, verbose: bool, first: bool) -> None:
     """An answer below what tells it from the others: its id; of a row, its document and question, too."""
-    task = outcome.task
+    task = outcome.unit
     document = task.extra.get("document")
     said = [task.id, document, task.question if document or task.plan else None]
     head = escaped(" ".join(": ".join(filter(None, said)).split()))
     file.write(f"{'' if first else chr(10)}== {head}\n")
-    if outcome.answer is not None:
-        print_answer(outcome.answer, file, with_steps=verbose)
+    if outcome.result is not None:
+        print_answer(outcome.result, file, with_steps=verbose)
     else:
         file.write("(failed)\n")

@@ -1,7 +1,14 @@
-"""What of a `Pearl` decides what it says: the part that headers of logs and of banks share."""
+"""What decides a result, said once: the configuration, the wording of the prompts, the weights, the software.
+
+Headers of logs and banks hold a `RunConfig`; runs of the store and the keys of their rows hold the
+`fingerprint`; nodes of a cluster compare their `version`.
+"""
 
 from __future__ import annotations
 
+import platform
+from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,9 +17,23 @@ from pearl import __version__
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
 from pearl.dsl.printer import print_plan
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.interpreter.choosing_prompt import choose_messages
+from pearl.interpreter.prompt import FORMS, action_messages, again_messages, combine_messages
+from pearl.llm import ActionTask, ChooseTask
+from pearl.llm.backends import address_of
+from pearl.llm.digest import digest
+from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
+from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
 
-__all__ = ["RunConfig", "run_config"]
+__all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]
+
+KEYS = 3
+"""Version of the keys under which rows are recorded; a run with others is not gone on with."""
+
+SAMPLED_BYTES = 2**20
+"""Read of each end of a model's file."""
 
 
 class RunConfig(Frozen):
@@ -65,3 +86,81 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "fallback": pearl.fallback,
         "constrain": pearl.constrain,
     }
+
+
+def fingerprint(pearl: Pearl) -> dict[str, object]:
+    """What of a `Pearl` decides its outcomes, as JSON data.
+
+    The address of a server is left out, and so is where the file of a model lies: shards of one run
+    may each have their own.
+    """
+    name = pearl.model.name.partition(":")[2]
+    is_file = bool(name) and address_of(pearl.model.name) is None
+    return {
+        **run_config(pearl),
+        "keys": KEYS,
+        "prompts_sha256": prompts_sha256(),
+        "weights": _weights(Path(name)) if is_file else "",
+    }
+
+
+def _weights(path: Path) -> str:
+    """What tells the file of a model, or the files of its folder, from others.
+
+    Of each its length and its ends, for it may be long; "" where there is none that can be read.
+    """
+    try:
+        if path.is_dir():
+            files = sorted(each for each in path.rglob("*") if each.is_file())
+            return digest(f"{each.relative_to(path)} {_ends(each)}" for each in files).hex()
+        return _ends(path)
+    except OSError:
+        return ""
+
+
+def _ends(path: Path) -> str:
+    n_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        found = sha256(file.read(SAMPLED_BYTES))
+        file.seek(max(0, n_bytes - SAMPLED_BYTES))
+        found.update(file.read())
+    return f"{n_bytes} {found.hexdigest()}"
+
+
+def version() -> str:
+    """What software has to be the same where results have to be: Python, pearl, and its prompts."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"pearl {__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
+
+
+@cache
+def prompts_sha256() -> str:
+    """SHA-256 in hexadecimal; it changes with every word that a model is told.
+
+    Example:
+        >>> len(prompts_sha256())
+        64
+    """
+    find = Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")), "Find X")
+    task = ActionTask("a", find, (("X", "x"), ("Y", "y")), "text", "why", "what?", frozenset({"Y"}))
+    plan = plan_messages("what?", ActionLibrary("one", [find]))
+    prompts = (
+        plan,
+        repair_messages(plan, "1. a = FIND(CTX)", ()),
+        steps_messages(plan, "New actions:\n- None"),
+        json_messages(plan, "an object"),
+        action_messages(task),
+        *(action_messages(replace(task, gives=form)) for form in FORMS),
+        *(again_messages(action_messages(task), "one", form) for form in FORMS),
+        combine_messages(task, ("one", "two")),
+        *(
+            choose_messages(ChooseTask("what?", ("a", "b"), document, answer, is_reasoned))
+            for document, answer in (("text", None), (None, "x"))
+            for is_reasoned in (False, True)
+        ),
+    )
+    digest = sha256()
+    for messages in prompts:
+        for message in messages:
+            digest.update(f"{message.role}\0{message.content}\0".encode())
+    return digest.hexdigest()

@@ -1,7 +1,7 @@
 """One of n parts of the work: for schedulers that start processes, and no more.
 
-Which part a task belongs to is told by its id alone, so every machine that reads the same input
-agrees. Each part keeps its outcomes in a store; `pearl runs merge` unites the stores.
+Which part a unit belongs to is told by its `shard_key` alone, so every machine that reads the same input
+agrees. Each part keeps its rows in a store; `pearl runs merge` unites the stores.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TypeVar
 
 from pearl.errors import UsageError
-from pearl.runs.executors import Task
+from pearl.runs.executors import Unit
 
 __all__ = ["Shard", "parse_shard"]
+
+U = TypeVar("U", bound=Unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +45,18 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.index}/{self.n}"
 
-    def takes(self, task_id: str) -> bool:
-        """Whether a task belongs to this part; it belongs to exactly one of the n."""
-        digest = sha256(task_id.encode("utf-8", "surrogatepass")).digest()
+    def takes(self, key: str) -> bool:
+        """Whether a unit of this `shard_key` belongs to this part; it belongs to exactly one of the n."""
+        digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
         return int.from_bytes(digest[:8]) % self.n == self.index - 1
 
-    def of(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
-        """The tasks of this part, each with its place in the whole work, from 0.
+    def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
+        """The units of this part, each with its place in the whole work, from 0.
 
-        Outcomes that are kept under these places come in the order of the input once the parts are
-        merged. Two tasks of one id are in the same part.
+        Rows that are kept under these places come in the order of the input once the parts are
+        merged. Two units of one id are in the same part.
         """
-        return ((place, task) for place, task in enumerate(tasks) if self.takes(task.id))
+        return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
 
 
 def parse_shard(text: str) -> Shard:

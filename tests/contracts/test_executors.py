@@ -63,16 +63,16 @@ def work() -> list[Task]:
     ]
 
 
-async def outcomes(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome]:
+async def outcomes(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome[Task]]:
     async with aclosing(execute(name)(pearl_in(folder, 2), tasks, **options)) as found:
         return [outcome async for outcome in found]
 
 
-def run(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome]:
+def run(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome[Task]]:
     return asyncio.run(outcomes(name, folder, tasks, **options))
 
 
-def rows(found: list[Outcome]) -> list[str]:
+def rows(found: list[Outcome[Task]]) -> list[str]:
     kept = [outcome.to_json() for outcome in found]
     for row in kept:
         row.pop("duration_s", None)
@@ -83,7 +83,7 @@ def rows(found: list[Outcome]) -> list[str]:
 def test_it_can_be_called_as_any_other(name: str) -> None:
     said = inspect.signature(execute(name)).parameters
     positional = [p.name for p in said.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert positional == ["pearl", "tasks"]
+    assert positional == ["pearl", "units"]
     named = {p.name: p for p in said.values() if p.kind is p.KEYWORD_ONLY}
     assert {"listener", "is_stopping"} <= set(named)
     assert all(p.default is not p.empty for p in named.values())
@@ -102,11 +102,11 @@ def test_importing_it_imports_no_extra(name: str) -> None:
 def test_one_outcome_a_task_in_order_failures_in_them(name: str, tmp_path: Path) -> None:
     tasks = work()
     found = run(name, tmp_path, tasks)
-    assert [outcome.task for outcome in found] == tasks
-    failed = [outcome.task.id for outcome in found if outcome.error is not None]
+    assert [outcome.unit for outcome in found] == tasks
+    failed = [outcome.unit.id for outcome in found if outcome.error is not None]
     assert failed == ["none", "no-plan", "no-document"]
-    assert all((outcome.answer is None) == (outcome.error is not None) for outcome in found)
-    assert all(outcome.trace.id == outcome.task.id for outcome in found)
+    assert all((outcome.result is None) == (outcome.error is not None) for outcome in found)
+    assert all(outcome.trace.id == outcome.unit.id for outcome in found)
 
 
 @pytest.mark.parametrize("name", HERE)
@@ -120,7 +120,7 @@ def test_the_listener_is_told_every_event(name: str, tmp_path: Path) -> None:
     tasks = [story(i) for i in range(4)]
     found = run(name, tmp_path, tasks, listener=lambda id, event: told.append((id, event)))
     for outcome in found:
-        heard = [event for id, event in told if id == outcome.task.id]
+        heard = [event for id, event in told if id == outcome.unit.id]
         # How far a call is, is told and not kept.
         kept = [event for event in heard if event.event != "model_progressed"]
         assert kept == list(outcome.trace)
@@ -152,10 +152,10 @@ def test_tasks_are_taken_one_by_one(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", HERE)
 def test_what_is_begun_is_finished_when_it_is_stopped(name: str, tmp_path: Path) -> None:
-    found: list[Outcome] = []
+    found: list[Outcome[Task]] = []
 
     async def main() -> None:
-        stopping: AsyncIterator[Outcome] = execute(name)(
+        stopping: AsyncIterator[Outcome[Task]] = execute(name)(
             pearl_in(tmp_path, 1), [story(i) for i in range(40)], is_stopping=lambda: len(found) > 3
         )
         async for outcome in stopping:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
     data_options,
-    model_options,
     open_pearl,
     price_option,
     read_data,
+    setting_options,
 )
 from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pearl.evals.report import Cluster
 
 
-@click.command()
+@click.command(cls=Command)
 @data_options
 @click.option(
     "--methods", default="pearl,direct", show_default=True, metavar="NAME,...",
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
 @force_option
-@model_options
+@setting_options()
 @price_option
 @as_json
 def command(

@@ -12,12 +12,13 @@ import click
 
 from pearl import plugins
 from pearl.cli.files import ROWS, found_documents, is_file, library_for
+from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
     check_data,
     data_options,
-    model_options,
     open_samples,
+    setting_options,
     trace_option,
 )
 from pearl.cli.output import read_input
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pearl.runs.tasks import DocumentTasks, TaskFile
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
 @click.option(
     "--tasks", type=click.Path(),
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     "--longest", type=click.IntRange(min=1), metavar="N",
     help="Of the documents of --data the N longest, by characters.",
 )  # fmt: skip
-@click.option("--out", type=click.Path(), help="Write one JSON line a document to FILE.")
+@click.option("-o", "--out", type=click.Path(), help="Write one JSON line a document to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
-@model_options
+@setting_options()
 @budget_options
 @run_options
 @click.option(

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.help import Command
 from pearl.cli.options import (
+    ASKING,
+    DRAFTING,
     as_json,
     data_options,
-    model_options,
     open_pearl,
     price_option,
     read_data,
+    setting_options,
 )
 from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out, tell_reasons, tell_stopped
@@ -34,10 +37,10 @@ N_COMMON = 15
 """Drafts in the table."""
 
 
-@click.command()
+@click.command(cls=Command)
 @data_options
 @click.option(
-    "--out", type=click.Path(), required=True, metavar="FILE",
+    "-o", "--out", type=click.Path(), required=True, metavar="FILE",
     help="JSON lines, one a question; what is there already is not asked again.",
 )  # fmt: skip
 @click.option(
@@ -45,7 +48,7 @@ N_COMMON = 15
     help="Actions that the prompt shows; what they cannot do is drafted.",
 )  # fmt: skip
 @click.option("--again", is_flag=True, help="Ask anew what had an unreadable reply.")
-@model_options
+@setting_options(*ASKING, *DRAFTING)
 @price_option
 @as_json
 def command(out: str, seed_library: str, again: bool, price: Any, **options: Any) -> int:

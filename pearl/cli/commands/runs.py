@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.escaping import to_json, visible
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, trace_option
 from pearl.cli.output import counted
 from pearl.cli.storing import FORMATS, opened_folder, store_option
 from pearl.cli.terminal import new_console
@@ -177,7 +177,7 @@ def _command(info: RunInfo) -> list[str]:
     """The arguments that stand for all the work of a run."""
     if info.settings.get("shard") or not info.work.get("shard"):
         return list(info.command)
-    return _without(info.command, ("--shard", "--out", "--trace", "--store"))
+    return _without(info.command, ("--shard", "-o", "--out", "--trace", "--store"))
 
 
 @contextmanager
@@ -217,7 +217,7 @@ def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
     "--format", "-f", "form", type=click.Choice(FORMATS), help="[default: as FILE is called]"
 )
 @click.option("-o", "--out", type=click.Path(), metavar="FILE", help="[default: stdout]")
-@click.option("--trace", type=click.Path(), help="Write what happened to FILE, as JSON lines.")
+@trace_option
 @click.option(
     "--raw-cells", is_flag=True,
     help="Texts of CSV as they are, though a spreadsheet would compute them.",

@@ -27,7 +27,7 @@ from pearl.llm.middleware.dedup_cache import DedupCache, Replies
 from pearl.llm.middleware.limiter import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Task, local
+from pearl.runs.executors import Listener, Outcome, Task, Unit, local
 from pearl.trace import Event, ModelWaited, Trace
 
 __all__ = ["DESCRIPTION", "KEEPS_LIMITS", "WINDOW", "BatchModel", "BatchProgress", "Pace", "run"]
@@ -56,7 +56,7 @@ class BatchModel(Model, Protocol):
 
 async def run(
     pearl: Pearl,
-    tasks: Iterable[Task],
+    units: Iterable[Unit],
     *,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
@@ -66,15 +66,15 @@ async def run(
     pace: Pace = DEFAULT_PACE,
     on_progress: Callable[[BatchProgress], None] | None = None,
     on_trouble: OnTrouble | None = None,
-) -> AsyncGenerator[Outcome, None]:
-    """Run the tasks; outcomes come in the order of the tasks.
+) -> AsyncGenerator[Outcome[Task], None]:
+    """Run tasks; outcomes come in the order of the tasks.
 
     When it is to stop, or is closed, batches that were submitted go on at the server. A run with the
     same folder finds them, and submits nothing that is in one of them.
 
     Args:
         pearl: A `BatchModel` and a library.
-        tasks: Read one by one.
+        units: Read one by one; questions and plans over documents, and nothing else.
         listener: Told of every event of every task.
         is_stopping: Whether to stop: tasks that wait for a batch then have no outcome.
         replies: Where replies are kept, so that nothing is asked twice.
@@ -85,7 +85,7 @@ async def run(
         on_trouble: Told when the server begins to fail, once until it answers again.
 
     Raises:
-        UsageError: The model has no Batch API, or the window is less than 1.
+        UsageError: The model has no Batch API, the window is less than 1, or a unit is no `Task`.
         StoreError: What is kept in the folder cannot be read.
     """
     model = pearl.model
@@ -118,7 +118,7 @@ async def run(
     through = _Through(pearl, DedupCache(batched, replies), halt)
     found = local.run(
         through,
-        (_counted(task, loading) for task in tasks),
+        (_counted(_task(unit), loading) for unit in units),
         listener=heard,
         is_stopping=is_stopping,
         window=window,
@@ -171,6 +171,15 @@ class _Loading:
         with self._lock:  # documents are loaded in threads
             self.n += n
         self._on_end()
+
+
+def _task(unit: Unit) -> Task:
+    if not isinstance(unit, Task):
+        raise UsageError(
+            "the executor 'batch' runs questions and plans over documents",
+            help="for other work: --executor local",
+        )
+    return unit
 
 
 def _counted(task: Task, loading: _Loading) -> Task:

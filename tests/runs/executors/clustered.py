@@ -223,7 +223,7 @@ async def driven(folder: Path, n: int) -> None:
         outcomes = run_recorded(pearl_in(folder), places, run, execute=on_ray.run)
         async with aclosing(outcomes):
             async for outcome in outcomes:
-                sys.stdout.write(f"{outcome.task.id}\n")
+                sys.stdout.write(f"{outcome.unit.id}\n")
                 sys.stdout.flush()
         run.finish("done")
 
