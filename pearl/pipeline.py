@@ -16,7 +16,7 @@ from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import PlanningError, UsageError, did_you_mean
+from pearl.errors import PlanningError, UsageError, suggest
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import STRATEGIES, Strategy
@@ -123,10 +123,9 @@ class Pearl:
             name: value for name, value in arguments.items() if name not in ("self", "replies")
         }
         if context not in STRATEGIES:
-            close = did_you_mean(context, STRATEGIES)
             raise UsageError(
                 f"unknown context strategy '{context}'",
-                help=f"did you mean '{close}'?" if close else f"one of {', '.join(STRATEGIES)}",
+                help=suggest(context, STRATEGIES, "strategies"),
             )
         self.domain_name = domain
         self.domain = load_domain(domain)

@@ -12,7 +12,7 @@ import pytest
 from pearl import plugins
 from pearl.dsl import parser
 from pearl.plugins.files import cache_file
-from tests import grammar
+from tests.dsl import grammar
 
 HEAVY = (
     "asyncio", "bm25s", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",

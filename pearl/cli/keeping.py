@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from hashlib import file_digest
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from click.core import ParameterSource
 
 from pearl.cli.storing import opened_folder
 from pearl.cli.writing import OutputWriter
+from pearl.documents.digest import file_sha256
 from pearl.errors import StoreError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends.openai.endpoint import Endpoint
@@ -32,7 +32,7 @@ __all__ = ["RunOptions", "content"]
 
 
 def content(path: str) -> str:
-    """What tells a file from others: its BLAKE2b; of a folder, or what is none of these, the path.
+    """What tells a file from others: its SHA-256; of a folder, or what is none of these, the path.
 
     What can be read but once is never the same again.
     """
@@ -41,8 +41,7 @@ def content(path: str) -> str:
     if not Path(path).is_file():  # a device may have no end
         return path
     try:
-        with Path(path).open("rb") as file:
-            return file_digest(file, "blake2b").hexdigest()
+        return file_sha256(Path(path))
     except OSError:
         return path
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.errors import DataError, UsageError, suggest
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -318,10 +318,8 @@ def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
             if n_samples == limit:
                 return
     if subset is not None and subset not in subsets:
-        close = did_you_mean(subset, subsets)
-        known = ", ".join(sorted(subsets)) or "there are none"
-        hint = f"did you mean '{close}'?" if close else f"subsets: {known}"
-        raise UsageError(f"no sample is in subset '{subset}'", help=hint)
+        help = suggest(subset, sorted(subsets), "subsets")
+        raise UsageError(f"no sample is in subset '{subset}'", help=help)
 
 
 def _column(said: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ import click
 from pearl.cli.escaping import visible
 from pearl.cli.options import OWN, SETTINGS, TRUSTED
 from pearl.cli.trust import is_trusted
-from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.errors import DataError, UsageError, did_you_mean, suggest
 
 __all__ = [
     "NAME",
@@ -125,12 +125,8 @@ def _read(path: Path, *, is_found: bool = False) -> SettingsFile:
     values = {key.replace("-", "_"): value for key, value in settings.items()}
     for key in values:
         if key not in SETTINGS:
-            close = did_you_mean(key, SETTINGS)
-            raise DataError(
-                f"unknown setting {key!r}",
-                path=path,
-                help=f"did you mean '{close}'?" if close else f"settings: {', '.join(SETTINGS)}",
-            )
+            help = suggest(key, SETTINGS, "settings")
+            raise DataError(f"unknown setting {key!r}", path=path, help=help)
         if is_found and key in OWN:
             raise DataError(
                 f"{key} is not for a file that is found in a folder",

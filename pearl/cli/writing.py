@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from pearl.cli.terminal import data_stdout
+from pearl.documents.digest import digest
 from pearl.errors import DataError, StoreError, UsageError
-from pearl.llm.digest import digest
 
 if TYPE_CHECKING:
     from pearl.runs.store.outputs import Outputs

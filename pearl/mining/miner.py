@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 from pearl import __version__
 from pearl.actions.library import read_actions
@@ -22,7 +21,7 @@ from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
-from pearl.llm import Completion, Message, MineTask, Model, Request
+from pearl.llm import Completion, Message, MineTask, Model, Request, messages_digest
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import default_limit
@@ -87,7 +86,7 @@ class Miner:
     @property
     def prompt_sha256(self) -> str:
         """Digest of the prompt without the question, in hexadecimal."""
-        return _digest((self._head, Message("user", self._body)))
+        return messages_digest((self._head, Message("user", self._body)))
 
     def header(self, *, domain: str, data: str) -> MinedHeader:
         """What stands on top of a file of the rows.
@@ -119,7 +118,7 @@ class Miner:
             question=question.text,
             status="failed",
             model=self._model.name,
-            prompt_sha256=_digest(messages),
+            prompt_sha256=messages_digest(messages),
         )
         began = time.monotonic()
         try:
@@ -213,13 +212,6 @@ def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Ex
     new = [full[n] for n in called if n not in seed and n not in declared and n in full]
     plan = replace(example.plan, new_actions=(*example.plan.new_actions, *new))
     return replace(example, plan=plan)
-
-
-def _digest(messages: Iterable[Message]) -> str:
-    hasher = sha256()
-    for message in messages:
-        hasher.update(f"{message.role}\0{message.content}\0".encode(errors="surrogatepass"))
-    return hasher.hexdigest()
 
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:

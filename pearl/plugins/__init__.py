@@ -1,8 +1,9 @@
-"""Folders of plug-ins: one file is one plug-in, named by its file name, `_` read as `-`.
+"""Folders of plug-ins: one file is one plug-in, named by its file name.
 
-The `__init__.py` of the folder has their contract: `CONTRACT`, a protocol. Foreign plug-ins come by entry
-points of a group named as the package (`pearl.llm.backends`, `pearl.documents.readers`, ...); none takes
-the place of one that is shipped. Listing imports none of them.
+The `__init__.py` of the folder has their contract: `CONTRACT`, a protocol. A `_` in a name is read as
+`-`, as users write it. Foreign plug-ins come by entry points of a group named as the package
+(`pearl.llm.backends`, `pearl.documents.readers`, ...); none takes the place of one that is shipped.
+Listing imports none of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pearl.errors import UsageError
+from pearl.errors import UsageError, suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -26,33 +27,41 @@ __all__ = ["is_there", "load", "names"]
 
 @cache
 def names(package: str) -> tuple[str, ...]:
-    """The plug-ins of a package such as `pearl.retrieval`, sorted, without importing them.
-
-    Example:
-        >>> "map-reduce" in names("pearl.evals.methods")
-        True
-    """
+    """The plug-ins of a package such as `pearl.llm.backends`, sorted, without importing them."""
     return tuple(sorted({*_own(package), *_foreign(package)}))
 
 
 def is_there(package: str, name: str) -> bool:
     """Whether a package has a plug-in of that name: cheaper than all names, if it is a shipped one."""
-    name = _shown(name)
-    return name in _own(package) or name in _foreign(package)
+    spelled = _spelled(name)
+    return spelled in _own(package) or spelled in _foreign(package)
 
 
-def load(package: str, name: str) -> ModuleType | Any:
+def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     """Import one plug-in.
 
+    Args:
+        package: The folder.
+        name: With `-` or with `_`.
+        kind: What messages call such a plug-in.
+
     Raises:
-        KeyError: There is none of that name.
-        UsageError: It is a foreign one, and cannot be imported, lacks what the contract of the
-            package asks for, or is there twice.
+        UsageError: There is none of that name; or it is a foreign one, and cannot be imported, lacks
+            what the contract of the package asks for, or is there twice.
+
+    Example:
+        >>> load("pearl.data.domains", "medicl", "domain")
+        Traceback (most recent call last):
+            ...
+        pearl.errors.UsageError: unknown domain 'medicl'
+          help: did you mean 'medical'?
     """
-    name = _shown(name)
-    if name in _own(package):
-        return import_module(f"{package}.{_own(package)[name]}")
-    return _load_foreign(package, name)
+    spelled = _spelled(name)
+    if spelled in _own(package):
+        return import_module(f"{package}.{_own(package)[spelled]}")
+    if spelled in _foreign(package):
+        return _load_foreign(package, spelled)
+    raise UsageError(f"unknown {kind} '{name}'", help=suggest(name, names(package), f"{kind}s"))
 
 
 @cache
@@ -92,30 +101,28 @@ def _distribution(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist else entry.value
 
 
-def _shown(name: str) -> str:
-    """How a plug-in is called: no file of Python can have a hyphen in its name."""
+def _spelled(name: str) -> str:
     return name.replace("_", "-")
 
 
 @cache
 def _own(package: str) -> dict[str, str]:
-    """Name → module of each shipped plug-in; the package itself is not imported."""
+    """Names as users write them, and those of the modules; the package itself is not imported."""
     folder = find_spec(package)
     assert folder is not None
     found = pkgutil.iter_modules(folder.submodule_search_locations)
-    return {_shown(module.name): module.name for module in found}
+    return {_spelled(module.name): module.name for module in found}
 
 
 @cache
 def _foreign(package: str) -> dict[str, list[EntryPoint]]:
-    """Name → who brings it."""
     if not _is_extended():
         return {}
     from importlib.metadata import entry_points
 
     found: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=package):
-        found.setdefault(_shown(entry.name), []).append(entry)
+        found.setdefault(_spelled(entry.name), []).append(entry)
     return found
 
 

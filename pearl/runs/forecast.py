@@ -12,10 +12,10 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from hashlib import blake2b
 from math import ceil
 from typing import Any
 
+from pearl.documents.digest import digest
 from pearl.documents.document import Document
 from pearl.documents.tokens import window_of
 from pearl.dsl.graph import PlanGraph, build_graph
@@ -293,7 +293,7 @@ class Forecaster:
 
     def _cached(self, prefix: str) -> int:
         """Tokens in whole blocks that a server knows; from now on it knows these."""
-        key = blake2b(prefix.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        key = digest([prefix])
         known = self._seen.pop(key, None)
         n = self._pearl.limits.counter.count(prefix) // BLOCK * BLOCK if known is None else known
         self._remember(key, n)
@@ -316,7 +316,7 @@ class Forecaster:
             one_line(question), pearl.library, pearl.examples_for(one_line(question))
         )
         self._n_unplanned += 1
-        key = blake2b(b"question" + question.encode("utf-8", "replace"), digest_size=16).digest()
+        key = digest(["question", question])
         if self._seen.pop(key, None) is not None:
             self._remember(key, 0)
             return

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterat
 from contextlib import aclosing
 from typing import TypeVar
 
-from pearl.llm.digest import digest
+from pearl.documents.digest import digest
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Execute, Listener, Outcome, Unit
 from pearl.runs.executors.local import run as run_here

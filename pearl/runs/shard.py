@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TypeVar
 
+from pearl.documents.digest import text_sha256
 from pearl.errors import UsageError
 from pearl.runs.executors import Unit
 
@@ -47,8 +47,7 @@ class Shard:
 
     def takes(self, key: str) -> bool:
         """Whether a unit of this `shard_key` belongs to this part; it belongs to exactly one of the n."""
-        digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:8]) % self.n == self.index - 1
+        return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
     def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
         """The units of this part, each with its place in the whole work, from 0.

@@ -22,9 +22,10 @@ from pearl.data.journal import reason
 from pearl.data.naming import Names
 from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document, file_source, from_text, load, read_bytes
 from pearl.errors import DataError
-from pearl.runs.executors import Task, text_source
+from pearl.runs.executors import Task
 
 __all__ = ["DocumentTasks", "PlannedFor", "TaskFile"]
 
@@ -282,7 +283,7 @@ def _tasks(
         )
         return
     if row.document is not None:
-        text, digest = row.document, text_source(row.document)
+        text, digest = row.document, text_sha256(row.document)
         name = names.claim(digest, row.document_name or id, source.line)
         extra["document"] = name
         yield Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from pearl import plugins
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import from_text
 from pearl.errors import PearlError
-from pearl.runs.executors import Execute, Outcome, Task, load_executor, text_source
+from pearl.runs.executors import Execute, Outcome, Task, load_executor
 from pearl.trace import Event
 from tests.root import ROOT
 from tests.runs.executors.clustered import PLAN, pearl_in
@@ -47,7 +48,7 @@ def execute(name: str) -> Execute:
 def story(i: int) -> Task:
     text = f"This is d{i}, a story. It is short, says d{i}."
     load = partial(from_text, text, f"d{i}")
-    return Task(f"t{i}", load, plan=PLAN, source=text_source(text), extra={"gold": i})
+    return Task(f"t{i}", load, plan=PLAN, source=text_sha256(text), extra={"gold": i})
 
 
 def work() -> list[Task]:

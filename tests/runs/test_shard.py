@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import Document, Pearl
+from pearl.documents.digest import text_sha256
 from pearl.errors import PearlError, UsageError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.runs.executors import Task, text_source
+from pearl.runs.executors import Task
 from pearl.runs.recording import run_recorded
 from pearl.runs.shard import Shard, parse_shard
 from pearl.runs.store import RunSpec, Store
@@ -33,7 +34,7 @@ def tasks(n: int) -> list[Task]:
     texts = [f"This is d{i}. " + "It is long. " * i for i in range(n)]
     return [
         Task(f"t{i}", partial(Document, text, f"d{i}"), "Why?", PLAN,
-             source=text_source(text))
+             source=text_sha256(text))
         if i % 7 else Task(f"t{i}", problem=PearlError("no task"), source=f"bad {i}")
         for i, text in enumerate(texts)
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Protocol
 from pearl import plugins
 from pearl.data.rows import Row, read_rows
 from pearl.data.samples import Sample
-from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.errors import DataError
 
 __all__ = ["CONTRACT", "Domain", "DomainModule", "Source", "load_domain", "read_samples"]
 
@@ -78,22 +78,13 @@ class DomainModule(Protocol):
 CONTRACT = DomainModule
 
 
-def _check(name: str) -> None:
-    if not plugins.is_there(__name__, name):
-        known = plugins.names(__name__)
-        close = did_you_mean(name, known)
-        hint = f"did you mean '{close}'?" if close else f"domains: {', '.join(known)}"
-        raise UsageError(f"unknown domain '{name}'", help=hint)
-
-
 def load_domain(name: str) -> Domain:
     """The domain of that name.
 
     Raises:
         UsageError: There is none.
     """
-    _check(name)
-    domain: Domain = plugins.load(__name__, name).DOMAIN
+    domain: Domain = plugins.load(__name__, name, "domain").DOMAIN
     return domain
 
 
@@ -104,6 +95,5 @@ def read_samples(domain: str, source: Source) -> Iterator[Sample | DataError]:
         UsageError: There is no such domain, split, field or column.
         DataError: The data cannot be read at all.
     """
-    _check(domain)
-    samples: Iterator[Sample | DataError] = plugins.load(__name__, domain).read(source)
+    samples: Iterator[Sample | DataError] = plugins.load(__name__, domain, "domain").read(source)
     return samples

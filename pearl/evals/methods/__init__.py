@@ -14,7 +14,6 @@ from typing import Literal, Protocol
 from pearl import plugins
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.errors import UsageError, did_you_mean
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice
 from pearl.pipeline import Pearl
@@ -93,14 +92,7 @@ def load_method(name: str) -> Method:
     Raises:
         UsageError: There is none.
     """
-    if name not in method_names():
-        close = did_you_mean(name, method_names())
-        known = ", ".join(method_names())
-        raise UsageError(
-            f"unknown method '{name}'",
-            help=f"did you mean '{close}'?" if close else f"methods: {known}",
-        )
-    method: Method = plugins.load(__name__, name)
+    method: Method = plugins.load(__name__, name, "method")
     return method
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from pearl import plugins
-from pearl.errors import UsageError, did_you_mean
+from pearl.errors import UsageError
 from pearl.plugins.extras import install_hint
 
 __all__ = ["CONTRACT", "EXACT", "Scorer", "load_scorer", "scorer_names"]
@@ -41,15 +41,8 @@ def load_scorer(name: str) -> Scorer:
     Raises:
         UsageError: There is none, or what it needs is not installed.
     """
-    if name not in scorer_names():
-        close = did_you_mean(name, scorer_names())
-        known = ", ".join(scorer_names())
-        raise UsageError(
-            f"unknown scorer '{name}'",
-            help=f"did you mean '{close}'?" if close else f"scorers: {known}",
-        )
     try:
-        scorer: Scorer = plugins.load(__name__, name)
+        scorer: Scorer = plugins.load(__name__, name, "scorer")
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the scorer '{name}' needs '{error.name}'", help=install_hint("eval")

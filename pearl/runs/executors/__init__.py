@@ -25,14 +25,13 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 
 from pearl import plugins
 from pearl.documents.document import Document
-from pearl.errors import BudgetError, ModelError, PausedError, PearlError, UsageError, did_you_mean
+from pearl.errors import BudgetError, ModelError, PausedError, PearlError
 from pearl.interpreter.answer import Answer
 from pearl.runs.resources import Resources
 from pearl.trace import Event, Trace
@@ -53,7 +52,6 @@ __all__ = [
     "Unit",
     "load_executor",
     "run_with",
-    "text_source",
 ]
 
 DEFAULT = "local"
@@ -267,14 +265,7 @@ def load_executor(name: str) -> Executor:
     Raises:
         UsageError: There is none.
     """
-    if not plugins.is_there(__name__, name):
-        known = plugins.names(__name__)
-        close = did_you_mean(name, known)
-        raise UsageError(
-            f"unknown executor '{name}'",
-            help=f"did you mean '{close}'?" if close else f"executors: {', '.join(known)}",
-        )
-    executor: Executor = plugins.load(__name__, name)
+    executor: Executor = plugins.load(__name__, name, "executor")
     return executor
 
 
@@ -283,8 +274,3 @@ def run_with(executor: Executor, **offered: Unpack[Offered]) -> Execute:
     run: Execute = executor.run
     names = signature(run).parameters
     return partial(run, **{name: value for name, value in offered.items() if name in names})
-
-
-def text_source(text: str) -> str:
-    """A text by its digest."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

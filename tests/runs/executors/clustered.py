@@ -27,9 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from pearl import Document, Pearl
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import from_text
 from pearl.errors import UsageError
-from pearl.runs.executors import Execute, Task, local, text_source
+from pearl.runs.executors import Execute, Task, local
 from pearl.runs.executors import ray as on_ray
 from pearl.runs.recording import run_recorded
 from pearl.runs.store import RunSpec, Store
@@ -77,7 +78,7 @@ def tasks_of(folder: Path, n: int, killing: frozenset[int] = frozenset()) -> lis
             f"t{i}",
             partial(loaded, str(folder), i, i in killing),
             plan=PLAN,
-            source=text_source(text_of(i)),
+            source=text_sha256(text_of(i)),
         )
         for i in range(n)
     ]

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
-from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Completion, ConstrainBy
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import read_completion
@@ -149,14 +148,7 @@ def load(name: str) -> Server:
         >>> load("vllm").title
         'vLLM'
     """
-    if name not in names():
-        close = did_you_mean(name, names())
-        known = ", ".join(names())
-        raise UsageError(
-            f"unknown kind of server '{name}'",
-            help=f"did you mean '{close}'?" if close else f"kinds: {known}",
-        )
-    server: Server = plugins.load(__name__, name).SERVER
+    server: Server = plugins.load(__name__, name, "server").SERVER
     return server
 
 
