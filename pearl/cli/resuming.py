@@ -104,6 +104,7 @@ class ExecuteWork(Frozen):
     examples: Text | None = None
     nearest: PositiveInt | None = None
     context: Text
+    ranker: Text
     window: Tokens | None = None
     max_output_tokens: PositiveInt | None = None
     max_repairs: NonNegativeInt

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-__all__ = ["CONTRACT", "Ranker"]
+__all__ = ["CONTRACT", "DEFAULT_RANKER", "Ranker"]
+
+DEFAULT_RANKER = "bm25"
 
 
 class Ranker(Protocol):

@@ -89,7 +89,8 @@ def test_it_can_be_called_as_any_other(name: str) -> None:
     assert {"listener", "is_stopping"} <= set(named)
     assert all(p.default is not p.empty for p in named.values())
     assert inspect.isasyncgenfunction(execute(name))
-    assert plugins.load("pearl.runs.executors", name).__doc__
+    assert load_executor(name).DESCRIPTION.strip()
+    assert "\n" not in load_executor(name).DESCRIPTION
 
 
 @pytest.mark.slow
