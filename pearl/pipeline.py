@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from pearl import plugins
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.documents.document import Document
@@ -37,6 +38,7 @@ from pearl.llm.middleware.sampling import Sampling
 from pearl.planner.cache import PlanCache
 from pearl.planner.examples import Example, load_examples, select
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
+from pearl.retrieval import DEFAULT_RANKER
 from pearl.trace import ModelWaited, PlanFailed, Trace
 
 __all__ = ["Pearl"]
@@ -58,6 +60,7 @@ class Pearl:
         api_key_env: Name of the environment variable whose key is sent to the server; "" to send
             none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         context: What to do with documents longer than the window.
+        ranker: What scores their passages for a question, as `pearl.retrieval` names it.
         window: Tokens of the model's window, where you know better than the shipped table.
         max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
             included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
@@ -104,6 +107,7 @@ class Pearl:
         base_url: str | None = None,
         api_key_env: str | None = None,
         context: Strategy = "auto",
+        ranker: str = DEFAULT_RANKER,
         window: int | None = None,
         max_output_tokens: int | None = None,
         max_repairs: int = MAX_REPAIRS,
@@ -127,6 +131,7 @@ class Pearl:
                 f"unknown context strategy '{context}'",
                 help=suggest(context, STRATEGIES, "strategies"),
             )
+        plugins.load("pearl.retrieval", ranker, "ranker")
         self.domain_name = domain
         self.domain = load_domain(domain)
         self.library = (
@@ -150,6 +155,7 @@ class Pearl:
             context,
             window or self.model.window,
             max_output_tokens,
+            ranker=ranker,
         )
         self.concurrency = concurrency
         self.constrain = constrain

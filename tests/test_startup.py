@@ -93,7 +93,7 @@ def test_a_foreign_plug_in_is_found_and_takes_no_shipped_ones_place(
     (info / "entry_points.txt").write_text(
         "[pearl.data.domains]\nletters = mine\ngeneric = mine\n[pearl.llm.backends]\nother = mine\n"
     )
-    (tmp_path / "mine.py").write_text("DOMAIN = 'letters'\n")
+    (tmp_path / "mine.py").write_text("DOMAIN = 'letters'\nread = print\n")
     code = (
         "from pearl import plugins; names = plugins.names('pearl.data.domains');"
         "print(names.count('generic'), plugins.load('pearl.data.domains', 'letters').DOMAIN,"

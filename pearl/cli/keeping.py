@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
@@ -14,20 +13,19 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl import plugins
 from pearl.cli.storing import opened_folder
 from pearl.cli.writing import OutputWriter
 from pearl.documents.digest import file_sha256
 from pearl.errors import StoreError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.runs.executors import Execute, Task
+from pearl.runs.executors import DEFAULT, Execute, Task, load_executor, run_with
 
 if TYPE_CHECKING:
     from pearl.llm import Completion
     from pearl.llm.middleware.dedup_cache import Replies
     from pearl.pipeline import Pearl
-    from pearl.runs.executors.shard import Shard
+    from pearl.runs.shard import Shard
     from pearl.runs.store import RunSpec, Store
 
 __all__ = ["RunOptions", "content"]
@@ -86,7 +84,7 @@ class RunOptions:
     store: str | None = None
     is_fresh: bool = False
     run: str | None = None
-    executor: str = "local"
+    executor: str = DEFAULT
     shard: Shard | None = None
     max_errors: int | None = None
     is_forced: bool = False
@@ -155,19 +153,16 @@ class RunOptions:
 
     def execute(self, store: Store) -> Execute:
         """The `run` of the executor."""
-        run: Execute = plugins.load("pearl.runs.executors", self.executor).run
-        if self.executor == "batch":
-            return partial(
-                run,
-                replies=self.replies(store),
-                folder=store.folder,
-                on_progress=lambda progress: click.echo(f"pearl: {progress}", err=True),
-                on_trouble=lambda error, wait_s: click.echo(
-                    f"pearl: {error.message}; asked again for {wait_s / 60:.0f} minutes at most",
-                    err=True,
-                ),
-            )
-        return run
+        return run_with(
+            load_executor(self.executor),
+            replies=self.replies(store),
+            folder=store.folder,
+            on_progress=lambda progress: click.echo(f"pearl: {progress}", err=True),
+            on_trouble=lambda error, wait_s: click.echo(
+                f"pearl: {error.message}; asked again for {wait_s / 60:.0f} minutes at most",
+                err=True,
+            ),
+        )
 
     def places(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
         """The tasks to run, with their places in the whole work."""

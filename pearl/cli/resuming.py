@@ -25,12 +25,18 @@ from pydantic import (
     ValidationError,
 )
 
+from pearl import plugins
 from pearl.cli.escaping import visible
 from pearl.cli.options import FOUND, warn_ignored_settings
 from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError, ModelError, StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
-from pearl.llm.backends import ModelSettings, address_of, create_model
+from pearl.llm.backends import (
+    ModelSettings,
+    address_of,
+    create_model,
+    default_key_variable,
+)
 from pearl.llm.prices import Price
 
 if TYPE_CHECKING:
@@ -47,6 +53,15 @@ def _text(value: object) -> str:
 
 Text = Annotated[str, PlainValidator(_text)]
 """A text that may be the name of any file: pydantic's own takes none that is not Unicode."""
+
+
+def _executor(value: object) -> str:
+    if not isinstance(value, str) or not plugins.is_there("pearl.runs.executors", value):
+        raise ValueError("no executor")
+    return value
+
+
+ExecutorName = Annotated[str, PlainValidator(_executor)]
 
 Tokens = Annotated[int, Field(ge=256)]
 
@@ -89,6 +104,7 @@ class ExecuteWork(Frozen):
     examples: Text | None = None
     nearest: PositiveInt | None = None
     context: Text
+    ranker: Text
     window: Tokens | None = None
     max_output_tokens: PositiveInt | None = None
     max_repairs: NonNegativeInt
@@ -108,7 +124,7 @@ class ExecuteWork(Frozen):
     price: Price | None = None
     prices: Text | None = None
     seconds_per_call: PositiveFloat | None = None
-    executor: Literal["local", "ray", "batch"]
+    executor: ExecutorName
     max_errors: NonNegativeInt | None = None
     shard: Text | None = None
 
@@ -236,18 +252,14 @@ def _place(model: str, url: str | None) -> str:
     """A server as messages show it."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
-    return Endpoint(url, model, "").shown if url else "the server of OpenAI"
+    return Endpoint(url, model, "").shown if url else f"the usual server of {model}"
 
 
 def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str | None:
     """Which variable's key is sent to a server that is named by the user, or only by the store."""
     if said is not None or is_named or not params["base_url"]:
         return said
-    if not params["model"].startswith("openai:"):
-        return None
-    from pearl.llm.backends.openai.endpoint import key_variable
-
-    return key_variable(params["base_url"], is_named=False)
+    return default_key_variable(params["model"], params["base_url"])
 
 
 def agreed(info: RunInfo, params: Mapping[str, Any], said: Container[str], *, is_yes: bool) -> bool:

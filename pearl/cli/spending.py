@@ -116,16 +116,18 @@ class BudgetOptions:
         """
         from pearl.cli.work import run_tasks
         from pearl.llm.middleware.budget import GO_ON
+        from pearl.runs.executors import DEFAULT, load_executor
 
         if self.is_dry:
             return self._show(tasks, keeping if out else None)
-        executor = "local" if keeping is None else keeping.executor
-        if executor != "local" and self._asked():
+        executor = DEFAULT if keeping is None else keeping.executor
+        keeps_limits = load_executor(executor).KEEPS_LIMITS
+        if not keeps_limits and self._asked():
             raise UsageError(
-                f"limits of a run are kept by the executor local, not by {executor}",
+                f"limits of a run are kept by the executor {DEFAULT}, not by {executor}",
                 help="--dry-run tells what it takes; the server's own limits hold everywhere",
             )
-        with self._watching(is_here=executor == "local") as (watch, options):
+        with self._watching(is_here=keeps_limits) as (watch, options):
             code = asyncio.run(
                 run_tasks(tasks, n_tasks, options, out=out, told=told, keeping=keeping, watch=watch)
             )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl import plugins
 from pearl.cli.files import ROWS, found_documents, is_file, library_for
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 @budget_options
 @run_options
 @click.option(
-    "--executor", type=click.Choice(["local", "ray", "batch"]), default="local", show_default=True,
-    help="Where it runs: here, on a Ray cluster, or by the Batch API of OpenAI.",
+    "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
+    show_default=True, help="Where it runs: here, on a Ray cluster, or by a Batch API.",
 )  # fmt: skip
 @click.option(
     "--max-errors", type=click.IntRange(min=0), metavar="N",
@@ -74,7 +75,8 @@ def command(
     resume`, goes on where it stopped, however it was stopped.
     """
     from pearl.cli.keeping import RunOptions, content
-    from pearl.runs.executors.shard import parse_shard
+    from pearl.runs.executors import DEFAULT
+    from pearl.runs.shard import parse_shard
 
     shard = options.pop("shard")
     asked = {name: options[name] for name in ("split", "columns", "subset", "limit", "longest")}
@@ -97,7 +99,7 @@ def command(
         options.pop("max_errors"),
         options.pop("force"),
     )
-    if out is None and (keeping.executor != "local" or keeping.shard is not None):
+    if out is None and (keeping.executor != DEFAULT or keeping.shard is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
     check_data(options)
     data = options["data"]

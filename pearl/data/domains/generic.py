@@ -15,10 +15,17 @@ import json
 import string
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pearl.data.domains import Domain, Source
+from pearl import plugins
+from pearl.data.columns import rename
+from pearl.data.domains import Domain, Source, load_domain
+from pearl.data.naming import Ids, Names
+from pearl.data.rows import Row, from_rows, kind
+from pearl.data.samples import Sample
+from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
@@ -49,9 +56,7 @@ def read_as(
     source: Source, make: Callable[[Row, Ids, Names], Sample]
 ) -> Iterator[Sample | DataError]:
     """The same where `make` makes the sample of a row."""
-    from pearl.data.columns import rename
     from pearl.data.naming import Ids, Names
-    from pearl.data.rows import from_rows
 
     ids, names = Ids(), Names()
     rows = rename(source.rows(), source.columns, FIELDS)
@@ -85,14 +90,6 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
     )  # fmt: skip
 
 
-_FORMATS = (
-    ({"article", "questions"}, "quality"),
-    ({"article", "question", "options"}, "quality"),
-    ({"transcription", "medical_specialty"}, "medical"),
-)
-"""Fields that tell the formats of other domains."""
-
-
 def _refuse_other_formats(row: Row) -> None:
     """Read as rows of any kind, their documents would be lost in silence.
 
@@ -101,12 +98,19 @@ def _refuse_other_formats(row: Row) -> None:
     """
     if {"document", "document_path"} & row.fields.keys():
         return
-    for fields, domain in _FORMATS:
+    for domain, fields in _formats():
         if fields <= row.fields.keys():
             raise UsageError(
                 f"{row.path}: rows with {', '.join(sorted(fields))} are read by another domain",
                 help=f"--domain {domain}; or --column document=... says which field is the document",
             )
+
+
+@cache
+def _formats() -> list[tuple[str, frozenset[str]]]:
+    """Each domain with each set of fields that tells a format of its rows."""
+    names = plugins.names("pearl.data.domains")
+    return [(name, fields) for name in names for fields in load_domain(name).formats]
 
 
 def _document(row: Row, id: str, names: Names) -> Document | Path | None:
@@ -151,7 +155,6 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
     Raises:
         DataError: It is none.
     """
-    from pearl.data.rows import kind
 
     value: Any = row.fields.get(field)
     if isinstance(value, str):
