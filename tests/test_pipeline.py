@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import pearl
-from pearl import Document, Pearl, Trace, load, plugins, read_trace
+from pearl import Document, Pearl, Trace, load, read_trace
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, PlanningError, UsageError
 from pearl.llm import ActionTask, Message, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.plugins.files import find_data
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.local import run
 from pearl.trace import PlanFailed, RunFinished, RunStarted
@@ -154,7 +155,7 @@ def test_changing_a_fact_of_the_shipped_story_changes_the_answer(tmp_path: Path)
     from pearl.cli.commands.demo import QUESTIONS
 
     domain, question = QUESTIONS["story"]
-    path = plugins.find_data("documents", "demo", "story.txt")
+    path = find_data("documents", "demo", "story.txt")
     assert path is not None
     story = load(path)
 

@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from pearl import plugins
 from pearl.actions import native
 from pearl.dsl.parser import parse_action
 from pearl.dsl.printer import print_action
-from pearl.dsl.scanner import scan_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import DataError, Diagnostic, LibraryError, Span, did_you_mean
+from pearl.plugins.files import find_data, read_data
 
 __all__ = [
     "format_library",
@@ -31,7 +30,7 @@ __all__ = [
 
 def library_names() -> tuple[str, ...]:
     """The libraries that can be asked for by name."""
-    folder = plugins.find_data("actions")
+    folder = find_data("actions")
     return tuple(sorted(path.stem for path in folder.glob("*.actions"))) if folder else ()
 
 
@@ -44,7 +43,7 @@ def load_library(name_or_path: str | Path) -> ActionLibrary:
     """
     name = str(name_or_path)
     if name in library_names():
-        return read_library(plugins.read_data("actions", f"{name}.actions"), name)
+        return read_library(read_data("actions", f"{name}.actions"), name)
     path = Path(name)
     if not path.is_file():
         known = library_names()
@@ -107,6 +106,8 @@ def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
     for span in _lines(text):
         action = _draft(text, span) or parse_action(text, span)
         if isinstance(action, Diagnostic):
+            from pearl.dsl.scanner import scan_action  # for what is wrong alone
+
             found += scan_action(text, span, in_library=True).found or [action]
             continue
         found += _flaws(action, seen)

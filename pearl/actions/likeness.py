@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pearl.actions.thesaurus import opposites, synonyms
 from pearl.documents.passages import terms
 from pearl.dsl.signatures import Action
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,7 +13,7 @@ import click
 
 from pearl.cli.escaping import escaped, to_json
 from pearl.cli.writing import OutputWriter
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
     from pearl.runs.store import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pearl.errors import DataError, UsageError, did_you_mean
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 __all__ = ["read_dataset"]
 

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from pearl.documents.document import Document, from_text, limit_bytes
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 __all__ = ["OWN_FILES", "Row", "from_rows", "kind", "read_file", "read_rows"]
 

@@ -20,7 +20,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from pearl import plugins
-from pearl.documents import confinement
 from pearl.errors import DataError, UsageError
 
 __all__ = [
@@ -126,6 +125,8 @@ def read_as(reader: str, data: bytes, path: str) -> str:
     if getattr(module, "IS_BOUNDED", False):
         text: str = module.read(data, path)
         return text
+    from pearl.documents import confinement  # a child process, which most commands start none of
+
     limits = confinement.ReaderLimits(
         seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
         memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -163,6 +162,8 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
     """
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
+    import difflib  # which is for errors: most commands have none
+
     folded = {other.casefold(): other for other in known}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pearl import plugins
 from pearl.documents.document import read_bytes
 from pearl.documents.passages import terms
 from pearl.dsl.checker import check
@@ -16,6 +15,7 @@ from pearl.dsl.nodes import Plan
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
+from pearl.plugins.files import find_data
 from pearl.retrieval.bm25 import Index
 
 __all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread", "wording"]
@@ -69,7 +69,7 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
     Raises:
         DataError: There is no such bank, or a file of it is no plan with a question.
     """
-    folder = plugins.find_data("fewshot", str(bank)) or Path(bank)
+    folder = find_data("fewshot", str(bank)) or Path(bank)
     if not folder.is_dir():
         raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
     examples: list[Example] = []

@@ -329,16 +329,6 @@ def test_the_version_is_fast_to_say() -> None:
     assert done.stdout.startswith(b"pearl ")
 
 
-def test_importing_pearl_is_light() -> None:
-    heavy = (
-        "{'openai', 'datasets', 'numpy', 'scipy', 'pydantic', 'lark', 'rich', 'tiktoken', 'bm25s'}"
-    )
-    for action in ("import pearl", "from pearl.cli import run; run(['--version'])"):
-        code = f"import sys; {action}; print(sorted({heavy} & set(sys.modules)))"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-        assert done.stdout.decode().splitlines()[-1] == "[]"
-
-
 def test_every_public_name_exists() -> None:
     import pearl
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lark import Lark, UnexpectedInput
 
-from pearl import plugins
+from pearl.plugins.files import read_data
 
 GRAMMAR = Lark(
-    plugins.read_data("grammars", "plan.lark"),
+    read_data("grammars", "plan.lark"),
     parser="lalr",
     start=["start", "file", "step", "action", "library_action"],
     maybe_placeholders=False,

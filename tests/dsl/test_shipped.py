@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pearl import plugins
 from pearl.actions import native
 from pearl.actions.library import format_library, library_names, load_library, read_actions
 from pearl.data.domains import load_domain
 from pearl.dsl.checker import check
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
+from pearl.plugins.files import find_data, read_data
 
-ROOT = plugins.find_data("fewshot")
+ROOT = find_data("fewshot")
 assert ROOT is not None
 PLANS = sorted(ROOT.glob("*/*.plan"))
 
@@ -40,7 +40,7 @@ def test_no_question_is_asked_twice() -> None:
 
 @pytest.mark.parametrize("name", library_names())
 def test_an_action_file_is_canonical_and_valid_without_a_word(name: str) -> None:
-    text = plugins.read_data("actions", f"{name}.actions")
+    text = read_data("actions", f"{name}.actions")
     assert format_library(text) == text
     actions, found = read_actions(text)
     assert found == []

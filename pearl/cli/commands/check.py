@@ -11,7 +11,6 @@ from pearl.cli.escaping import to_json
 from pearl.cli.files import Kind, kind_of, library_for
 from pearl.cli.options import as_json, library_option
 from pearl.cli.output import read_input
-from pearl.cli.writing import new_file
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
 
 
@@ -93,5 +92,7 @@ def _write(name: str, text: str) -> None:
     if name == "-":
         click.echo(text, nl=False)
         return
+    from pearl.cli.writing import new_file
+
     with new_file(str(Path(name).resolve())) as file:
         file.write(text)

@@ -32,9 +32,9 @@ QUESTIONS = {
 @as_json
 def command(document: str, question: str | None, **options: Any) -> int:
     """Ask a shipped DOCUMENT, a story or a medical consultation, and show every step."""
-    from pearl import plugins
     from pearl.cli.work import run_tasks
     from pearl.documents.document import load
+    from pearl.plugins.files import find_data
     from pearl.runs.executors import Task
 
     domain, asked = QUESTIONS[document]
@@ -43,7 +43,7 @@ def command(document: str, question: str | None, **options: Any) -> int:
         == click.core.ParameterSource.DEFAULT
     ):
         options["domain"] = domain
-    path = plugins.find_data("documents", "demo", f"{document}.txt")
+    path = find_data("documents", "demo", f"{document}.txt")
     assert path is not None, "the shipped documents are part of the package"
     asked = question or asked
     if not options["as_json"]:

@@ -23,7 +23,7 @@ from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError, UsageError
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
     from pearl.evals.log import EvalLog, EvalRecord, Key

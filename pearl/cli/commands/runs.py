@@ -160,7 +160,7 @@ def _refuse_others(folder: Path) -> None:
     Raises:
         StoreError: Another user may have written what is in it.
     """
-    from pearl.cli.trust import not_alone
+    from pearl.plugins.files import not_alone
     from pearl.runs.store import FILE
 
     for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):

@@ -57,8 +57,8 @@ class Source:
 
 
 def _check(name: str) -> None:
-    known = plugins.names(__name__)
-    if name not in known:
+    if not plugins.is_there(__name__, name):
+        known = plugins.names(__name__)
         close = did_you_mean(name, known)
         hint = f"did you mean '{close}'?" if close else f"domains: {', '.join(known)}"
         raise UsageError(f"unknown domain '{name}'", help=hint)

@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache
 from typing import Literal
 
-from pearl import plugins
 from pearl.dsl.names import names_except
 from pearl.dsl.nodes import CTX
 from pearl.dsl.output_states import Counts, NextStep, Shape, States, by_shape, nothing_to_call
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
+from pearl.plugins.files import read_data
 
 __all__ = [
     "MAX_NEW_ACTIONS",
@@ -55,7 +55,7 @@ def _terminals(max_text: int | None) -> Mapping[str, str]:
     Names are those that a decoder may make up: names of other scripts have a normal form, which no
     grammar can hold to, and take a grammar of 20 kB.
     """
-    source = plugins.read_data("grammars", "plan.lark")
+    source = read_data("grammars", "plan.lark")
     found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
     found["NAME"] = names_except(())
     if max_text is not None:

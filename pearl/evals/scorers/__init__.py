@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
-from pearl.plugins import install_hint
+from pearl.plugins.extras import install_hint
 
 __all__ = ["EXACT", "Scorer", "load_scorer", "scorer_names"]
 

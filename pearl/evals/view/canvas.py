@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

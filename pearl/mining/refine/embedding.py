@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pearl.actions.likeness import Embedder
 from pearl.errors import DataError
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 __all__ = ["load_embedder"]
 

@@ -16,7 +16,7 @@ from pearl.mining.refine.pruning import LibraryBudget, by_name, prune_library, w
 from pearl.mining.refine.reading import Drafts
 from pearl.mining.refine.refinement import DraftFate, RefinedAction, Refinement
 from pearl.mining.refine.rounds import run_rounds
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 __all__ = ["MAX_ACTIONS", "MAX_ROUNDS", "SHARD_SIZE", "RefineSettings", "refine_actions"]
 

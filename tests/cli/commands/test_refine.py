@@ -16,7 +16,7 @@ import pytest
 
 from pearl.cli import run
 from pearl.mining.refine.refinement import Refinement
-from pearl.plugins import install_hint
+from pearl.plugins.extras import install_hint
 from tests.mining.refine.drafts import PLAIN, header, mined, row
 from tests.shared import shared
 

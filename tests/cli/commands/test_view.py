@@ -11,7 +11,7 @@ import pytest
 
 from pearl.cli import run
 from pearl.evals.log import EvalLog
-from pearl.plugins import install_hint
+from pearl.plugins.extras import install_hint
 from tests.evals.evallogs import header, log, write
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, to_gbnf, validate
 from pearl.errors import UsageError
+from pearl.plugins.files import read_data
 from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.sampling import admits, lalr_admits
 
@@ -41,7 +41,7 @@ def test_another_language_reads_the_same_everywhere(text: str, is_in: bool) -> N
 
 
 def test_the_plan_language_is_in_the_dialect() -> None:
-    grammar = plugins.read_data("grammars", "plan.lark")
+    grammar = read_data("grammars", "plan.lark")
     validate(grammar)
     gbnf = Gbnf(to_gbnf(grammar))
     assert gbnf.admits('1. a = FIND(CTX,"x", [é, 2]): Find it\n2. b = F() : c\n')

@@ -34,7 +34,7 @@ from pearl.llm.backends.llamacpp.process import WorkerProcess
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import CallProgress, report
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 __all__ = ["DESCRIPTION", "LlamaCppModel", "create"]
 

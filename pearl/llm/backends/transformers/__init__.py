@@ -31,7 +31,7 @@ from pearl.llm.backends.transformers.prefixes import Prefixes
 from pearl.llm.blank import is_blank
 from pearl.llm.progress import CallProgress, report
 from pearl.llm.repetition import loop_in, repeats
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 
 __all__ = ["DESCRIPTION", "TransformersModel", "create"]
 

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from pearl.errors import PearlError, UsageError
 from pearl.pipeline import Pearl
-from pearl.plugins import require_extra
+from pearl.plugins.extras import require_extra
 from pearl.runs.executors import Listener, Outcome, Task
 from pearl.runs.executors.local import AHEAD, UNDER_WAY, Runner, document_of
 from pearl.runs.executors.ray.limiter import CallLease, Limiter

@@ -12,7 +12,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-from pearl import plugins
 from pearl.actions.library import load_library
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
@@ -21,6 +20,7 @@ from pearl.dsl.graph import build_graph
 from pearl.interpreter.steps import ContextLimits, run
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
+from pearl.plugins.files import read_data
 from pearl.trace import Trace
 
 FACTS = Path(__file__).with_name("document_facts.jsonl")
@@ -44,7 +44,7 @@ def shares() -> dict[str, float]:
     places: list[int] = []
     for row in FACTS.read_text(encoding="utf-8").splitlines():
         fact = json.loads(row)
-        document = Document(plugins.read_data("documents", "demo", f"{fact['document']}.txt"))
+        document = Document(read_data("documents", "demo", f"{fact['document']}.txt"))
         quotes = asyncio.run(quoted(model, fact["question"], document))
         # A quote may be the longer one (with the words around a speech) or a part of the fact.
         hits = [

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from pearl import plugins
 from pearl.errors import UsageError
-from pearl.plugins import DISTRIBUTION, install_hint, require_extra
+from pearl.plugins.extras import DISTRIBUTION, install_hint, require_extra
 from tests.root import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -39,7 +38,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Installed:
             return self.origin and json.dumps(self.origin)
 
     def note(origin: dict[str, Any] | None) -> None:
-        monkeypatch.setattr(plugins, "distribution", lambda name: Noted(origin))
+        monkeypatch.setattr("importlib.metadata.distribution", lambda name: Noted(origin))
 
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     return note
@@ -82,7 +81,7 @@ def test_sources_that_were_never_installed_are_a_checkout(monkeypatch: pytest.Mo
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(plugins, "distribution", missing)
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
     monkeypatch.chdir(ROOT)
     assert install_hint("ray").endswith('pip install -e ".[ray]"')
 
@@ -140,4 +139,4 @@ def test_no_hint_installs_another_program_or_an_unknown_extra() -> None:
         assert not re.search(r"\bpearl\[", line), f"{path}: {line}"
         assert set(NAMED.findall(line)) <= set(PROJECT["optional-dependencies"]), f"{path}: {line}"
     made = [path for path in ROOT.glob("pearl/**/*.py") if "pip install" in path.read_text()]
-    assert made == [ROOT / "pearl/plugins.py"]
+    assert made == [ROOT / "pearl/plugins/extras.py"]
