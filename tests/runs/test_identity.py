@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pearl.runs.wording import prompts_sha256
 
 from pearl.dsl.signatures import ValueType
-from pearl.interpreter.steps import prompt as reading
+from pearl.interpreter import prompt as reading
 from pearl.runs.identity import prompts_sha256
 
 
