@@ -155,7 +155,6 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
     Raises:
         DataError: It is none.
     """
-
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:
