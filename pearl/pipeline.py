@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from pearl import plugins
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.documents.document import Document
@@ -29,6 +30,7 @@ from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.planner.cache import PlanCache
 from pearl.planner.examples import Example, load_examples, select
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
+from pearl.retrieval import DEFAULT_RANKER
 from pearl.trace import PlanFailed, Trace
 
 __all__ = ["Pearl"]
@@ -48,6 +50,7 @@ class Pearl:
         nearest: Show so many examples, those most like the question, and two unlike ones; None
             for the whole bank.
         context: What to do with documents longer than the window.
+        ranker: What scores their passages for a question, as `pearl.retrieval` names it.
         max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
             included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
         max_repairs: Times the model is shown what is wrong with its plan.
@@ -85,6 +88,7 @@ class Pearl:
         examples: str | Path | None = None,
         nearest: int | None = None,
         context: Strategy = "auto",
+        ranker: str = DEFAULT_RANKER,
         max_output_tokens: int | None = None,
         max_repairs: int = MAX_REPAIRS,
         max_steps: int = MAX_STEPS,
@@ -103,6 +107,7 @@ class Pearl:
                 f"unknown context strategy '{context}'",
                 help=suggest(context, STRATEGIES, "strategies"),
             )
+        plugins.load("pearl.retrieval", ranker, "ranker")
         if isinstance(model, Client) and (client_settings or replies or budget):
             raise UsageError("a client has its settings already", help="give them to the Client")
         self.client = (
@@ -123,7 +128,11 @@ class Pearl:
         self.max_steps = max_steps
         self.fallback = fallback
         self.limits = ContextLimits(
-            self.client.counter, context, self.client.window, max_output_tokens
+            self.client.counter,
+            context,
+            self.client.window,
+            max_output_tokens,
+            ranker=ranker,
         )
         self._asked: Model = self.client
         self._plans = PlanCache()

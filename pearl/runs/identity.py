@@ -25,6 +25,7 @@ from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
+from pearl.retrieval import DEFAULT_RANKER
 
 __all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]
 
@@ -51,6 +52,8 @@ class RunConfig(Frozen):
     bank_sha256: str = ""
     nearest: int | None = None
     """Examples chosen by likeness for each question; None for the whole bank."""
+    ranker: str = DEFAULT_RANKER
+    """What scored passages for a question."""
     context: str = "auto"
     """What was done with documents longer than the window."""
     window: int | None = None
@@ -77,6 +80,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "n_examples": len(pearl.examples),
         "bank_sha256": text_sha256(bank),
         "nearest": pearl.nearest,
+        "ranker": pearl.limits.ranker,
         "context": pearl.limits.strategy,
         "window": pearl.limits.window,
         "max_output_tokens": pearl.limits.max_output_tokens,

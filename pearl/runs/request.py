@@ -22,6 +22,7 @@ from pydantic import (
     ValidationError,
 )
 
+from pearl import plugins
 from pearl.data.journal import Frozen, reason
 from pearl.documents.digest import file_sha256
 from pearl.errors import StoreError, UsageError
@@ -42,6 +43,15 @@ def _text(value: object) -> str:
 
 Text = Annotated[str, PlainValidator(_text)]
 """A text that may be the name of any file: pydantic's own takes none that is not Unicode."""
+
+
+def _executor(value: object) -> str:
+    if not isinstance(value, str) or not plugins.is_there("pearl.runs.executors", value):
+        raise ValueError("no executor")
+    return value
+
+
+ExecutorName = Annotated[str, PlainValidator(_executor)]
 
 Tokens = Annotated[int, Field(ge=256)]
 
@@ -69,6 +79,7 @@ class RunRequest(Frozen):
     examples: Text | None = None
     nearest: PositiveInt | None = None
     context: Text
+    ranker: Text
     window: Tokens | None = None
     max_output_tokens: PositiveInt | None = None
     max_repairs: NonNegativeInt
@@ -88,7 +99,7 @@ class RunRequest(Frozen):
     price: Price | None = None
     prices: Text | None = None
     seconds_per_call: PositiveFloat | None = None
-    executor: Literal["local", "ray", "batch"]
+    executor: ExecutorName
     max_errors: NonNegativeInt | None = None
     shard: Text | None = None
 

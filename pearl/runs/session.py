@@ -10,12 +10,10 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pearl import plugins
 from pearl.documents.digest import digest
 from pearl.errors import BudgetError, StoreError, UsageError
 from pearl.llm.client import Client
@@ -23,12 +21,21 @@ from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Execute, Outcome, Task, Unit
-from pearl.runs.executors.shard import Shard, parse_shard
+from pearl.runs.executors import (
+    DEFAULT,
+    Execute,
+    Offered,
+    Outcome,
+    Task,
+    Unit,
+    load_executor,
+    run_with,
+)
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
 from pearl.runs.recording import run_recorded, unrecorded
 from pearl.runs.request import refuse_others
+from pearl.runs.shard import Shard, parse_shard
 from pearl.runs.store import Run, RunSpec, Store
 from pearl.runs.summary import SessionRun, Summary, Watcher
 from pearl.runs.tasks import read_tasks, tasks_to_json
@@ -90,7 +97,7 @@ class Session:
         max_calls: int | None = None,
         max_minutes: float | None = None,
         price: Price | Prices | None = None,
-        executor: str = "local",
+        executor: str = DEFAULT,
         shard: Shard | str | None = None,
         max_errors: int | None = None,
     ) -> None:
@@ -113,7 +120,7 @@ class Session:
             "max_time_s": None if max_minutes is None else max_minutes * 60,
         }
         self._executor = executor
-        self._execute: Execute = plugins.load("pearl.runs.executors", executor, "executor").run
+        self._plugin = load_executor(executor)
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
         self.budget: Budget | None = None
@@ -121,7 +128,10 @@ class Session:
 
     @property
     def predicted(self) -> Forecast | None:
-        """What the tasks that were begun were predicted to take, beside what `budget` says."""
+        """What the tasks that were begun were predicted to take, where `budget` says what they took.
+
+        None where that is not counted, and for an executor that does not tell what it begins.
+        """
         return None if self._begun is None else self._begun.result()
 
     def forecast(
@@ -293,35 +303,33 @@ class Session:
             UsageError: The executor cannot keep the limits.
         """
         has_limits = any(limit is not None for limit in self._limits.values())
-        is_local = self._executor == "local"
-        if has_limits and not is_local:
+        keeps_limits = self._plugin.KEEPS_LIMITS
+        if has_limits and not keeps_limits:
             raise UsageError(
-                f"limits of a run are kept by the executor local, not by {self._executor}",
+                f"limits of a run are kept by the executor {DEFAULT}, not by {self._executor}",
                 help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
             )
         replies: Replies | None = store.fresh() if store and self._is_fresh else store
         client = self._pearl.client
-        is_counting = is_local and (has_limits or self.price is not None)
-        if is_counting and self.budget is None:
+        if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
             self.budget = client.budget
             if has_limits or not client.budget.is_limited:  # else those of the client hold
                 self.budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
-            self._begun = Forecaster(self._pearl, price=self.price)
-        budget = self.budget or client.budget
-        own = Client(client.settings, model=client.model, replies=replies, budget=budget)
-        offered = {
-            "on_begun": self._begun.add if self._begun else None,
-            "replies": replies,
-            "folder": None if store is None else store.folder,
+            if "on_begun" in signature(self._plugin.run).parameters:
+                self._begun = Forecaster(self._pearl, price=self.price)
+        offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(
                 f"{error.message}; asked again for {wait_s / 60:.0f} minutes at most"
             ),
         }
-        takes = signature(self._execute).parameters
-        return self._pearl.asking(own), partial(
-            self._execute, **{name: offered[name] for name in offered.keys() & takes.keys()}
-        )
+        if self._begun is not None:
+            offered["on_begun"] = self._begun.add
+        if store is not None and replies is not None:
+            offered |= {"replies": replies, "folder": store.folder}
+        budget = self.budget or client.budget
+        own = Client(client.settings, model=client.model, replies=replies, budget=budget)
+        return self._pearl.asking(own), run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
         """The tasks, to be gone through twice where it is they that make the run the one it is."""

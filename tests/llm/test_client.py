@@ -25,7 +25,7 @@ FULL = [
 WITHOUT_STORE = [name for name in FULL if name != "CacheWriter"]
 
 
-class Kept:
+class CacheWriter:
     """Replies in memory."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ def request(text: str = "who?") -> Request:
 def test_the_order_of_the_stack() -> None:
     model = reading(Scripted(lambda request: "ok"))
     settings = ClientSettings(model)
-    assert named(Client(settings, replies=Kept())) == FULL
+    assert named(Client(settings, replies=CacheWriter())) == FULL
     assert named(Client(settings)) == WITHOUT_STORE
     drawn = named(Client(replace(settings, seed=7, is_shared=False)))
     assert drawn == ["Retrying", "Sampling", *WITHOUT_STORE[2:]]
@@ -63,7 +63,7 @@ def test_the_order_of_the_stack() -> None:
 
 def test_each_layer_asks_the_next_and_the_last_the_model() -> None:
     model = reading(Scripted(lambda request: "ok"))
-    client = Client(ClientSettings(model), replies=Kept())
+    client = Client(ClientSettings(model), replies=CacheWriter())
     nested = "Scripted('scripted')"
     for name in reversed(["Client", *FULL]):
         nested = f"{name}({nested})"
@@ -76,11 +76,11 @@ def test_python_and_the_command_line_have_the_same_stack(monkeypatch: pytest.Mon
     settings = {"model": "openai:m", "concurrency": 3, "requests_per_minute": 60.0, "window": 9_000}
 
     async def of_the_command_line() -> tuple[list[str], ClientSettings]:
-        async with open_pearl(settings, Kept()) as pearl:
+        async with open_pearl(settings, CacheWriter()) as pearl:
             return named(pearl.client), pearl.client.settings
 
     names, found = asyncio.run(of_the_command_line())
-    assert names == named(Pearl(**settings, replies=Kept()).client) == FULL  # type: ignore[arg-type]
+    assert names == named(Pearl(**settings, replies=CacheWriter()).client) == FULL  # type: ignore[arg-type]
     assert found == ClientSettings(**settings)  # type: ignore[arg-type]
 
 
@@ -145,7 +145,7 @@ def test_a_client_has_its_settings_already() -> None:
     with pytest.raises(UsageError, match="settings already"):
         Pearl(client, concurrency=2)
     with pytest.raises(UsageError, match="settings already"):
-        Pearl(client, replies=Kept())
+        Pearl(client, replies=CacheWriter())
     with pytest.raises(UsageError, match="settings already"):
         Pearl(client, budget=Budget())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl import plugins
 from pearl.cli.files import ROWS, found_documents, is_file, library_for
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 @budget_options
 @run_options
 @click.option(
-    "--executor", type=click.Choice(["local", "ray", "batch"]), default="local", show_default=True,
-    help="Where it runs: here, on a Ray cluster, or by the Batch API of OpenAI.",
+    "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
+    show_default=True, help="Where it runs: here, on a Ray cluster, or by a Batch API.",
 )  # fmt: skip
 @click.option(
     "--max-errors", type=click.IntRange(min=0), metavar="N",
@@ -72,10 +73,11 @@ def command(
     resume`, goes on where it stopped, however it was stopped.
     """
     from pearl.cli.work import run_tasks, tell_left_out
+    from pearl.runs.executors import DEFAULT
     from pearl.runs.request import RunRequest
     from pearl.runs.tasks import over_files
 
-    if out is None and (options["executor"] != "local" or options["shard"] is not None):
+    if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
     check_data(options)
     data = options["data"]

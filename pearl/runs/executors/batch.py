@@ -13,11 +13,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
-from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm import Model
+from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.client import Client
 from pearl.llm.middleware.batch_submission import DEFAULT_PACE, BatchProgress, OnTrouble, Pace
 from pearl.llm.middleware.batching import Batched
@@ -27,7 +28,10 @@ from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit, local
 from pearl.trace import Event
 
-__all__ = ["WINDOW", "BatchProgress", "Pace", "run"]
+__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "WINDOW", "BatchModel", "BatchProgress", "Pace", "run"]
+
+DESCRIPTION = "by a Batch API: half the price, hours later"
+KEEPS_LIMITS = False
 
 WINDOW = 5_000
 """Tasks under way at once, with their documents in memory: of 100 kB, a gigabyte or two."""
@@ -37,6 +41,15 @@ ATTEMPTS = 3
 
 LOOK_S = 0.2
 """Seconds between two looks at whether the run is to stop."""
+
+
+@runtime_checkable
+class BatchModel(Model, Protocol):
+    """A model whose server may have a Batch API."""
+
+    def batches(self) -> Batches:
+        """The same model by that API: many requests in one file, replies later."""
+        ...
 
 
 async def run(
@@ -58,7 +71,7 @@ async def run(
     same folder finds them, and submits nothing that is in one of them.
 
     Args:
-        pearl: An `openai:` model and a library.
+        pearl: A `BatchModel` and a library.
         units: Read one by one; questions and plans over documents, and nothing else.
         listener: Told of every event of every task.
         is_stopping: Whether to stop: tasks that wait for a batch then have no outcome.
@@ -74,7 +87,7 @@ async def run(
         StoreError: What is kept in the folder cannot be read.
     """
     model = pearl.client.model
-    if not isinstance(model, OpenAIModel):
+    if not isinstance(model, BatchModel):
         raise UsageError(
             f"the model '{model.name}' has no Batch API",
             help="use an openai: model, or --executor local",

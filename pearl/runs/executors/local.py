@@ -13,7 +13,10 @@ from pearl.runs.resources import Resources, loader_key
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = ["AHEAD", "UNDER_WAY", "document_of", "perform", "run"]
+__all__ = ["AHEAD", "DESCRIPTION", "KEEPS_LIMITS", "UNDER_WAY", "document_of", "perform", "run"]
+
+DESCRIPTION = "in this process, hundreds of calls at once"
+KEEPS_LIMITS = True
 
 UNDER_WAY = 2
 """Units under way for each call at once: steps wait for each other, and calls for a document to be

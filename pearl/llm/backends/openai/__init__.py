@@ -34,9 +34,18 @@ from pearl.llm.backends.openai.usage import plausible
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
-__all__ = ["DESCRIPTION", "OpenAIModel", "address", "create"]
+__all__ = [
+    "ADDRESS_VARIABLE",
+    "DESCRIPTION",
+    "OpenAIModel",
+    "address",
+    "create",
+    "key_variable",
+]
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
+
+ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 
 OWN_URL = "https://api.openai.com/v1"
 
@@ -71,7 +80,7 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 
 def address(settings: ModelSettings) -> str:
     """The address of the server; "" for OpenAI's own."""
-    return settings.base_url or os.environ.get("OPENAI_BASE_URL", "").strip()
+    return settings.base_url or os.environ.get(ADDRESS_VARIABLE, "").strip()
 
 
 class OpenAIModel:

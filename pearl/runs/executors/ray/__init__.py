@@ -32,7 +32,10 @@ from pearl.runs.resources import Resources
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "run"]
+
+DESCRIPTION = "on a Ray cluster whose nodes come and go"
+KEEPS_LIMITS = False
 
 U = TypeVar("U", bound=Unit)
 
