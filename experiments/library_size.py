@@ -36,14 +36,14 @@ from pearl.cli.commands.refine import actions as refine
 from pearl.cli.options import data_options, model_options, price_option
 from pearl.cli.output import read_input
 from pearl.cli.writing import keep_inputs
+from pearl.data.journal import reason
 from pearl.errors import DataError, PearlError, UsageError
 from pearl.evals import report
 from pearl.evals.log import EvalLog, read_log
-from pearl.journal import reason
-from pearl.refiner.reading import Drafts, read_drafts
-from pearl.refiner.refinement import Refinement
-from pearl.view.pictures import draw
-from pearl.view.summary import series_of
+from pearl.evals.view.pictures import draw
+from pearl.evals.view.summary import series_of
+from pearl.mining.refine.reading import Drafts, read_drafts
+from pearl.mining.refine.refinement import Refinement
 
 PICTURE = "library-size"
 STOPPED = 130

@@ -36,37 +36,43 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 
 PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "dsl": ("pearl/dsl", ("tests/dsl", "tests/test_plans.py", "tests/test_planner.py")),
+    "dsl": (
+        "pearl/dsl",
+        ("tests/dsl", "tests/planner/test_cache.py", "tests/planner/test_writer.py"),
+    ),
     "interpreter": (
-        "pearl/interpreter.py",
+        "pearl/interpreter/steps.py",
         (
-            "tests/test_interpreter.py",
-            "tests/test_interpreting_replies.py",
+            "tests/interpreter/test_steps.py",
+            "tests/interpreter/test_replies.py",
             "tests/test_pipeline.py",
             "tests/test_chain.py",
         ),
     ),
     "reply": (
-        "pearl/reply.py",
+        "pearl/actions/reply.py",
         (
-            "tests/test_reply.py",
-            "tests/test_interpreting_replies.py",
+            "tests/actions/test_reply.py",
+            "tests/interpreter/test_replies.py",
             "tests/contracts/test_reply_limits.py",
         ),
     ),
     "evidence": (
-        "pearl/evidence",
+        "pearl/documents/evidence",
         (
-            "tests/test_evidence.py",
-            "tests/test_quotes.py",
-            "tests/test_interpreting_replies.py",
+            "tests/documents/evidence",
+            "tests/interpreter/test_replies.py",
             "tests/test_pipeline.py",
         ),
     ),
-    "store": ("pearl/store", ("tests/store", "tests/test_cli_kept.py")),
+    "store": ("pearl/runs/store", ("tests/runs/store", "tests/cli/test_kept.py")),
     "middleware": (
-        "pearl/middleware",
-        ("tests/middleware", "tests/test_budgeting.py", "tests/executors/test_batch.py"),
+        "pearl/llm/middleware",
+        (
+            "tests/llm/middleware",
+            "tests/llm/middleware/test_budget.py",
+            "tests/runs/executors/test_batch.py",
+        ),
     ),
 }
 """What is changed, and the tests of it."""

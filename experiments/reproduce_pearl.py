@@ -33,7 +33,7 @@ from pearl import Document, Pearl, PearlError, load_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanError, PlanSyntaxError
-from pearl.llm.scripted import Scripted
+from pearl.llm.backends.scripted import Scripted
 
 PLACEHOLDER = Document("The article is not part of the published traces.", "placeholder")
 

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pearl.actions.library import load_library
-    from pearl.answerer import Answer
+    from pearl.documents.document import Document, load
     from pearl.dsl.checker import CheckedPlan
     from pearl.errors import PearlError
+    from pearl.interpreter.answer import Answer
     from pearl.pipeline import Pearl
-    from pearl.script import run
-    from pearl.sources import Document, load
+    from pearl.runs.executors import Task
+    from pearl.runs.script import run
+    from pearl.runs.session import Session
+    from pearl.runs.tasks import over_files
     from pearl.trace import Trace, read_trace
 
 __version__ = "0.1.0"
@@ -30,24 +33,30 @@ __all__ = [
     "Document",
     "Pearl",
     "PearlError",
+    "Session",
+    "Task",
     "Trace",
     "load",
     "load_library",
+    "over_files",
     "read_trace",
     "run",
 ]
 
 _HOME = {
-    "Answer": "pearl.answerer",
+    "Answer": "pearl.interpreter.answer",
     "CheckedPlan": "pearl.dsl.checker",
-    "Document": "pearl.sources",
+    "Document": "pearl.documents.document",
     "Pearl": "pearl.pipeline",
     "PearlError": "pearl.errors",
+    "Session": "pearl.runs.session",
+    "Task": "pearl.runs.executors",
     "Trace": "pearl.trace",
-    "load": "pearl.sources",
+    "load": "pearl.documents.document",
     "load_library": "pearl.actions.library",
+    "over_files": "pearl.runs.tasks",
     "read_trace": "pearl.trace",
-    "run": "pearl.script",
+    "run": "pearl.runs.script",
 }
 
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar, assert_never
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pearl.actions.reply import State
 from pearl.errors import DataError
-from pearl.ladder import RungName
 from pearl.llm import (
     ActionTask,
     ChooseTask,
@@ -26,8 +26,8 @@ from pearl.llm import (
     Task,
     Usage,
 )
-from pearl.progress import Phase, Progress
-from pearl.reply import State
+from pearl.llm.fallback import ConstraintLevelName
+from pearl.llm.progress import CallProgress, CallWait, Phase
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -79,7 +79,7 @@ class PlanAttempted(_Event):
     """What the tolerant reader forgave and which fixes were applied, rendered."""
     diagnostics: tuple[str, ...] = ()
     """What was still wrong, rendered; empty for the accepted plan."""
-    constraint: RungName = "none"
+    constraint: ConstraintLevelName = "none"
     """What the model was held to while it wrote."""
     usage: Usage = Usage()
 
@@ -88,7 +88,7 @@ class ConstraintRefused(_Event):
     """The model cannot be held to something: refused by the server, or not kept to."""
 
     event: Literal["constraint_refused"] = "constraint_refused"
-    constraint: RungName
+    constraint: ConstraintLevelName
     reason: str
 
 
@@ -268,6 +268,9 @@ class Trace:
         self._listener = listener
         self._began = time.monotonic()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_jsonl, (self.id, self.to_jsonl())  # whoever listens is not here
+
     def append(self, event: Event) -> None:
         """Add an event, stamped with its time, and tell the listener."""
         stamped = self._stamped(event)
@@ -275,13 +278,15 @@ class Trace:
         if self._listener is not None:
             self._listener(stamped)
 
-    def progressed(self, task: Task, progress: Progress) -> None:
-        """Tell the listener how far a call is; nothing of it is kept."""
-        if self._listener is not None:
+    def progressed(self, task: Task, news: CallProgress | CallWait) -> None:
+        """Add what a call waits for; tell the listener how far it is, and keep nothing of that."""
+        if isinstance(news, CallWait):
+            self.append(ModelWaited(reason=news.reason, wait_s=news.wait_s, attempt=news.attempt))
+        elif self._listener is not None:
             event = ModelProgressed(
-                phase=progress.phase,
-                n_tokens=progress.n_tokens,
-                n_total=progress.n_total,
+                phase=news.phase,
+                n_tokens=news.n_tokens,
+                n_total=news.n_total,
                 **_purpose(task),
             )
             self._listener(self._stamped(event))

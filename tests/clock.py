@@ -10,8 +10,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pearl.executors.ray import leasing
-from pearl.middleware import halting, limiting, queueing, retrying
+from pearl.llm.middleware import circuit_breaker as halting
+from pearl.llm.middleware import limiter as limiting
+from pearl.llm.middleware import queue as queueing
+from pearl.llm.middleware import retry as retrying
+from pearl.runs.executors.ray import leasing
 
 Result = TypeVar("Result")
 

@@ -139,9 +139,9 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that failed is made again at once."""
-    from pearl.middleware.halting import Halt
+    from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 
-    monkeypatch.setattr(Halt, "sleep", lambda halt, wait_s: asyncio.sleep(0))
+    monkeypatch.setattr(CircuitBreaker, "sleep", lambda halt, wait_s: asyncio.sleep(0))
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ import pytest
 
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
-from pearl.curator import CurationHeader, CurationRow
-from pearl.drafts import MinedHeader, MinedRow
-from pearl.evals.log import EvalLog, Record, read_log
-from pearl.fewshot import load_examples
-from pearl.journal import read_journal
+from pearl.data.journal import read_journal
+from pearl.evals.log import EvalLog, EvalRecord, read_log
+from pearl.mining.curator import CurationHeader, CurationRow
+from pearl.mining.drafts import MinedHeader, MinedRow
+from pearl.planner.examples import load_examples
 
 STORY = """\
 Nils Brandt left the harbour of Osen at dawn on 3 May. He carried a lantern and a sack of salt.
@@ -118,7 +118,8 @@ class Stages:
         rules = [{"match": match, "reply": reply} for match, reply in RULES]
         (folder / "rules.json").write_text(json.dumps(rules), encoding="utf-8")
         self._patch.chdir(folder)
-        got = pearl_command([*args, *self._model, "--max-repairs", "0"])
+        self._patch.setenv("PEARL_MAX_REPAIRS", "0")
+        got = pearl_command([*args, *self._model])
         said = self._capsys.readouterr()
         assert got == code, f"{args}: exit {got}: {said.err}{said.out}"
         return folder
@@ -227,7 +228,7 @@ def test_from_questions_to_scores(
     assert len(log.records) == 12
 
     # What was planned and executed before is what the method does at once.
-    kept: Record
+    kept: EvalRecord
     for kept in by_results.records:
         same = next(r for r in log.of("pearl") if r.sample == kept.sample)
         assert (same.status, same.choice, same.score) == (kept.status, kept.choice, kept.score)

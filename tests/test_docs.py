@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import pkgutil
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
-
-ROOT = Path(__file__).parent.parent
+from tests.root import ROOT
 
 
 def test_the_command_page_is_the_help() -> None:
@@ -35,3 +36,38 @@ def test_the_plan_of_the_readme_is_valid() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def rooms_of(page: str) -> list[tuple[str, str]]:
+    """The rooms that a page lists, with their one line."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    table = re.search(r"^\| room \|.*?\n\n", text, re.M | re.S)
+    assert table is not None
+    return re.findall(r"^\| `(\w+)` \| (.+) \|$", table[0], re.M)
+
+
+def test_pages_and_the_import_contract_list_the_same_rooms() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    decided = rooms_of("docs/decisions/0005-layers.md")
+    assert ["__main__", *(room for room, _ in decided)] == contract
+    assert rooms_of("README.md") == decided[::-1]
+    there = {path.stem for path in (ROOT / "pearl").iterdir() if path.suffix in ("", ".py")}
+    assert there - {"__init__", "__pycache__", "_data", "__main__"} == {room for room, _ in decided}
+    assert len(decided) == 16
+
+
+def test_what_the_architecture_page_names_is_there() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(pearl(?:\.\w+)+)`", page)
+    assert len(named) > 30
+    for name in named:
+        assert callable(pkgutil.resolve_name(name)), name
+
+
+def test_the_architecture_page_goes_through_every_room() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    walked = set(re.findall(r"`pearl\.(\w+)[.`]", page))
+    assert walked == {room for room, _ in rooms_of("README.md")} - {"plugins"}
+    for room, name in re.findall(r"^\| `(\w+)` \| `pearl\.(\w+)", page, re.M):
+        assert room == name

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.documents.readers.test_pdf import make_pdf
 from tests.skips import NO_WHEEL
-from tests.sources.test_pdf import make_pdf
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

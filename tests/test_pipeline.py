@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 import pearl
-from pearl import Document, Pearl, Trace, load, read_trace, resources
+from pearl import Document, Pearl, Trace, load, read_trace
+from pearl.documents.tokens import Counter
 from pearl.errors import DataError, PlanningError, UsageError
-from pearl.executors import Outcome, Task
-from pearl.executors.local import run
 from pearl.llm import ActionTask, Message, PlanTask, Request
-from pearl.llm.scripted import Scripted
-from pearl.tokens import Counter
+from pearl.llm.backends.scripted import Scripted
+from pearl.plugins.files import find_data
+from pearl.runs.executors import Outcome, Task
+from pearl.runs.executors.local import run
 from pearl.trace import PlanFailed, RunFinished, RunStarted
 from tests.models import answer_task
 
@@ -154,7 +155,7 @@ def test_changing_a_fact_of_the_shipped_story_changes_the_answer(tmp_path: Path)
     from pearl.cli.commands.demo import QUESTIONS
 
     domain, question = QUESTIONS["story"]
-    path = resources.find("documents", "story.txt")
+    path = find_data("documents", "demo", "story.txt")
     assert path is not None
     story = load(path)
 
@@ -188,7 +189,7 @@ def test_a_bug_in_one_task_is_recorded_and_the_others_go_on() -> None:
             raise ZeroDivisionError("a bug")
         return reply(request)
 
-    async def main() -> list[Outcome]:
+    async def main() -> list[Outcome[Task]]:
         documents = [Document(text) for text in ("one", "a bug", "three")]
         tasks = [Task(d.text, lambda d=d: d, "Why?") for d in documents]  # type: ignore[misc]
         return [outcome async for outcome in run(Pearl(Scripted(faulty)), tasks)]
@@ -220,7 +221,7 @@ def test_tokens_per_minute_are_counted_as_the_model_counts(
     monkeypatch.setattr(Counter, "count", counting)
     pearl = Pearl(Scripted(reply), tokens_per_minute=1e9)
     request = Request((Message("user", "who?"),), answer_task("who?", ""))
-    asyncio.run(pearl.limiter.complete(request))
+    asyncio.run(pearl.client.limiter.complete(request))
     assert counted == [request.prompt]
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.root import ROOT
 from tests.skips import BOUND, MOST, NO_PIPES, unknown
-
-ROOT = Path(__file__).parents[1]
 
 SKIPPING = """
 import pytest

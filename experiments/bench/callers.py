@@ -209,7 +209,7 @@ def vocabulary() -> Any:
 
 def _with_vocabulary(said: dict[str, Any]) -> None:
     if said["is_counted"]:
-        from pearl import tokens
+        from pearl.documents import tokens
 
         made = vocabulary()
         tokens._load = lambda name: made
@@ -245,8 +245,8 @@ def pearl_library(said: dict[str, Any]) -> list[tuple[float, float]]:
     from functools import partial
 
     from pearl import Pearl, load
-    from pearl.executors import Task
-    from pearl.executors.local import run
+    from pearl.runs.executors import Task
+    from pearl.runs.executors.local import run
 
     _with_vocabulary(said)
     documents = sorted(map(str, Path(said["documents"]).iterdir()))

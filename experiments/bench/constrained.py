@@ -43,16 +43,17 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from pearl.actions.library import load_library
-from pearl.constraint import Constraint
 from pearl.dsl.checker import compile_plan
-from pearl.dsl.constraints import line_constraint, plan_constraint, steps_constraint
-from pearl.dsl.grammar import indexed_grammar, line_grammar, static_grammar
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.decoding.forms import line_constraint, plan_constraint, steps_constraint
+from pearl.dsl.decoding.grammar import indexed_grammar, line_grammar, static_grammar
 from pearl.dsl.parser import parse
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import ModelError, PlanError
-from pearl.llm import ConstrainBy, Message, ModelSettings, PlanTask, Request, create_model
-from pearl.llm.transformers.loading import Weights, load
-from pearl.llm.transformers.masks import Held, hold
+from pearl.llm import ConstrainBy, Message, PlanTask, Request
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends.transformers.loading import Weights, load
+from pearl.llm.backends.transformers.masks import Held, hold
 
 MAX_TEXT = 40
 MAX_STEPS = 6

@@ -23,15 +23,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pearl.executors import Task
-from pearl.executors.local import run
-from pearl.forecast import forecast
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.llm import Completion, Request
-from pearl.middleware.budgeting import Budget, Budgeted
-from pearl.middleware.wrapper import Wrapper
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.middleware.budget import Budget
+from pearl.llm.middleware.wrapper import Wrapper
 from pearl.pipeline import Pearl
-from pearl.sources import Document
-from pearl.tokens import Counter
+from pearl.runs.executors import Task
+from pearl.runs.executors.local import run
+from pearl.runs.forecast import forecast
 
 WINDOW = 6_000
 REPLY = 200
@@ -108,12 +109,17 @@ async def compare(url: str, n_documents: int) -> dict[str, Any]:
     texts = ["\n\n".join([f"Story {i}.", *[PARAGRAPH * 5] * 4**i]) for i in range(n_documents)]
     for name, plan in PLANS.items():
         shown = texts[:SHORT] if name == "short" else texts
+        counting = Counting(create_model("openai:sim", ModelSettings(url, window=WINDOW)))
+        budget = Budget(Bytes())
         async with Pearl(
-            "openai:sim", base_url=url, window=WINDOW, max_output_tokens=REPLY
+            counting,
+            window=WINDOW,
+            max_output_tokens=REPLY,
+            budget=budget,
+            prefix="off",
+            is_shared=False,
         ) as pearl:
             pearl.limits = replace(pearl.limits, counter=Bytes())
-            budget = Budget(Bytes())
-            pearl._calls = counting = Counting(Budgeted(pearl.model, budget))
             tasks = [
                 Task(str(i), lambda text=text, i=i: Document(text, f"{i}.txt"), plan=plan)
                 for i, text in enumerate(shown)

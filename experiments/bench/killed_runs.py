@@ -29,8 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.runs.store.children import integrity  # noqa: E402
 from tests.server import Server, serving  # noqa: E402
-from tests.store.children import integrity  # noqa: E402
 
 N_DOCUMENTS, AT_ONCE = 400, 8
 PLAN = """\
@@ -45,7 +45,7 @@ FORKING = """
 import os, sys
 import aiohttp  # what a command would import later
 from pearl.cli import run
-import pearl.cli.commands.execute, pearl.cli.keeping, pearl.executors.local, pearl.recording, pearl.tasks
+import pearl.cli.commands.execute, pearl.cli.work, pearl.runs.session, pearl.runs.executors.local, pearl.runs.recording, pearl.runs.tasks
 for line in sys.stdin:
     pid = os.fork()
     if not pid:

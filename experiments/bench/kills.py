@@ -2,7 +2,7 @@
 
     python experiments/bench/kills.py [--kills N] [--seed S] [--at-most-s T] FOLDER [COMMAND ...]
 
-COMMAND is run by this Python, `FOLDER` for its `{}`; by default it is `tests/store/killed.py` with
+COMMAND is run by this Python, `FOLDER` for its `{}`; by default it is `tests/runs/store/killed.py` with
 8 steps at once. It has to print `call I` before the work of a step, `kept I` when the store has
 acknowledged it, `done I` when its row is recorded. It is killed (SIGKILL) at a random moment after its
 first line, N times (1,000). After every kill the store has to be whole; at the end nothing that was
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.store.children import KILLED, Said, integrity, kill_at_random  # noqa: E402
+from tests.runs.store.children import KILLED, Said, integrity, kill_at_random  # noqa: E402
 
 
 def main() -> int:

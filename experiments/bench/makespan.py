@@ -26,10 +26,10 @@ from serving import QUICK, documents, opened, plans, serving, stats, table
 from pearl import Document, Pearl
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.executors import Task
-from pearl.executors.local import run
+from pearl.interpreter.prompt import action_messages
 from pearl.llm import ActionTask, Request
-from pearl.prompts.reading import action_messages
+from pearl.runs.executors import Task
+from pearl.runs.executors.local import run
 
 N_SINGLE, SINGLE_S, AT_ONCE = (24, 0.2, 8) if QUICK else (400, 1.0, 16)
 N_MANY, N_PLACES, CALL_S = (100, 16, 0.5) if QUICK else (500, 64, 2.0)
@@ -68,7 +68,7 @@ async def _call(pearl: Pearl, checked: CheckedPlan, document: Document, output: 
     task = ActionTask(
         output, checked.action(step), (), document.text, f"{output} {step.explanation}"
     )
-    return (await pearl.model.complete(Request(action_messages(task), task))).text
+    return (await pearl.client.model.complete(Request(action_messages(task), task))).text
 
 
 class _State(TypedDict):

@@ -62,8 +62,8 @@ def questions(n: int) -> list[str]:
 
 async def prompt() -> tuple[str, str]:
     """The messages that `Miner` sends, without the question, which comes last."""
-    from pearl.llm.scripted import Scripted
-    from pearl.miner import Miner, Question
+    from pearl.llm.backends.scripted import Scripted
+    from pearl.mining.miner import Miner, Question
     from pearl.pipeline import Pearl
 
     pearl, model = Pearl(), Scripted(lambda request: "none")
@@ -74,20 +74,20 @@ async def prompt() -> tuple[str, str]:
 
 async def mine(url: str, n: int, rows: Path) -> float:
     """Seconds that `Miner` takes, rows read and written to a file as `pearl mine` does."""
-    from pearl.drafts import MinedHeader, MinedRow
-    from pearl.journal import Journal
-    from pearl.miner import Miner, Question
+    from pearl.data.journal import Journal
+    from pearl.mining.drafts import MinedHeader, MinedRow
+    from pearl.mining.miner import Miner, Question
     from pearl.pipeline import Pearl
 
     seed = load_library("seed")
     async with Pearl("openai:sim", base_url=url, concurrency=AT_ONCE, timeout_s=TIMEOUT_S) as pearl:
         miner = Miner(pearl.calls(), seed, pearl.examples, pearl.library)
         header = MinedHeader(
-            pearl_version="", domain="generic", data="", model=pearl.model.name, library=seed.name,
+            pearl_version="", domain="generic", data="", model=pearl.client.name, library=seed.name,
             seed_actions=(), prompt_sha256=miner.prompt_sha256,
         )  # fmt: skip
         asked = [Question(str(i), i, text) for i, text in enumerate(questions(n))]
-        await pearl.model.complete(_request("warm up"))
+        await pearl.client.model.complete(_request("warm up"))
         began = time.perf_counter()
         with Journal(rows, header, MinedRow) as journal:
             async for row in miner.mine(asked, AT_ONCE):

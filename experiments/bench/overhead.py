@@ -64,15 +64,15 @@ def prompts(documents: list[str]) -> list[list[dict[str, str]]]:
     """What `pearl execute` sends for the plan over each of them."""
     from pearl import Document
     from pearl.actions.library import load_library
-    from pearl.calls import Limits, StepCalls
+    from pearl.documents.tokens import Counter
     from pearl.dsl.checker import compile_plan
     from pearl.dsl.graph import build_graph
-    from pearl.tokens import Counter
+    from pearl.interpreter.requests import ContextLimits, RequestBuilder
 
     graph = build_graph(compile_plan(PLAN, load_library("seed")))
     found = []
     for text in documents:
-        calls = StepCalls(graph, Document(text), Limits(Counter()))
+        calls = RequestBuilder(graph, Document(text), ContextLimits(Counter()))
         task, _ = calls.task(graph.steps[0], {})
         messages = calls.request(task).messages
         found.append([{"role": m.role, "content": m.content} for m in messages])

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from lark import Lark
 
-from pearl import resources
 from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanError
+from pearl.plugins.files import read_data
 
 ROOT = Path(__file__).parent.parent.parent
 ROUNDS = 20
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--actions", type=Path)
     options = parser.parse_args()
     plans = published(options.traces, options.actions) if options.traces else shipped()
-    grammar = resources.read("grammars", "plan.lark")
+    grammar = read_data("grammars", "plan.lark")
     began = time.perf_counter()
     bare = Lark(grammar, parser="lalr", start=["file"], maybe_placeholders=False)
     build_ms = 1_000 * (time.perf_counter() - began)

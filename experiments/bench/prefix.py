@@ -24,9 +24,9 @@ from typing import Any
 from serving import QUICK, documents, opened, plans, serving, stats, table
 
 from pearl import Document
-from pearl.executors import Task
-from pearl.executors.local import run
-from pearl.middleware.priming import PrimingMode
+from pearl.llm.middleware.prefix_warmup import PrimingMode
+from pearl.runs.executors import Task
+from pearl.runs.executors.local import run
 
 N_QUESTIONS, N_DOCUMENTS = (3, 4) if QUICK else (10, 10)
 N_PLACES = 16

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 
 import pearl
 from pearl import Document, load
-from pearl.evidence import StepReply, collect
-from pearl.evidence.negation import negations
-from pearl.passages import sentences
+from pearl.documents.evidence import StepReply, collect
+from pearl.documents.evidence.negation import negations
+from pearl.documents.passages import sentences
 
 N_TRUE, N_FALSE = 200, 100
 MIN_DOCUMENT = 2_000
@@ -362,7 +362,7 @@ def texts(path: Path) -> Iterator[str]:
 def shipped() -> Iterator[str]:
     """The documents of the project, and generated ones full of numbers."""
     for name in ("story.txt", "consultation.txt"):
-        yield load(Path(pearl.__file__).parent / "documents" / name).text
+        yield load(Path(pearl.__file__).parent / "documents/demo" / name).text
     rng = random.Random(0)
     for _ in range(2):
         yield "\n\n".join(

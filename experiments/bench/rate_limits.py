@@ -47,9 +47,9 @@ def request(text: str) -> Any:
 async def ours(url: str, seconds: float, n_workers: int) -> None:
     """Ask through the wrappers, for so long."""
     from pearl.errors import ModelError
-    from pearl.llm import ModelSettings, create_model
-    from pearl.middleware.limiting import Limited
-    from pearl.middleware.retrying import Retrying
+    from pearl.llm.backends import ModelSettings, create_model
+    from pearl.llm.middleware.limiter import Limited
+    from pearl.llm.middleware.retry import Retrying
 
     model = create_model("openai:sim", ModelSettings(url))
     limited = Limited(model, AT_ONCE)
@@ -105,9 +105,9 @@ async def work(ask: Callable[[str], Awaitable[bool]], seconds: float, n_workers:
 
 async def overhead_us() -> float:
     """Microseconds that the wrappers add to one call; the best of five rounds."""
-    from pearl.llm.scripted import Scripted
-    from pearl.middleware.limiting import Limited
-    from pearl.middleware.retrying import Retrying
+    from pearl.llm.backends.scripted import Scripted
+    from pearl.llm.middleware.limiter import Limited
+    from pearl.llm.middleware.retry import Retrying
 
     asked = request("who?")
 
@@ -194,9 +194,9 @@ async def outlast(url: str, n_calls: int, n_workers: int) -> tuple[float, int]:
     import openai  # noqa: F401 - takes its time, which is none of the calls
 
     from pearl.errors import ModelError
-    from pearl.llm import ModelSettings, create_model
-    from pearl.middleware.limiting import Limited
-    from pearl.middleware.retrying import Retrying
+    from pearl.llm.backends import ModelSettings, create_model
+    from pearl.llm.middleware.limiter import Limited
+    from pearl.llm.middleware.retry import Retrying
 
     model = create_model("openai:sim", ModelSettings(url))
     limited = Limited(model, AT_ONCE)

@@ -22,8 +22,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pearl import confinement, plugins
-from pearl.sources import load, read_as
+from pearl import plugins
+from pearl.documents import confinement
+from pearl.documents.document import load, read_as
 
 N_READS = 30
 PARAGRAPH = "The ferry crossed the river at dawn, and nobody on the landing said a word. " * 6
@@ -65,14 +66,14 @@ import json, resource, sys, time
 from pathlib import Path
 from pearl import plugins
 from pearl.errors import DataError
-from pearl.sources import load
+from pearl.documents.document import load
 began = time.process_time()
 try:
     if sys.argv[2] == "limits":
         told = f"{len(load(sys.argv[1]).text)} characters"
     else:
         resource.setrlimit(resource.RLIMIT_AS, (4_000_000_000, 4_000_000_000))
-        reader = plugins.load("pearl.sources", sys.argv[2])
+        reader = plugins.load("pearl.documents.readers", sys.argv[2])
         told = f"{len(reader.read(Path(sys.argv[1]).read_bytes(), sys.argv[1]))} characters"
 except DataError as error:
     told = error.message.rpartition(": ")[2]
@@ -98,7 +99,7 @@ def costs(folder: Path) -> dict[str, Any]:
         data = make()
         path.write_bytes(data)
         kind = {".txt": "text", ".html": "html", ".docx": "word"}[path.suffix]
-        reader = plugins.load("pearl.sources", kind)
+        reader = plugins.load("pearl.documents.readers", kind)
         here = median(seconds(lambda: reader.read(data, name)) for _ in range(N_READS))  # noqa: B023
         child = median(seconds(lambda: read_as(kind, data, name)) for _ in range(N_READS))  # noqa: B023
 

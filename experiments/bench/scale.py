@@ -26,7 +26,7 @@ TIMED = """
 import sys, time
 began = time.perf_counter()
 from pearl.cli import main
-from pearl.llm.scripted import Scripted
+from pearl.llm.backends.scripted import Scripted
 complete = Scripted.complete
 async def timed(self, request):
     Scripted.complete = complete

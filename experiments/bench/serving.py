@@ -22,9 +22,9 @@ from pearl.actions.library import load_library, read_library
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError
-from pearl.llm import ModelSettings, create_model
-from pearl.middleware.priming import PrimingMode
-from pearl.middleware.remembering import Replies
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.middleware.dedup_cache import Replies
+from pearl.llm.middleware.prefix_warmup import PrimingMode
 
 QUICK = "--quick" in sys.argv
 

@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 
 from pearl import Document, Pearl
-from pearl.passages import sentences, terms
-from pearl.tokens import estimate
+from pearl.documents.passages import sentences, terms
+from pearl.documents.tokens import estimate
 
 ROUNDS = 3
 """The fastest of so many counts."""

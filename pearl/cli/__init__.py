@@ -16,9 +16,8 @@ import click
 from click.core import ParameterSource
 
 from pearl import __version__, plugins
-from pearl.cli.options import CONFIG, FOUND, PLACES
 from pearl.cli.terminal import escaped_streams
-from pearl.errors import PearlError, UsageError, did_you_mean
+from pearl.errors import PearlError, UsageError, suggest
 
 __all__ = ["group", "main", "run"]
 
@@ -44,7 +43,7 @@ class _Commands(click.Group):
         return list(plugins.names(COMMANDS))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in plugins.names(COMMANDS):
+        if not plugins.is_there(COMMANDS, name):
             return None
         command: click.Command = plugins.load(COMMANDS, name).command
         return command
@@ -54,12 +53,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            close = did_you_mean(name, self.list_commands(ctx))
             raise UsageError(
-                f"no command '{name}'",
-                help=f"did you mean '{close}'?"
-                if close
-                else f"commands: {', '.join(self.list_commands(ctx))}",
+                f"no command '{name}'", help=suggest(name, self.list_commands(ctx), "commands")
             )
         return super().resolve_command(ctx, args)
 
@@ -78,6 +73,7 @@ class _Commands(click.Group):
 def group(ctx: click.Context, config: str | None) -> None:
     """Ask long documents questions: a question becomes a plan, the plan runs over the document."""
     from pearl.cli import settings
+    from pearl.cli.options import CONFIG, FOUND, PLACES
 
     for line in settings.unknown(os.environ):
         click.echo(f"pearl: {line}", err=True)
@@ -139,6 +135,8 @@ def _placed(error: click.ClickException) -> str:
         if source is ParameterSource.ENVIRONMENT and isinstance(error.param.envvar, str):
             return f"Invalid value for {error.param.envvar}: {error.message}"
         if source is ParameterSource.DEFAULT_MAP:
+            from pearl.cli.options import PLACES
+
             path = error.ctx.meta[PLACES][name]
             return f"{path}: Invalid value for '{name}': {error.message}"
     return error.format_message()

@@ -18,14 +18,14 @@ from pearl.cli.progress import Reporter
 from pearl.cli.stopping import Stopper
 from pearl.cli.work import tell_left_out, tell_reasons, tell_stopped
 from pearl.cli.writing import new_file
-from pearl.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
+from pearl.data.journal import Journal
+from pearl.data.samples import Sample
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError
-from pearl.fewshot import Example, read_bank, wording
-from pearl.journal import Journal
 from pearl.llm import Usage
-from pearl.samples import Sample
-from pearl.setup import setup_of
+from pearl.mining.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
+from pearl.planner.examples import Example, read_bank, wording
+from pearl.runs.identity import run_config
 
 __all__ = ["make_bank"]
 
@@ -43,7 +43,7 @@ async def make_bank(
         retries: How often a wrong plan goes back.
         max_examples: Plans in the bank at most.
         held_out: Data whose questions are left out.
-        options: Of the command line: those of `model_options` and `data_options`.
+        options: Of the command line: those of `setting_options` and `data_options`.
 
     Returns:
         The exit code: 0; 1 where rows could not be used or questions failed; 130 where it was
@@ -74,7 +74,9 @@ async def make_bank(
         await asyncio.to_thread(lambda: pearl.examples)  # a bank that is not there is told first
         folder = _folder(out)
         read_bank(folder)  # a plan that a person broke is told before any other is written
-        header = CurationHeader(**setup_of(pearl), data=Path(options["data"]).name, retries=retries)
+        header = CurationHeader(
+            **run_config(pearl), data=Path(options["data"]).name, retries=retries
+        )
         with Journal(folder / JOURNAL, header, CurationRow, varying={"pearl_version"}) as journal:
             known = _known(journal.rows, good, folder)
             done = {id for id, row in known.items() if row.outcome != "failed"}

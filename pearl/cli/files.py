@@ -39,7 +39,7 @@ def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
 def library_for(library: str | None, domain: str) -> ActionLibrary:
     """The library a plan file is checked against."""
     from pearl.actions.library import load_library
-    from pearl.domains import load_domain
+    from pearl.data.domains import load_domain
 
     return load_library(library or load_domain(domain).library)
 
@@ -92,7 +92,7 @@ def _documents(name: str) -> Iterator[str]:
 
 
 def _in_folder(folder: Path) -> Iterator[str]:
-    package = "pearl.sources"
+    package = "pearl.documents.readers"
     readers = [plugins.load(package, name) for name in plugins.names(package)]
     suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
     files = [

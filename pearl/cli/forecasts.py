@@ -9,12 +9,12 @@ import click
 
 from pearl.cli.output import counted
 from pearl.cli.terminal import new_console
-from pearl.escaping import to_json
+from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
-    from pearl.bounds import Range
-    from pearl.forecast import Forecast
-    from pearl.middleware.budgeting import Budget
+    from pearl.interpreter.estimate import Range
+    from pearl.llm.middleware.budget import Budget
+    from pearl.runs.forecast import Forecast
 
 __all__ = ["print_forecast", "tell_spent"]
 
@@ -24,20 +24,16 @@ WIDTH = 160
 """Characters of a line of the table at most."""
 
 
-def print_forecast(
-    found: Forecast, limits: Mapping[str, float], *, n_known: int, as_json: bool
-) -> None:
+def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
     """A forecast on stdout: as JSON, or as a table with what it rests on.
 
     Args:
         found: The forecast.
         limits: What may be spent, as `max_cost`.
-        n_known: Tasks that are no part of it, for they have a row already.
         as_json: For programs.
     """
     if as_json:
-        data = {**found.to_json(), "n_known": n_known}
-        click.echo(to_json(data, indent=2))
+        click.echo(to_json(found.to_json(), indent=2))
         return
     from rich.table import Table
 
@@ -57,18 +53,14 @@ def print_forecast(
         table.add_row(f"{step.name}{many}", *cells)
     console.print(table)
     console.print()
-    for line in _notes(found, limits, n_known):
+    for line in _notes(found, limits):
         console.print(line, markup=False)
 
 
-def tell_spent(found: Forecast, budget: Budget) -> None:
-    """What was predicted for the tasks that were begun and what they took, on stderr."""
+def tell_spent(found: Forecast | None, budget: Budget) -> None:
+    """What was predicted for the tasks that were begun, where it was, and what they took, on stderr."""
     spent = budget.spent
     usage = spent.usage
-    predicted = [
-        _calls(found.total.calls),
-        f"{_shown(found.total.input_tokens, _count)} + {_shown(found.total.output_tokens, _count)} tokens",
-    ]
     actual = [
         counted(spent.n_calls, "call"),
         "tokens unknown: no reply was of use"
@@ -76,26 +68,33 @@ def tell_spent(found: Forecast, budget: Budget) -> None:
         else f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
         + (f" ({usage.n_cached_tokens:,} cached)" if usage.n_cached_tokens else ""),
     ]
-    if found.cost_usd is not None and budget.cost_usd is not None:
-        predicted.append(f"${_shown(found.cost_usd, _usd)}")
+    if budget.cost_usd is not None:
         actual.append(f"${_usd(budget.cost_usd)}")
     if spent.n_unsure_tokens:
         actual.append(f"{spent.n_unsure_tokens:,} of the tokens may not have been billed")
     elif spent.n_unsure_calls:
         unsure = counted(spent.n_unsure_calls, "call")
         actual.append(f"{unsure} broken off, which may have been billed besides")
-    click.echo(f"predicted {', '.join(predicted)}", err=True)
+    if found is not None:
+        total = found.total
+        predicted = [
+            _calls(total.calls),
+            f"{_shown(total.input_tokens, _count)} + {_shown(total.output_tokens, _count)} tokens",
+        ]
+        if found.cost_usd is not None:
+            predicted.append(f"${_shown(found.cost_usd, _usd)}")
+        click.echo(f"predicted {', '.join(predicted)}", err=True)
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
 
-def _notes(found: Forecast, limits: Mapping[str, float], n_known: int) -> list[str]:
+def _notes(found: Forecast, limits: Mapping[str, float]) -> list[str]:
     tasks = counted(found.n_tasks, "task")
     lines = [
         f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
     ]
-    if n_known:
+    if found.n_known:
         lines.append(
-            f"Left out, for they have a row already: {n_known:,}; --fresh runs them again."
+            f"Left out, for they have a row already: {found.n_known:,}; --fresh runs them again."
         )
     lines.append(f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens).")
     if found.n_unplanned:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from pearl.cli.terminal import new_console
+from pearl.documents.document import read_bytes
 from pearl.errors import DataError
-from pearl.sources import read_bytes
 
 if TYPE_CHECKING:
-    from pearl.answerer import Answer
-    from pearl.evidence import Evidence
+    from pearl.documents.evidence import Evidence
+    from pearl.interpreter.answer import Answer
 
 __all__ = ["counted", "print_answer", "read_input"]
 
@@ -40,7 +40,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     """
     from rich.text import Text
 
-    from pearl.evidence import placed
+    from pearl.documents.evidence import placed
 
     console = new_console(file=file)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from pearl.evals.log import EvalLog
-    from pearl.evals.report import Cluster, Comparison, Score
+    from pearl.evals.report import Cluster, MethodComparison, Score
 
 __all__ = ["print_comparisons", "print_scores"]
 
@@ -94,7 +94,7 @@ def _scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> Table:
     return table
 
 
-def print_comparisons(found: Sequence[Comparison]) -> None:
+def print_comparisons(found: Sequence[MethodComparison]) -> None:
     """Paired differences in percentage points, with both tests; a table a subset."""
     for subset, group in groupby(found, key=lambda one: one.subset):
         table = _table(

@@ -7,13 +7,13 @@ path: what was changed or moved since is not allowed. Beside it: what is the use
 from __future__ import annotations
 
 import os
-import stat
-from hashlib import sha256
 from pathlib import Path
 
+from pearl.documents.digest import digest
 from pearl.errors import DataError
+from pearl.plugins.files import not_alone
 
-__all__ = ["is_trusted", "not_alone", "trust", "untrust"]
+__all__ = ["is_trusted", "trust", "untrust"]
 
 
 def is_trusted(path: Path, content: bytes) -> bool:
@@ -65,22 +65,6 @@ def untrust(path: Path) -> bool:
     return bool(entries)
 
 
-def not_alone(path: Path) -> str:
-    """Why a file or folder may be another user's work; "" where only this user can write it.
-
-    Raises:
-        OSError: It is not there.
-    """
-    if not hasattr(os, "geteuid"):
-        return ""
-    found = path.stat()
-    if found.st_uid != os.geteuid():
-        return f"it belongs to another user ({found.st_uid})"
-    if stat.S_IMODE(found.st_mode) & 0o022:
-        return f"other users may write to it (rights {stat.S_IMODE(found.st_mode):04o})"
-    return ""
-
-
 def _folder() -> Path:
     named = Path(os.environ.get("XDG_STATE_HOME", ""))
     state = named if named.is_absolute() else Path("~/.local/state").expanduser()
@@ -88,7 +72,7 @@ def _folder() -> Path:
 
 
 def _entry(path: Path, content: bytes) -> Path:
-    return _folder() / sha256(os.fsencode(path) + b"\0" + content).hexdigest()
+    return _folder() / digest((os.fsencode(path), content)).hex()
 
 
 def _unusable(error: OSError, folder: Path) -> DataError:

@@ -1,6 +1,6 @@
 """Files that commands write: whole or not at all, never over an input, and not over what others wrote.
 
-`Writer` writes what a command was asked for. `new_file` is the part of it that asks nobody, for
+`OutputWriter` writes what a command was asked for. `new_file` is the part of it that asks nobody, for
 commands whose purpose it is to change a file (`fmt`, `check --fix`).
 """
 
@@ -16,21 +16,22 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import data_stdout
-from pearl.digest import digest
+from pearl.documents.digest import digest
 from pearl.errors import DataError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.store.outputs import Outputs
+    from pearl.runs.store.outputs import Outputs
 
-__all__ = ["Writer", "force_option", "keep_inputs", "keep_json_lines", "new_file"]
+__all__ = ["OutputWriter", "force_option", "keep_inputs", "keep_json_lines", "new_file"]
 
 STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 
 NEUTRAL = (
-    "out", "output", "trace", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
+    "out", "trace", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
     "concurrency", "timeout_s", "requests_per_minute", "tokens_per_minute", "price", "prices",
     "seconds_per_call", "max_cost", "max_tokens", "max_time", "max_calls",
     "allow_outside",
@@ -42,7 +43,7 @@ force_option = click.option(
 )
 
 
-class Writer:
+class OutputWriter:
     """Writes the files of one command; what it did not write itself is replaced only by force.
 
     The store knows what was written where, by its digest: a file that was edited since, that another
@@ -64,7 +65,7 @@ class Writer:
         self._is_forced = is_forced
 
     @classmethod
-    def of_command(cls, store: str | None = None, *, is_forced: bool = False) -> Writer:
+    def of_command(cls, store: str | None = None, *, is_forced: bool = False) -> OutputWriter:
         """That of the command that is being run: the same command is one with the same options."""
         context = click.get_current_context()
         said = {name: value for name, value in context.params.items() if name not in NEUTRAL}
@@ -105,8 +106,7 @@ class Writer:
     @property
     def _outputs(self) -> Outputs | None:
         """What the store knows; None for a user without a home, of whom nothing is known."""
-        from pearl.cli.storing import opened_folder
-        from pearl.store.outputs import Outputs
+        from pearl.runs.store.outputs import Outputs
 
         try:
             return Outputs(opened_folder(self._store))

@@ -14,7 +14,6 @@ from pearl.dsl.parser import Reading, parse, read
 from pearl.dsl.printer import print_argument, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType, outputs_for
 from pearl.errors import (
-    MAX_SUGGESTED_LENGTH,
     Diagnostic,
     Fix,
     PlanCheckError,
@@ -23,6 +22,7 @@ from pearl.errors import (
     apply_fixes,
     did_you_mean,
 )
+from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 
 __all__ = ["MAX_STEPS", "CheckedPlan", "check", "compile_plan", "diagnose", "mend_plan"]
 

@@ -7,8 +7,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import cache
 
-from pearl import resources
 from pearl.errors import Diagnostic, Fix, Span
+from pearl.plugins.files import read_data
 
 __all__ = ["MAX_NAME", "BrokenError", "Cursor", "Scan", "canonical_name", "should_read", "terminal"]
 
@@ -21,7 +21,7 @@ _BLANKS = re.compile(r"\s*+")
 @cache
 def terminal(name: str) -> re.Pattern[str]:
     """A terminal of the grammar, so that names and numbers are spelled out in one place only."""
-    found = re.search(rf"^{name}: /(.*)/$", resources.read("grammars", "plan.lark"), re.M)
+    found = re.search(rf"^{name}: /(.*)/$", read_data("grammars", "plan.lark"), re.M)
     assert found, name
     return re.compile(found[1])
 

@@ -2,27 +2,29 @@
 
 `parse` accepts exactly the grammar, line breaks of any system being one. `read` finds *every* broken
 line at once, and when asked to be tolerant (replies of models) first mends what `tolerance` knows
-how to mend, each mend a note. The parser says *that* a line is broken, `scanner` says *how*.
+how to mend, each mend a note. The parser says *that* a line is broken, `scanner` says *how*; it is
+imported when one is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from pearl import resources
-from pearl.dsl import tolerance
-from pearl.dsl.cursor import MAX_NAME, canonical_name
+from pearl.dsl.cursor import MAX_NAME, canonical_name, terminal
 from pearl.dsl.literals import unescape
 from pearl.dsl.nodes import CTX, ListLiteral, Number, Plan, Reference, Step, String
-from pearl.dsl.scanner import STEP_HELP, scan_action
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
+from pearl.plugins.files import cache_file, read_data
 
 if TYPE_CHECKING:
     from lark import Lark, Token
+
+    from pearl.dsl import tolerance
 
 __all__ = ["NO_STEP", "Reading", "parse", "parse_action", "read"]
 
@@ -39,14 +41,41 @@ def _span(token: Token) -> Span:
     return Span(start, start + len(token))
 
 
-class _LongNameError(Exception):
-    """A name that the grammar admits and that is too long in its normal form."""
+_NEVER = re.compile("[\ud800-\udfff\ufffe\uffff]")
+"""No character of any part of a plan."""
+
+
+class _NameError(Exception):
+    """What was read as a name is none. Its argument says what is wrong, and where."""
+
+
+_WIDE = r"\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+_COARSE = (
+    (rf"[!-~\u00a1-{_WIDE}", r"[^\x00-\x20\x7f-\xa0]"),
+    (rf"[ -~\u00a0-{_WIDE}", r"[^\x00-\x1f\x7f-\x9f]"),
+    (rf"[ !#-\[\]-~\u00a0-{_WIDE}", r'[^\x00-\x1f"\\\x7f-\x9f]'),
+)
+_COARSE_NAME = r"[^\x00-@\[-^`{-\x7f][^\x00-\x2f:-@\[-^`{-\x7f]*"
+"""Classes of the grammar, and those that the parser reads in their place: cheap to compile.
+
+Python takes a millisecond to compile a class beyond Latin-1, a dozen for the names' with their
+thousands of ranges, and the parser has dozens of expressions. So, as Python does with its own names, it
+reads whatever is not ASCII and looks then: at names by themselves (`_name`), at the few characters that
+no plan may hold in the whole text (`_node`). The language is the same: what may follow a name is
+ASCII, so where a name of the grammar ends before a coarse one, the grammar admits nothing.
+"""
 
 
 def _name(token: Token) -> str:
+    if not token.isascii():
+        exact = terminal("NAME").match(token)
+        end = exact.end() if exact else 0
+        if end < len(token):
+            raise _NameError(_no_grammar(_span(token).start + end))
     name = canonical_name(str(token))  # else an unchanged token comes back as one
     if len(name) > MAX_NAME:
-        raise _LongNameError(_span(token))
+        message = f"a name has at most {MAX_NAME} characters"
+        raise _NameError(Diagnostic("syntax", message, _span(token)))
     return name
 
 
@@ -136,15 +165,21 @@ class _Builder:
 
 @cache
 def _parser() -> Lark:
-    """The one parser, its tables built on first use."""
+    """The one parser; its tables are built once for a user, if there is a place to keep them."""
     from lark import Lark
 
+    grammar = read_data("grammars", "plan.lark")
+    for exact, coarse in _COARSE:
+        grammar = grammar.replace(exact, coarse)
+    grammar = re.sub(r"(?m)^NAME: /.*/$", lambda _: f"NAME: /{_COARSE_NAME}/", grammar)
+    kept = cache_file("plan.tables")
     return Lark(
-        resources.read("grammars", "plan.lark"),
+        grammar,
         parser="lalr",
         start=list(get_args(Start)),
         maybe_placeholders=False,
         transformer=_Builder(),
+        cache=False if kept is None else str(kept),
     )
 
 
@@ -155,16 +190,22 @@ def _node(text: str, start: Start, span: Span) -> Any:
     """
     from lark import TextSlice, UnexpectedInput
 
+    if never := _NEVER.search(text, span.start, span.end):
+        return _no_grammar(never.start())
     try:
         return _parser().parse(TextSlice(text, span.start, span.end), start=start)
-    except _LongNameError as error:
-        return Diagnostic("syntax", f"a name has at most {MAX_NAME} characters", error.args[0])
+    except _NameError as error:
+        return error.args[0]
     except UnexpectedInput as error:
         at = error.pos_in_stream if error.pos_in_stream is not None else span.end
         at = min(max(at, span.start), span.end)
-        return Diagnostic(
-            "syntax", "this does not follow the grammar", Span(at, at), help=STEP_HELP
-        )
+        return _no_grammar(at)
+
+
+def _no_grammar(at: int) -> Diagnostic:
+    from pearl.dsl.scanner import STEP_HELP
+
+    return Diagnostic("syntax", "this does not follow the grammar", Span(at, at), help=STEP_HELP)
 
 
 def parse(text: str) -> Plan:
@@ -207,6 +248,8 @@ def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
     node: Action | Diagnostic = _node(text, "library_action", span)
     if isinstance(node, Action):
         return node
+    from pearl.dsl.scanner import scan_action
+
     return next(iter(scan_action(text, span, in_library=True).found), node)
 
 
@@ -245,6 +288,8 @@ def read(text: str, *, tolerant: bool = False) -> Reading:
     plan = _whole(text)
     notes: Sequence[Diagnostic] = ()
     if plan is None and tolerant:
+        from pearl.dsl import tolerance
+
         text, notes = tolerance.mend(text)
         plan = _whole(text)
     if plan is not None:
@@ -262,6 +307,8 @@ def _by_line(
     text: str,
 ) -> tuple[Plan | None, list[Diagnostic], frozenset[str], tuple[Action, ...]]:
     """Every line on its own: what can be read of it, and what is wrong with the rest."""
+    from pearl.dsl import tolerance
+
     lines = tolerance.lines(text)
     errors = [found for line in lines for found in line.found]
     actions: list[Action] = []
@@ -290,6 +337,8 @@ def _by_line(
 
 def _without_steps(text: str, lines: Sequence[tolerance.Line]) -> list[Diagnostic]:
     """What to say of a text where nothing is meant as a step: one word beats one a line."""
+    from pearl.dsl.scanner import STEP_HELP
+
     is_plan = any(line.role not in ("blank", "surplus") for line in lines)
     at = len(text.rstrip()) if is_plan else 0
     found = [found for line in lines for found in line.found if found.fix is None]

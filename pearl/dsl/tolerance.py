@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from pearl.dsl.cursor import should_read, terminal
+from pearl.dsl.line_classifier import HEADING, QUESTION, Role, SourceLine, rows
 from pearl.dsl.literals import UNTYPED
-from pearl.dsl.roles import HEADING, QUESTION, Role, Row, rows
 from pearl.dsl.scanner import scan_action, scan_step
 from pearl.errors import Diagnostic, Fix, Span, apply_fixes
 
@@ -85,7 +85,7 @@ def lines(text: str) -> list[Line]:
     return result
 
 
-def _lay_out(text: str, found: Sequence[Row], result: Sequence[Line]) -> None:
+def _lay_out(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> None:
     """Find what is wrong between the lines: headings, blank lines, what does not belong."""
     above_steps = takewhile(lambda line: line.role != "step", result)
     has_action = any(line.role == "action" for line in above_steps)
@@ -167,9 +167,9 @@ def _should_read(text: str, line: Line, wanted: str, why: str) -> None:
         line.found.append(should_read(text, line.span, wanted, why))
 
 
-def _remove_surplus(text: str, found: Sequence[Row], result: Sequence[Line]) -> None:
+def _remove_surplus(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> None:
     """Report each run of lines that do not belong once, and each fence."""
-    run: list[tuple[Row, Line]] = []
+    run: list[tuple[SourceLine, Line]] = []
     for row, line in zip(found, result, strict=True):
         is_fence = row.form == "fence"
         if run and (is_fence or line.role != "surplus"):
@@ -184,7 +184,7 @@ def _remove_surplus(text: str, found: Sequence[Row], result: Sequence[Line]) -> 
         _remove(text, run)
 
 
-def _remove(text: str, run: Sequence[tuple[Row, Line]]) -> None:
+def _remove(text: str, run: Sequence[tuple[SourceLine, Line]]) -> None:
     row, line = next((pair for pair in run if pair[0].form != "blank"), run[0])
     source = text[line.span.start : line.span.end]
     lead = len(source) - len(source.lstrip()) if source.strip() else 0

@@ -10,12 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pearl.journal import Frozen, read_journal
+from pearl.data.journal import Frozen, read_journal
 from pearl.llm import Usage
-from pearl.prices import Price
-from pearl.setup import Setup
+from pearl.llm.prices import Price
+from pearl.runs.identity import RunConfig
 
-__all__ = ["LOG_VERSION", "EvalLog", "Header", "Key", "PlanShape", "Price", "Record", "read_log"]
+__all__ = [
+    "LOG_VERSION",
+    "EvalLog",
+    "EvalRecord",
+    "Header",
+    "Key",
+    "PlanShape",
+    "Price",
+    "read_log",
+]
 
 LOG_VERSION: Literal[1] = 1
 
@@ -23,7 +32,7 @@ Key = tuple[str, str, int]
 """Sample, method and seed: what a record is about."""
 
 
-class Header(Setup):
+class Header(RunConfig):
     """What was evaluated, and how. Of answers that were there already only the model may be known."""
 
     kind: Literal["pearl-eval-log"] = "pearl-eval-log"
@@ -66,7 +75,7 @@ class PlanShape(Frozen):
     width: int
 
 
-class Record(Frozen):
+class EvalRecord(Frozen):
     """One sample under one method and one seed."""
 
     sample: str
@@ -127,9 +136,9 @@ class EvalLog:
     """A header and its records, one for each sample, method and seed at most."""
 
     header: Header
-    records: tuple[Record, ...]
+    records: tuple[EvalRecord, ...]
 
-    def of(self, method: str, subset: str | None = None) -> tuple[Record, ...]:
+    def of(self, method: str, subset: str | None = None) -> tuple[EvalRecord, ...]:
         """The records of a method, of a subset if one is named, in the order of the log."""
         return tuple(
             record
@@ -156,8 +165,8 @@ def read_log(path: str | Path) -> EvalLog:
     Raises:
         DataError: The file cannot be read, is no log of this version, or a line is no record.
     """
-    header, rows, _ = read_journal(Path(path), Header, Record)
-    records: dict[Key, Record] = {}
+    header, rows, _ = read_journal(Path(path), Header, EvalRecord)
+    records: dict[Key, EvalRecord] = {}
     for record in rows:
         records.pop(record.key, None)  # a later try takes the place of a failed one
         records[record.key] = record

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pearl import __version__
-from pearl.evals.log import EvalLog, Header, Key, Price, Record
+from pearl.data.journal import Journal
+from pearl.data.samples import Sample
+from pearl.evals.log import EvalLog, EvalRecord, Header, Key, Price
 from pearl.evals.results import EXECUTED
-from pearl.evals.runner import Evaluation, digest
+from pearl.evals.runner import Evaluation, samples_digest
 from pearl.evals.scorers import EXACT
-from pearl.journal import Journal
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
-from pearl.setup import setup_of
+from pearl.runs.identity import run_config
 
 __all__ = ["describe", "describe_results", "record"]
 
@@ -42,10 +42,10 @@ def describe(
         n_bad_rows: Rows of the data that are no sample.
     """
     return Header(
-        **setup_of(pearl),
+        **run_config(pearl),
         created=_now(),
         data=data,
-        data_sha256=digest(samples),
+        data_sha256=samples_digest(samples),
         n_samples=len(samples),
         n_bad_rows=n_bad_rows,
         methods=evaluation.methods,
@@ -83,7 +83,7 @@ def describe_results(
         created=_now(),
         domain="",
         data=data,
-        data_sha256=digest(samples),
+        data_sha256=samples_digest(samples),
         n_samples=len(samples),
         n_bad_rows=n_bad_rows,
         model="several" if len(said) > 1 else "".join(said),
@@ -108,10 +108,10 @@ def _now() -> str:
 
 async def record(
     header: Header,
-    run: Callable[[Collection[Key]], AsyncIterator[Record]],
+    run: Callable[[Collection[Key]], AsyncIterator[EvalRecord]],
     out: str | Path | None = None,
     *,
-    on_record: Callable[[Record], None] | None = None,
+    on_record: Callable[[EvalRecord], None] | None = None,
 ) -> EvalLog:
     """Keep the records of a run.
 
@@ -124,8 +124,8 @@ async def record(
     Raises:
         DataError: The file cannot be written, or is the log of another run.
     """
-    records: dict[Key, Record] = {}
-    with Journal(out, header, Record, varying=VARYING) if out else nullcontext() as journal:
+    records: dict[Key, EvalRecord] = {}
+    with Journal(out, header, EvalRecord, varying=VARYING) if out else nullcontext() as journal:
         if journal is not None:
             records = {row.key: row for row in journal.rows}
         # What failed is tried again; until then it stays what it is, a failure.

@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 from pearl.errors import UsageError
 from pearl.evals import stats
-from pearl.evals.log import EvalLog, Record
+from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.stats import Interval, McNemar
 from pearl.llm import Usage
 
 __all__ = [
     "MIN_CLUSTERS",
     "Cluster",
-    "Comparison",
+    "MethodComparison",
     "Score",
     "across",
     "chance",
@@ -92,7 +92,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class MethodComparison:
     """Two methods on the samples that both were tried on.
 
     Attributes:
@@ -121,7 +121,7 @@ class Comparison:
         return asdict(self)
 
 
-def chance(records: Iterable[Record]) -> float | None:
+def chance(records: Iterable[EvalRecord]) -> float | None:
     """The share that guessing gets right, a sample counted once; None where one has no options."""
     sizes = [len(options) for _, options in {(r.sample, r.options) for r in records}]
     return fmean(1 / size for size in sizes) if sizes and all(sizes) else None
@@ -154,7 +154,7 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
 
 
 def score_of(
-    method: str, subset: str, records: Sequence[Record], *, cluster: Cluster = "sample"
+    method: str, subset: str, records: Sequence[EvalRecord], *, cluster: Cluster = "sample"
 ) -> Score:
     """How one method did on its records of one subset, of which there is at least one."""
     statuses = Counter(record.status for record in records)
@@ -190,21 +190,21 @@ def _quantile(values: Sequence[float], percent: int) -> float:
     return quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
-def _clusters(records: Sequence[Record], cluster: Cluster) -> list[str]:
-    name: Callable[[Record], str] = (
+def _clusters(records: Sequence[EvalRecord], cluster: Cluster) -> list[str]:
+    name: Callable[[EvalRecord], str] = (
         (lambda r: r.document) if cluster == "document" else (lambda r: r.sample)
     )
     return [name(record) for record in records]
 
 
 def compare(
-    first: Sequence[Record],
-    second: Sequence[Record],
+    first: Sequence[EvalRecord],
+    second: Sequence[EvalRecord],
     names: tuple[str, str],
     *,
     subset: str = "all",
     cluster: Cluster = "sample",
-) -> Comparison | None:
+) -> MethodComparison | None:
     """Compare two sets of records on the samples and seeds that are in both; None if none are.
 
     Raises:
@@ -231,7 +231,7 @@ def compare(
     n_clusters = len(set(clusters))
     n_samples = len({record.sample for record, _ in pairs})
     is_independent = n_samples == len(pairs)
-    return Comparison(
+    return MethodComparison(
         *names,
         subset,
         len(pairs),
@@ -245,12 +245,14 @@ def compare(
     )
 
 
-def comparisons(log: EvalLog, *, cluster: Cluster = "sample") -> list[Comparison]:
+def comparisons(log: EvalLog, *, cluster: Cluster = "sample") -> list[MethodComparison]:
     """Every two methods of a log, on all samples and on each subset."""
     return _compared(log, log, list(combinations(log.methods, 2)), cluster)
 
 
-def across(first: EvalLog, second: EvalLog, *, cluster: Cluster = "sample") -> list[Comparison]:
+def across(
+    first: EvalLog, second: EvalLog, *, cluster: Cluster = "sample"
+) -> list[MethodComparison]:
     """The methods of two logs: those of one name with each other, else each with each."""
     common = [name for name in first.methods if name in second.methods]
     pairs = [(name, name) for name in common] or list(product(first.methods, second.methods))
@@ -259,7 +261,7 @@ def across(first: EvalLog, second: EvalLog, *, cluster: Cluster = "sample") -> l
 
 def _compared(
     first: EvalLog, second: EvalLog, pairs: Sequence[tuple[str, str]], cluster: Cluster
-) -> list[Comparison]:
+) -> list[MethodComparison]:
     subsets = [name for name in first.subsets if name in second.subsets]
     found = [
         compare(

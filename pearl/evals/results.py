@@ -13,15 +13,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pearl.evals.log import Key, Price, Record
+from pearl.data.journal import reason as first_reason
+from pearl.data.samples import Sample
+from pearl.documents.document import Document
+from pearl.evals.log import EvalRecord, Key, Price
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, score
-from pearl.journal import reason as first_reason
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
-from pearl.scheduling import as_completed
-from pearl.sources import Document
+from pearl.runs.scheduling import as_completed
 
 __all__ = ["EXECUTED", "score_results"]
 
@@ -37,7 +37,7 @@ async def score_results(
     scorer: str = EXACT,
     done: Collection[Key] = (),
     until: Callable[[Iterator[Sample]], Iterator[Sample]] = iter,
-) -> AsyncGenerator[Record, None]:
+) -> AsyncGenerator[EvalRecord, None]:
     """Score the answers of a results file.
 
     Args:
@@ -54,10 +54,12 @@ async def score_results(
     done = frozenset(done)
     todo = (sample for sample in samples if (sample.id, EXECUTED, 0) not in done)
 
-    async def one(sample: Sample) -> Record:
+    async def one(sample: Sample) -> EvalRecord:
         return await _record(pearl, sample, price, scorer)
 
-    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as records:
+    async with aclosing(
+        as_completed(until(todo), one, pearl.client.settings.concurrency)
+    ) as records:
         async for record in records:
             yield record
 
@@ -91,9 +93,9 @@ class _Result(_Lenient):
     duration_s: float = 0.0
 
 
-async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str) -> Record:
+async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str) -> EvalRecord:
     began = time.monotonic()
-    record = Record(
+    record = EvalRecord(
         sample=sample.id,
         method=EXECUTED,
         status="failed",

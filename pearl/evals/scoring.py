@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pearl.choices import read_choice
-from pearl.evals.log import EvalLog, Record
+from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.scorers import EXACT, load_scorer
 from pearl.evals.words import words
+from pearl.interpreter.choices import read_choice
 
 __all__ = ["reason", "rescored", "right_option", "score"]
 
@@ -23,14 +23,14 @@ def right_option(options: Sequence[str], reference: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def score(record: Record, scorer: str = EXACT) -> float:
+def score(record: EvalRecord, scorer: str = EXACT) -> float:
     """1 where the right option was chosen, else 0; of free text, what the scorer says.
 
     Raises:
         UsageError: There is no such scorer, or what it needs is not installed.
 
     Example:
-        >>> record = Record(sample="1", method="mcq", status="answered", question="Who?", gold=1)
+        >>> record = EvalRecord(sample="1", method="mcq", status="answered", question="Who?", gold=1)
         >>> score(record), score(record.model_copy(update={"choice": 1}))
         (0.0, 1.0)
     """
@@ -65,7 +65,7 @@ def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
     return EvalLog(header, tuple(_rescored(record, header.scorer) for record in log.records))
 
 
-def _rescored(record: Record, scorer: str) -> Record:
+def _rescored(record: EvalRecord, scorer: str) -> EvalRecord:
     if record.status != "failed" and record.options:
         choice = read_choice(record.reply, record.options)
         record = record.model_copy(update={"choice": choice})

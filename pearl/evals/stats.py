@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pearl.errors import UsageError
-from pearl.extras import require_extra
+from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
     import numpy as np

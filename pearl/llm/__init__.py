@@ -1,9 +1,4 @@
-"""Models: `Request → Completion`. Every other module of this folder is one backend.
-
-A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`; `NAME` of
-`--model BACKEND:NAME` is passed through. Backends raise `ModelError`, of the right kind, for
-everything that is not a usable reply; they never retry (`middleware` does). One that asks a server
-has `address(settings) -> str`, too: where that is, "" for its maker's own.
+"""Models: `Request → Completion`. `backends` make models, `middleware` wraps them.
 
 A request says the same thing twice: `messages`, the prompt that a language model reads, and
 `task`, the same request as data, for backends that compute a reply instead of reading a prompt.
@@ -11,14 +6,13 @@ A request says the same thing twice: `messages`, the prompt that a language mode
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from pearl import plugins
-from pearl.constraint import Constraint
-from pearl.digest import digest
+from pearl.documents.digest import digest
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
-from pearl.errors import UsageError, did_you_mean
 
 __all__ = [
     "ActionTask",
@@ -30,15 +24,13 @@ __all__ = [
     "Message",
     "MineTask",
     "Model",
-    "ModelSettings",
     "PlanTask",
     "PrefixUse",
     "RefineTask",
     "Request",
     "Task",
     "Usage",
-    "address_of",
-    "create_model",
+    "messages_digest",
 ]
 
 
@@ -48,6 +40,11 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+def messages_digest(messages: Iterable[Message]) -> str:
+    """What tells messages from others, in hexadecimal."""
+    return digest(part for each in messages for part in (each.role, each.content)).hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +188,7 @@ class Request:
     def digest(self) -> str:
         """Of the messages, in hexadecimal; taken once, for they hold a document."""
         if not self._digest:
-            parts = [part for each in self.messages for part in (each.role, each.content)]
-            object.__setattr__(self, "_digest", digest(parts).hex())
+            object.__setattr__(self, "_digest", messages_digest(self.messages))
         return self._digest
 
     @property
@@ -263,7 +259,7 @@ class Completion:
     """A usable reply. What is not usable is a `ModelError`, never an empty completion.
 
     Attributes:
-        text: Not blank (`pearl.blank`), no lone surrogates.
+        text: Not blank (`pearl.llm.blank`), no lone surrogates.
         model: What the server says answered.
         finish_reason: Why the text ends: `stop`, or None where the server does not say; a cut reply
             is an error.
@@ -327,59 +323,3 @@ class Model(Protocol):
     async def aclose(self) -> None:
         """Let go of connections."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """What a backend may be told.
-
-    Attributes:
-        base_url: Where the server is; None for the backend's own place.
-        timeout_s: Seconds that one call may take in all.
-        window: Tokens of the window, where the user knows better.
-        server: Kind of the server, as `pearl.llm.openai.servers` names them; None to find out.
-        api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
-            `PEARL_API_KEY`, else `OPENAI_API_KEY`.
-    """
-
-    base_url: str | None = None
-    timeout_s: float = 600.0
-    window: int | None = None
-    server: str | None = None
-    api_key_env: str | None = None
-
-
-def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
-    """Where the server of a model is; "" for the backend's own place, None where there is no server.
-
-    Args:
-        spec: `BACKEND` or `BACKEND:NAME`; what names no backend has no server.
-        settings: As in `create_model`.
-    """
-    backend = spec.partition(":")[0]
-    if backend not in plugins.names(__name__):
-        return None
-    address = getattr(plugins.load(__name__, backend), "address", None)
-    return None if address is None else str(address(settings or ModelSettings()))
-
-
-def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
-    """The model that `BACKEND` or `BACKEND:NAME` stands for.
-
-    Raises:
-        UsageError: There is no such backend, or the backend cannot be set up.
-    """
-    backend, _, name = spec.partition(":")
-    known = plugins.names(__name__)
-    if backend not in known:
-        close = did_you_mean(backend, known)
-        if close:
-            help = f"did you mean '{close}{':' + name if name else ''}'?"
-        elif not name:
-            help = f"did you mean 'openai:{backend}'? Backends: {', '.join(known)}"
-        else:
-            help = f"backends: {', '.join(known)}"
-        raise UsageError(f"unknown model '{spec}'", help=help)
-    module = plugins.load(__name__, backend)
-    model: Model = module.create(name, settings or ModelSettings())
-    return model

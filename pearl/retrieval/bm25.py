@@ -1,4 +1,4 @@
-"""Query + passages → BM25 scores, by `bm25s` over the terms of `pearl.passages`.
+"""Query + passages → BM25 scores, by `bm25s` over the terms of `pearl.documents.passages`.
 
 The variant is Lucene's: every idf is positive and nothing is added for terms that a passage lacks,
 so a passage scores above zero exactly if it has a term of the query. (`bm25s` is strict about its
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pearl.passages import terms
+from pearl.documents.passages import terms
 
 __all__ = ["Index", "rank"]
 

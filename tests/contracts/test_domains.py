@@ -1,4 +1,4 @@
-"""What every domain of `pearl.domains` has to be, tomorrow's included."""
+"""What every domain of `pearl.data.domains` has to be, tomorrow's included."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 
 from pearl import plugins
 from pearl.actions.library import load_library
-from pearl.domains import Domain, Source, load_domain, read_samples
+from pearl.data.domains import Domain, Source, load_domain, read_samples
+from pearl.data.samples import Sample
 from pearl.errors import DataError, UsageError
-from pearl.fewshot import load_examples
-from pearl.samples import Sample
+from pearl.planner.examples import load_examples
 
-DOMAINS = plugins.names("pearl.domains")
+DOMAINS = plugins.names("pearl.data.domains")
 
 each_domain = pytest.mark.parametrize("domain", DOMAINS)
 
@@ -101,7 +101,7 @@ def test_unknown_columns_fields_and_splits(domain: str, tmp_path: Path) -> None:
 def test_importing_the_domains_imports_no_library_for_data() -> None:
     code = (
         "import sys; from pearl import plugins\n"
-        "for name in plugins.names('pearl.domains'): plugins.load('pearl.domains', name)\n"
+        "for name in plugins.names('pearl.data.domains'): plugins.load('pearl.data.domains', name)\n"
         "sys.exit(', '.join({'datasets', 'pyarrow', 'pandas', 'inscriptis'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

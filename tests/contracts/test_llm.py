@@ -12,28 +12,21 @@ from pathlib import Path
 import pytest
 
 from pearl import plugins
+from pearl.documents.tokens import Counter
 from pearl.errors import PearlError, UsageError
-from pearl.llm import (
-    Completion,
-    Message,
-    Model,
-    ModelSettings,
-    Request,
-    address_of,
-    create_model,
-)
-from pearl.middleware.budgeting import Budget, Budgeted
-from pearl.middleware.limiting import Limited
-from pearl.middleware.remembering import Remembered
-from pearl.middleware.retrying import Retrying
-from pearl.tokens import Counter
-from tests.gguf_models import write_random_model
+from pearl.llm import Completion, Message, Model, Request
+from pearl.llm.backends import ModelSettings, address_of, create_model
+from pearl.llm.middleware.budget import Budget, Budgeted
+from pearl.llm.middleware.dedup_cache import DedupCache
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
+from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.llm.backends.transformers.tiny_models import save_saying
 from tests.models import answer_task
 from tests.server import Server
 from tests.skips import NO_TORCH
-from tests.tiny_models import save_saying
 
-BACKENDS = plugins.names("pearl.llm")
+BACKENDS = plugins.names("pearl.llm.backends")
 
 REQUEST = Request(
     (Message("user", "Ada sold the boat because it leaked.\n\nWhy did Ada sell the boat?"),),
@@ -66,7 +59,7 @@ def make(tmp_path: Path, openai_server: Server) -> Callable[[str], Model]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_backend_describes_itself(backend: str) -> None:
-    module = plugins.load("pearl.llm", backend)
+    module = plugins.load("pearl.llm.backends", backend)
     assert module.DESCRIPTION.strip()
     assert len(module.DESCRIPTION) <= 80
     assert "\n" not in module.DESCRIPTION
@@ -98,7 +91,7 @@ def test_an_identity_is_the_same_for_the_same_and_passes_through_wrappers(
     settings = ModelSettings(openai_server.url, 10.0, 9_000)
     assert model.identity == create_model(model.name, settings).identity
     assert model.identity.startswith(model.name)
-    wrapped = Retrying(Limited(Budgeted(Remembered(model), Budget(Counter())), 2))
+    wrapped = Retrying(Limited(Budgeted(DedupCache(model), Budget(Counter())), 2))
     assert wrapped.identity == model.identity
     asyncio.run(model.aclose())
 
@@ -177,7 +170,7 @@ def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_listing_and_loading_import_no_client(backend: str) -> None:
     code = (
-        f"import sys; from pearl import plugins; plugins.load('pearl.llm', {backend!r})\n"
+        f"import sys; from pearl import plugins; plugins.load('pearl.llm.backends', {backend!r})\n"
         "heavy = {'openai', 'aiohttp', 'tiktoken', 'datasets', 'xllamacpp', 'torch', 'transformers', 'llguidance'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
     )

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pearl import Pearl, Trace
+from pearl.data.samples import Sample
 from pearl.evals.methods import Effort, Prediction, load_method, method_names
 from pearl.llm import ChooseTask, PlanTask, Request
-from pearl.llm.extractive import ExtractiveModel
-from pearl.samples import Sample
+from pearl.llm.backends.extractive import ExtractiveModel
 from tests.evals.asking import OPTIONS, STORY, run, sample
 from tests.models import Acting
 

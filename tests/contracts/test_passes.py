@@ -1,4 +1,4 @@
-"""What every rewrite of `pearl.passes` has to be, tomorrow's included."""
+"""What every rewrite of `pearl.dsl.passes` has to be, tomorrow's included."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl import plugins
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
 from pearl.dsl.checker import CheckedPlan, check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step
-from pearl.interpreter import Limits, StepResult, run
+from pearl.dsl.passes import Rewritten, rewrite_plan
+from pearl.interpreter.steps import ContextLimits, StepResult, run
 from pearl.llm import Request
-from pearl.llm.scripted import Scripted
-from pearl.passes import Rewritten, rewrite_plan
-from pearl.sources import Document
-from pearl.tokens import Counter
+from pearl.llm.backends.scripted import Scripted
 from pearl.trace import Trace
-from tests import strategies
+from tests.dsl import strategies
 from tests.examples import examples
 
 PASSES: dict[str, Callable[[PlanGraph], Rewritten]] = {
-    name: plugins.load("pearl.passes", name).rewrite for name in plugins.names("pearl.passes")
+    name: plugins.load("pearl.dsl.passes", name).rewrite
+    for name in plugins.names("pearl.dsl.passes")
 }
 
-each_pass = pytest.mark.parametrize("rewrite", [*PASSES.values(), rewrite_plan])
+each_pass = pytest.mark.parametrize(
+    "rewrite", [*PASSES.values(), rewrite_plan], ids=[*PASSES, "all"]
+)
 
 
 @st.composite
@@ -55,7 +58,7 @@ def reply(request: Request) -> str:
 
 def values(graph: PlanGraph) -> dict[str, StepResult]:
     document = Document("Ada sold the boat because it leaked.")
-    results = asyncio.run(run(graph, document, Scripted(reply), Limits(Counter()), Trace()))
+    results = asyncio.run(run(graph, document, Scripted(reply), ContextLimits(Counter()), Trace()))
     return {result.output: result for result in results}
 
 
@@ -102,7 +105,7 @@ def test_a_plan_of_one_step_is_left_as_it_is(rewrite: Any, one_step: CheckedPlan
 
 @pytest.fixture
 def one_step() -> CheckedPlan:
-    from pearl.running import direct_plan
+    from pearl.interpreter.execution import direct_plan
 
     checked = direct_plan("Why?")
     assert any(isinstance(argument, Reference) for argument in checked.plan.steps[0].arguments)

@@ -1,4 +1,4 @@
-"""What every kind of server in `pearl.llm.openai.servers` has to be, tomorrow's included."""
+"""What every kind of server in `pearl.llm.backends.openai.servers` has to be, tomorrow's included."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from pearl import plugins
-from pearl.constraint import FORMS, Constraint, JsonForm
+from pearl.dsl.decoding.constraint import FORMS, Constraint, JsonForm
 from pearl.errors import ModelError
-from pearl.llm.openai import servers
-from pearl.llm.openai.endpoint import Endpoint
+from pearl.llm.backends.openai import servers
+from pearl.llm.backends.openai.endpoint import Endpoint
 
 KINDS = servers.names()
 
@@ -32,7 +32,7 @@ ENDPOINT = Endpoint("http://localhost/v1", "m", "")
 
 
 def test_the_folder_is_one_of_plugins() -> None:
-    assert plugins.names("pearl.llm.openai.servers") == KINDS
+    assert plugins.names("pearl.llm.backends.openai.servers") == KINDS
     assert {"generic", "llamacpp", "ollama", "openai", "responses", "sglang", "vllm"} <= set(KINDS)
 
 
@@ -91,7 +91,7 @@ def test_reading_ends_in_a_model_error(kind: str, body: bytes) -> None:
 
 def test_loading_imports_no_client() -> None:
     code = (
-        "import sys; from pearl.llm.openai import servers; list(map(servers.load, servers.names()))\n"
+        "import sys; from pearl.llm.backends.openai import servers; list(map(servers.load, servers.names()))\n"
         "sys.exit(', '.join({'openai', 'aiohttp', 'tiktoken'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

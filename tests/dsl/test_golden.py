@@ -11,8 +11,9 @@ from pearl.actions.library import load_library
 from pearl.dsl.checker import diagnose, mend_plan
 from pearl.dsl.parser import read
 from pearl.errors import render_diagnostics
+from tests.root import ROOT
 
-REPLIES = Path(__file__).parent.parent / "golden/replies"
+REPLIES = ROOT / "tests/dsl/replies"
 LIBRARY = load_library("quality")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,9 @@ from pearl.actions import native
 from pearl.actions.library import load_library, read_actions
 from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
 from pearl.dsl.parser import parse, read
+from tests.root import ROOT
 
-PAGE = (Path(__file__).parent.parent.parent / "docs/language.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/language.md").read_text(encoding="utf-8")
 LIBRARY = load_library("seed")
 
 SECTIONS = re.findall(

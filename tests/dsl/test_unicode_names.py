@@ -6,18 +6,18 @@ import unicodedata
 
 import pytest
 
-from pearl.constraint import to_gbnf
 from pearl.dsl.checker import compile_plan, diagnose
 from pearl.dsl.confusables import skeleton
 from pearl.dsl.cursor import terminal
-from pearl.dsl.grammar import static_grammar
+from pearl.dsl.decoding.constraint import to_gbnf
+from pearl.dsl.decoding.grammar import static_grammar
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanSyntaxError
+from tests.dsl.decoding.gbnf import Gbnf
+from tests.dsl.grammar import accepts
 from tests.dsl.sampling import admits, lalr_admits
-from tests.gbnf import Gbnf
-from tests.grammar import accepts
 
 LIBRARY = ActionLibrary(
     "mine", [Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")))]

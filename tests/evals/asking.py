@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pearl import Document, Pearl
-from pearl.evals.log import Record
+from pearl.data.samples import Sample
+from pearl.evals.log import EvalRecord
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.llm import ActionTask, ChooseTask, CombineTask, PlanTask, Request
-from pearl.samples import Sample
 from tests.models import Acting
 
 STORY = Document(
@@ -63,11 +63,11 @@ def acting(
 
 def run(
     pearl: Pearl, samples: Sequence[Sample], *methods: str, **settings: Any
-) -> dict[tuple[str, str, int], Record]:
+) -> dict[tuple[str, str, int], EvalRecord]:
     """The records by their keys, of which there is one each."""
     done = settings.pop("done", ())
 
-    async def all_of_them() -> list[Record]:
+    async def all_of_them() -> list[EvalRecord]:
         found = evaluate(pearl, samples, Evaluation(methods, **settings), done=done)
         return [record async for record in found]
 

@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pearl import Document, Pearl
-from pearl.evals.log import Record
+from pearl.documents.tokens import Counter
+from pearl.evals.log import EvalRecord
 from pearl.evals.methods import Effort, load_method, method_names
 from pearl.llm import ChooseTask, PlanTask, Request
-from pearl.tokens import Counter
 from tests.evals.asking import acting, run, sample
 from tests.examples import examples
 from tests.models import Acting
@@ -47,7 +47,7 @@ def spent(model: Acting) -> int:
 def asked(
     name: str, text: str, effort: Effort, *, reply: str = "It was rotten.",
     window: int | None = 8_000, max_output_tokens: int | None = None,
-) -> tuple[Record, Acting]:  # fmt: skip
+) -> tuple[EvalRecord, Acting]:  # fmt: skip
     model = acting(step=reply, window=window)
     pearl = Pearl(model, max_output_tokens=max_output_tokens)
     record = run(pearl, [sample(document=Document(text, "d.txt"))], name, effort=effort)

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from pearl import Document, Pearl
+from pearl.data.samples import Sample
 from pearl.errors import DataError, ModelError
-from pearl.evals.log import EvalLog, Price, Record, read_log
+from pearl.evals.log import EvalLog, EvalRecord, Price, read_log
 from pearl.evals.results import score_results
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.evals.scoring import rescored, score
 from pearl.llm import Usage
-from pearl.samples import Sample
-from tests import evallogs
-from tests.evallogs import header, record
+from tests.evals import evallogs
 from tests.evals.asking import OPTIONS, acting, sample
+from tests.evals.evallogs import header, record
 from tests.models import Acting
 
 
@@ -78,7 +78,7 @@ def test_logs_of_real_runs_stay_as_they_are_when_scored_anew() -> None:
     replies = iter(["A", "(B)", "none", "He was tired.", "Answer: C", "It had sunk"] * 20)
     samples = [sample(f"q{i}", gold=i % 4) for i in range(4)]
 
-    async def main() -> tuple[Record, ...]:
+    async def main() -> tuple[EvalRecord, ...]:
         pearl = Pearl(acting(choose=lambda task: next(replies)), concurrency=1)
         methods = ("pearl", "direct", "mcq", "cot")
         return tuple([r async for r in evaluate(pearl, samples, Evaluation(methods))])
@@ -112,8 +112,8 @@ def row(id: str = "q1", **fields: Any) -> Sample:
     return sample(id, document=Document("story.txt", id), extra={**known, **fields})
 
 
-def scored(model: Acting, *rows: Sample, **settings: Any) -> list[Record]:
-    async def main() -> list[Record]:
+def scored(model: Acting, *rows: Sample, **settings: Any) -> list[EvalRecord]:
+    async def main() -> list[EvalRecord]:
         return [r async for r in score_results(Pearl(model), rows, **settings)]
 
     return sorted(asyncio.run(main()), key=lambda record: record.sample)

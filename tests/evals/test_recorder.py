@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 
-from pearl.evals.log import Key, Record, read_log
+from pearl.evals.log import EvalRecord, Key, read_log
 from pearl.evals.recorder import record
-from tests.evallogs import header
-from tests.evallogs import record as made
+from tests.evals.evallogs import header
+from tests.evals.evallogs import record as made
 
 
-async def of(*records: Record) -> AsyncIterator[Record]:
+async def of(*records: EvalRecord) -> AsyncIterator[EvalRecord]:
     for one in records:
         yield one
 
@@ -23,8 +23,8 @@ def test_what_failed_stays_a_failure_until_it_is_tried_again(tmp_path: Path) -> 
     asked: list[Collection[Key]] = []
     told: list[str] = []
 
-    def run(*records: Record) -> list[Record]:
-        def start(done: Collection[Key]) -> AsyncIterator[Record]:
+    def run(*records: EvalRecord) -> list[EvalRecord]:
+        def start(done: Collection[Key]) -> AsyncIterator[EvalRecord]:
             asked.append(done)
             return of(*records)
 

@@ -10,27 +10,27 @@ from hypothesis import strategies as st
 
 from pearl.errors import UsageError
 from pearl.evals import report
-from pearl.evals.log import EvalLog, Record
+from pearl.evals.log import EvalLog, EvalRecord
 from pearl.llm import Usage
-from tests import evallogs
-from tests.evallogs import header, record
+from tests.evals import evallogs
+from tests.evals.evallogs import header, record
 from tests.examples import examples
 
 
-def right(id: str, method: str = "a", **fields: object) -> Record:
+def right(id: str, method: str = "a", **fields: object) -> EvalRecord:
     return record(id, method, **fields)
 
 
-def wrong(id: str, method: str = "a", **fields: object) -> Record:
+def wrong(id: str, method: str = "a", **fields: object) -> EvalRecord:
     return record(id, method, **{"choice": 1, "score": 0.0, **fields})
 
 
-def failed(id: str, method: str = "a", **fields: object) -> Record:
+def failed(id: str, method: str = "a", **fields: object) -> EvalRecord:
     known = {"status": "failed", "choice": None, "score": 0.0, "error": "gone", "cost_usd": None}
     return record(id, method, **{**known, **fields})
 
 
-def log(*records: Record, **fields: object) -> EvalLog:
+def log(*records: EvalRecord, **fields: object) -> EvalLog:
     return EvalLog(header(methods=("a", "b"), **fields), records)
 
 
@@ -151,7 +151,7 @@ def test_the_order_in_which_records_came_does_not_matter(
     came = list(records)
     mixed.shuffle(came)
 
-    def figures(records: list[Record]) -> list[object]:
+    def figures(records: list[EvalRecord]) -> list[object]:
         made = EvalLog(header(), tuple(records))
         return [
             *((r.method, r.subset, r.accuracy) for r in report.scores(made, cluster=cluster)),

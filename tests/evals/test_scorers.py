@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pearl.cli import run
 from pearl.errors import UsageError
-from pearl.evals.log import EvalLog, Header, Record
+from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import chance, compare, is_below, score_of, scores
 from pearl.evals.scorers import load_scorer, scorer_names
 from pearl.evals.scoring import rescored
 from pearl.evals.words import words
-from tests.evallogs import header, record
+from tests.evals.evallogs import header, record
 
 DIFFERENT = [
     ("-5.2%", "5.2%"), ("-5.2", "5.2"), ("< 5 mg", "> 5 mg"), ("≤ 5", "≥ 5"), ("$5", "5%"), ("$5", "€5"),
@@ -129,4 +129,6 @@ def test_the_scorer_is_in_log_and_table(tmp_path: Path, capsys: pytest.CaptureFi
     assert "scored by rouge-l (ROUGE-L" in shown
     assert "accuracy" not in shown, "a mean of scores is none"
     assert Header.model_validate_json(out.read_text().splitlines()[0]).scorer == "rouge-l"
-    assert Record.model_validate_json(out.read_text().splitlines()[1]).score == pytest.approx(2 / 3)
+    assert EvalRecord.model_validate_json(out.read_text().splitlines()[1]).score == pytest.approx(
+        2 / 3
+    )

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from pearl.evals.log import read_log
+from tests.root import ROOT
 
-SCRIPT = Path(__file__).parent.parent.parent / "experiments/library_size.py"
+SCRIPT = ROOT / "experiments/library_size.py"
 
 DRAFTS = """\
 CONCAT(S1, S2, ...) : Join the texts

@@ -11,7 +11,9 @@ import nbformat
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent.parent / "experiments/notebooks").glob("*.ipynb"))
+from tests.root import ROOT
+
+NOTEBOOKS = sorted((ROOT / "experiments/notebooks").glob("*.ipynb"))
 
 MAX_LINES = 15
 METADATA = {

@@ -13,9 +13,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.root import ROOT
 from tests.shared import shared
-
-ROOT = Path(__file__).parent.parent.parent
 
 PLAN = '1. a = FIND(CTX, "x") : f'
 

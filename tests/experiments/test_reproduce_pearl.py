@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.root import ROOT
 from tests.shared import shared
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 def reproduce(*args: str | Path) -> dict[str, object]:

@@ -19,14 +19,16 @@ import re
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.actions.units import unit_of
 from pearl.dsl.signatures import NOTHING, Action, ValueType
 
 __all__ = [
+    "CONTRACT",
     "EmptyListError",
+    "NativeAction",
     "Value",
     "bind",
     "check_alike",
@@ -40,6 +42,23 @@ __all__ = [
 ]
 
 Value = str | int | float | bool | list[str]
+
+
+class NativeAction(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    ACTION: Action
+
+    def run(self, *values: Any) -> Value:
+        """The value of the action.
+
+        Raises:
+            ValueError: These values are nothing that it works with.
+        """
+        ...
+
+
+CONTRACT = NativeAction
 
 
 class EmptyListError(ValueError):
@@ -96,7 +115,7 @@ def _module(name: str) -> Any:
 def bind(action: Action) -> Action:
     """The native action of the same name and shape under this definition, or the action as it is."""
     name = action.name.lower()
-    if action.name != name.upper() or name not in plugins.names(__name__):
+    if action.name != name.upper() or not plugins.is_there(__name__, name):
         return action
     native: Action = _module(name).ACTION
     same_shape = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
 import click
 
-from pearl.cli.options import as_json, model_options, trace_option
+from pearl.cli.help import Command
+from pearl.cli.options import as_json, setting_options, trace_option
 from pearl.cli.writing import force_option
 
 QUESTIONS = {
@@ -23,19 +23,19 @@ QUESTIONS = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("document", type=click.Choice(sorted(QUESTIONS)), default="story")
 @click.option("--question", help="Ask something else.")
-@model_options
+@setting_options()
 @trace_option
 @force_option
 @as_json
 def command(document: str, question: str | None, **options: Any) -> int:
     """Ask a shipped DOCUMENT, a story or a medical consultation, and show every step."""
-    from pearl import resources
     from pearl.cli.work import run_tasks
-    from pearl.executors import Task
-    from pearl.sources import load
+    from pearl.documents.document import load
+    from pearl.plugins.files import find_data
+    from pearl.runs.executors import Task
 
     domain, asked = QUESTIONS[document]
     if (
@@ -43,7 +43,7 @@ def command(document: str, question: str | None, **options: Any) -> int:
         == click.core.ParameterSource.DEFAULT
     ):
         options["domain"] = domain
-    path = resources.find("documents", f"{document}.txt")
+    path = find_data("documents", "demo", f"{document}.txt")
     assert path is not None, "the shipped documents are part of the package"
     asked = question or asked
     if not options["as_json"]:
@@ -51,4 +51,4 @@ def command(document: str, question: str | None, **options: Any) -> int:
             f"Question: {asked}\nDocument: {path.name}, {len(path.read_text('utf-8').split()):,} words\n"
         )
     task = Task("", partial(load, path, name=path.name), asked)
-    return asyncio.run(run_tasks([task], 1, {**options, "verbose": True}))
+    return run_tasks([task], 1, {**options, "verbose": True})

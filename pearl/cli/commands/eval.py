@@ -11,30 +11,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl import plugins
+from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
     data_options,
-    model_options,
     open_pearl,
     price_option,
     read_data,
+    setting_options,
 )
 from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError, UsageError
-from pearl.extras import require_extra
+from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
-    from pearl.evals.log import EvalLog, Key, Record
+    from pearl.evals.log import EvalLog, EvalRecord, Key
     from pearl.evals.report import Cluster
 
 
-@click.command()
+@click.command(cls=Command)
 @data_options
 @click.option(
     "--methods", default="pearl,direct", show_default=True, metavar="NAME,...",
-    help="pearl, direct, mcq, cot, map-reduce, retrieve.",
+    help=f"{', '.join(plugins.names('pearl.evals.methods'))}.",
 )  # fmt: skip
 @click.option(
     "--results", type=click.Path(), metavar="FILE",
@@ -46,7 +48,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--scorer", metavar="NAME",
-    help="Of answers in words: exact, f1, rouge-l [default: exact, or that of the log].",
+    help=f"Of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
+    "of the log].",
 )  # fmt: skip
 @click.option(
     "-o", "--out", type=click.Path(), metavar="LOG",
@@ -69,7 +72,7 @@ if TYPE_CHECKING:
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
 @force_option
-@model_options
+@setting_options()
 @price_option
 @as_json
 def command(
@@ -97,7 +100,7 @@ def command(
         load_scorer(scorer)
     options["scorer"] = scorer
     if rescore is not None:
-        writer = Writer.of_command(is_forced=force)
+        writer = OutputWriter.of_command(is_forced=force)
         return _rescore(rescore, out, writer, cluster, options)
     if results is not None:
         options["data"] = results
@@ -105,7 +108,7 @@ def command(
 
 
 def _rescore(
-    path: str, out: str | None, writer: Writer, cluster: Cluster, options: dict[str, Any]
+    path: str, out: str | None, writer: OutputWriter, cluster: Cluster, options: dict[str, Any]
 ) -> int:
     from pearl.evals.log import read_log
     from pearl.evals.scoring import rescored
@@ -155,7 +158,7 @@ async def _evaluate(
     async with open_pearl(options) as pearl:
         if is_executed:  # whose bank and library are not those of the model that maps
             header = describe_results(
-                pearl.model.name,
+                pearl.client.name,
                 samples,
                 price=evaluation.price,
                 scorer=evaluation.scorer,
@@ -168,7 +171,7 @@ async def _evaluate(
         n_all = len(samples) * len(names) * len(evaluation.seeds)
         with Stopper() as stopper, Reporter(n_all) as reporter:
 
-            def run(done: Collection[Key]) -> AsyncIterator[Record]:
+            def run(done: Collection[Key]) -> AsyncIterator[EvalRecord]:
                 if is_executed:
                     return score_results(
                         pearl,
@@ -184,7 +187,7 @@ async def _evaluate(
 
             n_done = 0
 
-            def tick(one: Record) -> None:
+            def tick(one: EvalRecord) -> None:
                 nonlocal n_done
                 if one.method in names and one.seed in evaluation.seeds:  # a log may have more
                     n_done += 1

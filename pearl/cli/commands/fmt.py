@@ -11,7 +11,7 @@ from pearl.cli.options import as_json
 from pearl.cli.output import read_input
 from pearl.cli.writing import new_file
 from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
-from pearl.escaping import to_json
+from pearl.errors.escaping import to_json
 
 
 @click.command()

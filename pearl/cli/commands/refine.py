@@ -10,16 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import data_options, model_options, open_pearl
+from pearl.cli.help import Command
+from pearl.cli.options import (
+    ASKING,
+    PLANNING,
+    READING,
+    data_options,
+    open_pearl,
+    setting_options,
+)
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
-from pearl.escaping import escaped
+from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
-    from pearl.refiner.refinement import Refinement
-    from pearl.refiner.refining import RefineSettings
+    from pearl.mining.refine.refinement import Refinement
+    from pearl.mining.refine.refining import RefineSettings
 
 
 @click.group()
@@ -30,7 +38,7 @@ def command(ctx: click.Context) -> None:
     ctx.default_map = dict.fromkeys(command.commands, ctx.default_map)
 
 
-@command.command()
+@command.command(cls=Command)
 @click.argument("mined", metavar="MINED")
 @click.option("-o", "--out", type=click.Path(), help="Write the library to FILE, not stdout.")
 @click.option(
@@ -70,7 +78,7 @@ def command(ctx: click.Context) -> None:
 )
 @click.option("--compare", metavar="LIBRARY", help="Compare with a library, by name or file.")
 @force_option
-@model_options
+@setting_options(*ASKING)
 def actions(
     mined: str, out: str | None, max_actions: int, max_tokens: int | None, rounds: int,
     shard_size: int, embeddings: str | None, report: str | None, compare: str | None,
@@ -78,9 +86,9 @@ def actions(
 ) -> int:  # fmt: skip
     """Merge the drafts of MINED (mined.jsonl, or an action file) into a library."""
     from pearl.actions.library import load_library
-    from pearl.refiner.comparison import compared
-    from pearl.refiner.library import library_text
-    from pearl.refiner.refining import RefineSettings
+    from pearl.mining.refine.comparison import compared
+    from pearl.mining.refine.library import library_text
+    from pearl.mining.refine.refining import RefineSettings
 
     if report and not report.endswith((".html", ".json")):
         raise UsageError("--report writes .html or .json", help="for example --report refined.html")
@@ -90,7 +98,7 @@ def actions(
         max_actions, max_tokens, rounds, shard_size, options["max_output_tokens"]
     )
     # Opened before the model is asked: a library that cannot be kept is not paid for.
-    writer = Writer.of_command(is_forced=force)
+    writer = OutputWriter.of_command(is_forced=force)
     writer.check(report, out)
     with writer.open(report) if report else nullcontext() as page, writer.open(out) as file:
         refinement = asyncio.run(_refine(mined, settings, embeddings, options))
@@ -132,10 +140,10 @@ def _warnings(refinement: Refinement) -> Iterator[str]:
 async def _refine(
     mined: str, settings: RefineSettings, embeddings: str | None, options: dict[str, Any]
 ) -> Refinement:
-    from pearl.refiner.embedding import load_embedder
-    from pearl.refiner.merging import Rules
-    from pearl.refiner.reading import read_drafts
-    from pearl.refiner.refining import refine_actions
+    from pearl.mining.refine.embedding import load_embedder
+    from pearl.mining.refine.merging import Rules
+    from pearl.mining.refine.reading import read_drafts
+    from pearl.mining.refine.refining import refine_actions
     from pearl.trace import Trace
 
     found = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
@@ -145,12 +153,12 @@ async def _refine(
             calls = pearl.calls(Trace("", partial(reporter, "")))
             return await refine_actions(
                 found, calls, settings,
-                rules=rules, counter=pearl.limits.counter, window=pearl.limits.window,
+                rules=rules, counter=pearl.limits.counter,
             )  # fmt: skip
 
 
 def _report(refinement: Refinement, *, is_json: bool) -> str:
-    from pearl.view.refinement import refinement_page
+    from pearl.evals.view.refinement import refinement_page
 
     text = f"{refinement.model_dump_json(indent=2)}\n" if is_json else refinement_page(refinement)
     return escaped(text)
@@ -201,7 +209,7 @@ def _calls(refinement: Refinement) -> str:
     return ", ".join(parts)
 
 
-@command.command()
+@command.command(cls=Command)
 @data_options
 @click.option(
     "-o", "--out", type=click.Path(), required=True, metavar="FOLDER",
@@ -219,7 +227,7 @@ def _calls(refinement: Refinement) -> str:
     "--except", "held_out", type=click.Path(), metavar="DATA",
     help="Data to be evaluated on: its questions are left out of the bank.",
 )  # fmt: skip
-@model_options
+@setting_options(*ASKING, *PLANNING, *READING)
 def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **options: Any) -> int:
     """Make a bank of examples: plans for the questions of --data that reached the gold answer.
 

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, trace_option
 from pearl.cli.output import counted
-from pearl.cli.storing import FORMATS, opened_folder, store_option
+from pearl.cli.storing import opened_folder, store_option
 from pearl.cli.terminal import new_console
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
-from pearl.escaping import to_json, visible
+from pearl.errors.escaping import escaped, to_json, visible
+from pearl.runs.export import FORMATS, write_table
 
 if TYPE_CHECKING:
-    from pearl.store import RunInfo, Store
+    from pearl.runs.store import RunInfo, Store
 
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
@@ -53,7 +54,7 @@ class _Age(click.ParamType["float"]):
 
 
 def _read(store: str | None) -> Store:
-    from pearl.store import Store
+    from pearl.runs.store import Store
 
     return Store.open(opened_folder(store), read_only=True)
 
@@ -130,21 +131,22 @@ def resume(
     with --base-url.
     """
     from pearl.cli.commands.execute import command as execute
-    from pearl.cli.resuming import agreed, params_of, work_of
+    from pearl.cli.resuming import agreed, params_of
+    from pearl.runs.request import refuse_others, request_of
 
     folder = opened_folder(store)
-    _refuse_others(folder)
+    refuse_others(folder)
     with _read(store) as opened:
         info = opened.run(run)
-    work = work_of(info)
-    if work.shard and not info.settings.get("shard"):  # shards were merged into it
+    request = request_of(info)
+    if request.shard and not info.settings.get("shard"):  # shards were merged into it
         if out is None:
             raise UsageError(
                 f"run {info.id} is made of shards, which wrote a file each",
                 help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
             )
-        work = work.model_copy(update={"shard": None, "trace": None})
-    params, said = params_of(ctx, work, options, out)
+        request = request.model_copy(update={"shard": None, "trace": None})
+    params, said = params_of(ctx, request, options, out)
     ctx.find_root().obj = info.command  # which is what the run goes on being called
     with _in(info):
         if not agreed(info, params, said, is_yes=yes):
@@ -154,30 +156,11 @@ def resume(
     return code
 
 
-def _refuse_others(folder: Path) -> None:
-    """Make sure that a store is the user's alone.
-
-    Raises:
-        StoreError: Another user may have written what is in it.
-    """
-    from pearl.cli.trust import not_alone
-    from pearl.store import FILE
-
-    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
-        why = not_alone(path) if path.exists() else ""
-        if why:
-            raise StoreError(
-                f"a run of this store is not resumed: {why}",
-                path=path,
-                help="take over what you trust into a store of yours: pearl runs merge",
-            )
-
-
 def _command(info: RunInfo) -> list[str]:
     """The arguments that stand for all the work of a run."""
     if info.settings.get("shard") or not info.work.get("shard"):
         return list(info.command)
-    return _without(info.command, ("--shard", "--out", "--trace", "--store"))
+    return _without(info.command, ("--shard", "-o", "--out", "--trace", "--store"))
 
 
 @contextmanager
@@ -217,7 +200,7 @@ def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
     "--format", "-f", "form", type=click.Choice(FORMATS), help="[default: as FILE is called]"
 )
 @click.option("-o", "--out", type=click.Path(), metavar="FILE", help="[default: stdout]")
-@click.option("--trace", type=click.Path(), help="Write what happened to FILE, as JSON lines.")
+@trace_option
 @click.option(
     "--raw-cells", is_flag=True,
     help="Texts of CSV as they are, though a spreadsheet would compute them.",
@@ -229,21 +212,22 @@ def export(
     store: str | None,
 ) -> int:  # fmt: skip
     """Write the results of RUN, every row once, in the order of the work."""
-    from pearl.cli.storing import write_table, write_traces
-    from pearl.store import FILE
+    from pearl.runs.store import FILE
 
     form = form or _form(out)
     if form == "parquet" and out in (None, "-"):
         raise UsageError("Parquet goes to a file", help="-o results.parquet")
     keep_inputs([out, trace], [str(opened_folder(store) / FILE)])
-    writer = Writer.of_command(store, is_forced=force)
+    writer = OutputWriter.of_command(store, is_forced=force)
     writer.check(out, trace)
     with _read(store) as opened:
         info = opened.run(run)
         rows = partial(opened.rows, info.id)
-        n_rows = write_table(rows, out, form, writer, raw_cells=raw_cells)
+        with writer.open(out) as file:
+            n_rows = write_table(rows, file, form, raw_cells=raw_cells)
         if trace is not None:
-            write_traces(opened.traces(info.id), trace, writer)
+            with writer.open(trace) as file:
+                file.writelines(map(escaped, opened.traces(info.id)))
         # A table is read twice, and a damaged row is met each time.
         n_bad = info.n_results - n_rows if opened.n_bad_rows else 0
     click.echo(f"{counted(n_rows, 'row')} of run {info.id}, which is {info.state}", err=True)
@@ -276,8 +260,8 @@ def prune(
     keep: int | None, older_than: float | None, replies: bool, yes: bool, store: str | None
 ) -> None:
     """Remove runs with their results; those in use stay."""
-    from pearl.store import Store
-    from pearl.store.pruning import chosen
+    from pearl.runs.store import Store
+    from pearl.runs.store.pruning import chosen
 
     if keep is None and older_than is None and not replies:
         raise UsageError(
@@ -311,7 +295,7 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
 
     Shards of one command become one run. Doing it again changes nothing.
     """
-    from pearl.store import Store
+    from pearl.runs.store import Store
 
     for store in stores:  # before one is made to put them into
         _read(store).close()

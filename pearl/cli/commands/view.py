@@ -8,9 +8,9 @@ from typing import get_args
 
 import click
 
-from pearl.cli.writing import Writer, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError
-from pearl.escaping import escaped
+from pearl.errors.escaping import escaped
 
 
 @click.command()
@@ -29,9 +29,9 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
     different size also accuracy against that size. What the logs hold no data for is skipped.
     """
     from pearl.evals.log import read_log
-    from pearl.view.evaluation import page
-    from pearl.view.pictures import draw
-    from pearl.view.summary import series_of
+    from pearl.evals.view.evaluation import page
+    from pearl.evals.view.pictures import draw
+    from pearl.evals.view.summary import series_of
 
     read = []
     for path in logs:
@@ -46,7 +46,7 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
     index = folder / "index.html"
     files = [*(str(path) for picture in pictures for path in picture.files(folder)), str(index)]
     keep_inputs(files, logs)
-    writer = Writer.of_command(is_forced=force)
+    writer = OutputWriter.of_command(is_forced=force)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -68,7 +68,7 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
 
 def _named(path: str, error: DataError) -> DataError:
     """Why a file is no log: rows of results are near to one, and have no scores."""
-    from pearl.rows import Row, read_file
+    from pearl.data.rows import Row, read_file
     from pearl.trace import AnswerStatus
 
     first = None

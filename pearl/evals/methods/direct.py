@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pearl.data.samples import Sample
+from pearl.documents.document import Document
 from pearl.evals.methods import Effort, Prediction, answered
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
-from pearl.sources import Document
 from pearl.trace import Trace
 
 DESCRIPTION = "one call over the document, answer in words, then mapped to the options"

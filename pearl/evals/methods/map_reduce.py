@@ -6,10 +6,10 @@ for, their merging included.
 
 from __future__ import annotations
 
+from pearl.data.samples import Sample
+from pearl.documents.document import Document
 from pearl.evals.methods import Effort, Prediction, answered
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
-from pearl.sources import Document
 from pearl.trace import Trace
 
 DESCRIPTION = "one call a part, results merged, answer in words, then mapped to the options"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pearl.data.samples import Sample
+from pearl.documents.document import Document
 from pearl.evals.methods import Effort, Prediction, chosen
 from pearl.pipeline import Pearl
-from pearl.samples import Sample
-from pearl.sources import Document
 from pearl.trace import Trace
 
 DESCRIPTION = "one call over the document with the options shown; the letter alone"

@@ -1,0 +1,200 @@
+"""Actions → how alike they are: by shape, by the words of their names, by their definitions.
+
+What must never be taken for the same although its words nearly are (opposites, negations) is told
+apart here as well. Whoever merges actions asks `may_merge` first and a `Likeness` then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from pearl.actions.thesaurus import opposites, synonyms
+from pearl.documents.passages import terms
+from pearl.dsl.signatures import Action
+from pearl.plugins.extras import require_extra
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Matrix: TypeAlias = "NDArray[np.float64]"
+Likeness: TypeAlias = Callable[[Sequence[Action]], Matrix]
+"""Actions → how alike each two are: symmetric, 0 to 1, 1 on the diagonal."""
+Embedder: TypeAlias = Callable[[Sequence[str]], Matrix]
+"""Texts → one vector each, as rows."""
+
+__all__ = [
+    "Embedder",
+    "Likeness",
+    "Matrix",
+    "agreement",
+    "by_embedding",
+    "by_words",
+    "have_same_name",
+    "may_merge",
+    "name_words",
+    "shape",
+]
+
+_LOOKING = frozenset(terms("find identify determine locate detect discover get list"))
+"""Verbs that actions are named with alike: what is looked for tells them apart."""
+
+_FRAME = frozenset(terms(
+    "action answer context determine document find get give given identify information input list "
+    "locate mention name output passage provide return summarize text"
+))  # fmt: skip
+"""Words that definitions are built with: they say nothing about which action it is."""
+
+_NEGATIONS = frozenset(
+    terms("not no never neither nor none without except absent lack cannot least")
+)
+_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "mis")
+
+
+def shape(action: Action) -> tuple[object, ...]:
+    """What a call must fit: types of the parameters, whether the last may be repeated."""
+    return tuple(parameter.type for parameter in action.parameters), action.is_variadic
+
+
+def name_words(action: Action) -> tuple[str, ...]:
+    """The stemmed words of a name, in order.
+
+    Example:
+        >>> name_words(Action("FIND_REASONS", ()))
+        ('find', 'reason')
+    """
+    return _words_of(action.name)
+
+
+@lru_cache(maxsize=1 << 14)
+def _words_of(name: str) -> tuple[str, ...]:
+    """Cached, for every name is held against every other one."""
+    return tuple(terms(name.replace("_", " ")))
+
+
+def have_same_name(one: Action, other: Action) -> bool:
+    """Whether two names differ at most in inflection, in the verb of looking, and in synonyms.
+
+    Example:
+        >>> have_same_name(Action("FIND_REASONS", ()), Action("IDENTIFY_CAUSE", ()))
+        True
+    """
+    ours, theirs = name_words(one), name_words(other)
+    return len(ours) == len(theirs) and all(
+        a == b or {a, b} <= _LOOKING or b in synonyms().get(a, ())
+        for a, b in zip(ours, theirs, strict=True)
+    )
+
+
+def agreement(one: Action, other: Action) -> float:
+    """The share of telling terms, 0 to 1, that have themselves or a synonym on the other side.
+
+    Example:
+        >>> agreement(Action("A", (), "Find the reason"), Action("B", (), "Find the main cause"))
+        0.6666666666666666
+    """
+    ours, theirs = set(_telling_terms(one)), set(_telling_terms(other))
+    if not ours or not theirs:
+        return 0.0
+    matched = sum(
+        bool(({term} | synonyms().get(term, frozenset())) & facing)
+        for side, facing in ((ours, theirs), (theirs, ours))
+        for term in side
+    )
+    return matched / (len(ours) + len(theirs))
+
+
+def may_merge(one: Action, other: Action) -> bool:
+    """Whether one may stand for both: they have the same shape, and are not opposed.
+
+    Example:
+        >>> cause, effect = Action("FIND_CAUSE", ()), Action("FIND_EFFECT", ())
+        >>> may_merge(cause, effect)
+        False
+    """
+    return shape(one) == shape(other) and not _are_opposed(one, other)
+
+
+def _are_opposed(one: Action, other: Action) -> bool:
+    ours, theirs = set(_all_terms(one)), set(_all_terms(other))
+    if bool(ours & _NEGATIONS) != bool(theirs & _NEGATIONS):
+        return True
+    only_ours, only_theirs = ours - theirs, theirs - ours
+    return any(only_theirs & opposites().get(term, frozenset()) for term in only_ours) or any(
+        f"{prefix}{a}" == b or f"{prefix}{b}" == a
+        for prefix in _PREFIXES
+        for a in only_ours
+        for b in only_theirs
+    )
+
+
+def _all_terms(action: Action) -> list[str]:
+    return [*name_words(action), *terms(action.definition)]
+
+
+def _telling_terms(action: Action) -> list[str]:
+    """The terms of a definition that say which action it is: no frame, no parameters."""
+    definition = action.definition
+    for parameter in action.parameters:
+        definition = re.sub(rf"\b{re.escape(parameter.name)}\b(?:['’]s)?", " ", definition)
+    return [term for term in terms(definition, drop_stop_words=True) if term not in _FRAME]
+
+
+def by_words(actions: Sequence[Action]) -> Matrix:
+    """Likeness by the stemmed words of name and definition, the rarer ones among `actions` first.
+
+    Cosine of vectors of terms, each weighed by 1 + log of its frequency and by its idf.
+    """
+    require_extra("eval", "likeness by words", "scipy")
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    rows = [
+        Counter([*(term for term in name_words(a) if term not in _FRAME), *_telling_terms(a)])
+        for a in actions
+    ]
+    column = {term: i for i, term in enumerate(sorted(set().union(*rows)))}
+    in_how_many = np.zeros(len(column))
+    for row in rows:
+        in_how_many[[column[term] for term in row]] += 1
+    idf = np.log((1 + len(rows)) / (1 + in_how_many)) + 1
+    vectors = csr_array(
+        (
+            [idf[column[term]] * (1 + np.log(n)) for row in rows for term, n in row.items()],
+            (
+                [i for i, row in enumerate(rows) for _ in row],
+                [column[term] for row in rows for term in row],
+            ),
+        ),
+        shape=(len(rows), max(1, len(column))),
+    )
+    return _cosines((vectors @ vectors.T).toarray())
+
+
+def by_embedding(embed: Embedder) -> Likeness:
+    """Likeness by what an embedder makes of name and definition."""
+    import numpy as np
+
+    def likeness(actions: Sequence[Action]) -> Matrix:
+        if not actions:
+            return np.zeros((0, 0))
+        texts = [f"{a.name.replace('_', ' ').lower()}: {a.definition}" for a in actions]
+        vectors = np.asarray(embed(texts), dtype=np.float64)
+        return _cosines(vectors @ vectors.T)
+
+    return likeness
+
+
+def _cosines(products: Matrix) -> Matrix:
+    """Inner products → cosines, from 0; rounded, so that sums in another order change nothing."""
+    import numpy as np
+
+    lengths = np.sqrt(np.diag(products))
+    lengths[lengths == 0] = 1
+    cosines: Matrix = np.round(np.clip(products / np.outer(lengths, lengths), 0, 1), 9)
+    np.fill_diagonal(cosines, 1)
+    return cosines

@@ -1,0 +1,66 @@
+"""Which columns hold which fields: rows as they are called → rows as a reader calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pearl.data.rows import Row
+from pearl.errors import DataError, UsageError, suggest
+
+__all__ = ["rename"]
+
+
+def rename(
+    rows: Iterable[Row | DataError], columns: Mapping[str, str], fields: Iterable[str]
+) -> Iterator[Row | DataError]:
+    """The rows with the columns called as the fields they hold.
+
+    Args:
+        rows: The first of them shows which columns there are.
+        columns: The column of a field, or several, as `a,b,c`, that hold an array together.
+        fields: What there is to be held.
+
+    Raises:
+        UsageError: There is no such field, or no such column.
+
+    Example:
+        >>> row = Row({"text": "Who?", "a": "I", "b": "you"}, "q.csv", 2)
+        >>> names = ["question", "options"]
+        >>> (named,) = rename([row], {"question": "text", "options": "a,b"}, names)
+        >>> named.fields
+        {'question': 'Who?', 'options': ['I', 'you']}
+    """
+    fields = list(fields)
+    for field in columns:
+        _check("field", field, fields, "--column")
+    sources: dict[str, list[str]] | None = None
+    for row in rows:
+        if isinstance(row, DataError):
+            yield row
+            continue
+        if sources is None:
+            sources = {field: _names(column, row) for field, column in columns.items()}
+        used = {name for names in sources.values() for name in names}
+        kept = {name: value for name, value in row.fields.items() if name not in used}
+        held = {field: _value(names, row) for field, names in sources.items()}
+        yield replace(row, fields={**kept, **held})
+
+
+def _names(column: str, row: Row) -> list[str]:
+    names = [column] if column in row.fields else [name.strip() for name in column.split(",")]
+    for name in names:
+        _check("column", name, row.fields, row.path)
+    return names
+
+
+def _value(names: list[str], row: Row) -> Any:
+    values = [row.fields.get(name) for name in names]
+    return values[0] if len(values) == 1 else values
+
+
+def _check(what: str, name: str, known: Iterable[str], where: str) -> None:
+    if name not in known:
+        help = suggest(name, known, f"{what}s")
+        raise UsageError(f"{where}: there is no {what} '{name}'", help=help)

@@ -1,0 +1,201 @@
+"""Documents of any kind: JSON Lines, CSV, Parquet and datasets whose columns are fields of a sample.
+
+A row is a question about a document (`document`, its text, or `document_path`, relative to the
+file), a question alone, or a document alone. `options` is an array of texts; a cell of a table has
+it as JSON, or several columns hold it together (`options=A,B,C,D`). `gold` is the letter of an
+option, else an option's own text, else its number **counted from 1**. `subsets` is an array of
+names, or one name. Where there is no `id`, the number of the line is it. Rows of one text have one
+document, called by `document_name` or else the id of the first of them. Other fields of a row are
+kept with the sample.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pearl import plugins
+from pearl.data.columns import rename
+from pearl.data.domains import Domain, Source, load_domain
+from pearl.data.naming import Ids, Names
+from pearl.data.rows import Row, from_rows, kind
+from pearl.data.samples import Sample
+from pearl.documents.document import Document
+from pearl.errors import DataError, UsageError
+
+if TYPE_CHECKING:  # what reads data is imported when data is read
+    from pearl.data.naming import Ids, Names
+    from pearl.data.rows import Row
+    from pearl.data.samples import Sample
+    from pearl.documents.document import Document
+
+DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
+
+FIELDS = (
+    "id", "question", "document", "document_path", "document_name", "options", "gold", "reference",
+    "subsets",
+)  # fmt: skip
+
+
+def read(source: Source) -> Iterator[Sample | DataError]:
+    """The samples of a file or a dataset.
+
+    Raises:
+        DataError: The data cannot be read at all.
+        UsageError: There is no such column, field or split.
+    """
+    return read_as(source, make_sample)
+
+
+def read_as(
+    source: Source, make: Callable[[Row, Ids, Names], Sample]
+) -> Iterator[Sample | DataError]:
+    """The same where `make` makes the sample of a row."""
+    from pearl.data.naming import Ids, Names
+
+    ids, names = Ids(), Names()
+    rows = rename(source.rows(), source.columns, FIELDS)
+    return from_rows(rows, lambda row: [make(row, ids, names)])
+
+
+def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
+    """The sample of a row.
+
+    Raises:
+        DataError: The row is none.
+        UsageError: The data is in the format of another domain.
+    """
+    from pearl.data.samples import Sample
+
+    _refuse_other_formats(row)
+    id = row.name("id") or str(row.line)
+    question = " ".join((row.text("question") or "").split())
+    document = _document(row, id, names)
+    if not question and document is None:
+        raise row.error(
+            "the row has none of question, document, document_path",
+            help=f"its fields: {', '.join(row.fields)}; --column question=... says which is which",
+        )
+    options = _options(row)
+    gold = read_gold(row, options)
+    reference, subsets = row.text("reference"), read_subsets(row)
+    extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
+    return Sample(
+        ids.claim(id, row), question, document, options, gold, reference, subsets, extra
+    )  # fmt: skip
+
+
+def _refuse_other_formats(row: Row) -> None:
+    """Read as rows of any kind, their documents would be lost in silence.
+
+    Raises:
+        UsageError: The row has no document of its own, and the fields of a format that is known.
+    """
+    if {"document", "document_path"} & row.fields.keys():
+        return
+    for domain, fields in _formats():
+        if fields <= row.fields.keys():
+            raise UsageError(
+                f"{row.path}: rows with {', '.join(sorted(fields))} are read by another domain",
+                help=f"--domain {domain}; or --column document=... says which field is the document",
+            )
+
+
+@cache
+def _formats() -> list[tuple[str, frozenset[str]]]:
+    """Each domain with each set of fields that tells a format of its rows."""
+    names = plugins.names("pearl.data.domains")
+    return [(name, fields) for name in names for fields in load_domain(name).formats]
+
+
+def _document(row: Row, id: str, names: Names) -> Document | Path | None:
+    if row.text("document") is not None:
+        return inline(row, "document", row.text("document_name") or id, names)
+    return row.file("document_path")
+
+
+def inline(row: Row, field: str, name: str, names: Names) -> Document:
+    """The document in a field, of a name that no other document has.
+
+    Raises:
+        DataError: There is no text in the field.
+    """
+    document = row.document(field, name)
+    claimed = names.claim(document.digest, name, row.line)
+    return document if claimed == name else replace(document, name=claimed)
+
+
+def _options(row: Row) -> tuple[str, ...]:
+    options = read_array(row, "options")
+    if len(options) == 1 or len(options) > len(string.ascii_uppercase):
+        raise row.error(f"options: {len(options)}, not 2 to {len(string.ascii_uppercase)}")
+    return options
+
+
+def read_subsets(row: Row) -> frozenset[str]:
+    """The names in `subsets`, an array or one name.
+
+    Raises:
+        DataError: It is neither.
+    """
+    value = row.fields.get("subsets")
+    if isinstance(value, str) and value.strip() and not value.lstrip().startswith("["):
+        return frozenset({value.strip()})
+    return frozenset(read_array(row, "subsets"))
+
+
+def read_array(row: Row, field: str) -> tuple[str, ...]:
+    """The texts of an array, which a cell has as JSON.
+
+    Raises:
+        DataError: It is none.
+    """
+    value: Any = row.fields.get(field)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise row.error(f"'{field}' is text, not a JSON array") from None
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise row.error(f"'{field}' is {kind(value)}, not an array")
+    for number, text in enumerate(value, start=1):
+        if not isinstance(text, str) or not text.strip():
+            raise row.error(f"'{field}': number {number} is no text")
+    return tuple(value)
+
+
+def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
+    """Which option `gold` says is right: its letter, its text or its number from 1.
+
+    Raises:
+        DataError: It is none of them.
+    """
+    value = row.fields.get("gold")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # how a table with gaps has whole numbers
+    gold = row.name("gold") if value is None or isinstance(value, str) else str(value)
+    if gold is None:
+        return None
+    if not options:
+        raise row.error(
+            "there is 'gold' and no 'options'", help="an answer in words is 'reference'"
+        )
+    letters = string.ascii_uppercase[: len(options)]
+    if len(gold) == 1 and gold.upper() in letters:
+        return letters.index(gold.upper())
+    stripped = [option.strip() for option in options]
+    if gold in stripped:
+        return stripped.index(gold)
+    if gold.isdecimal() and 1 <= int(gold) <= len(options):
+        return int(gold) - 1
+    raise row.error(
+        f"gold: '{gold}' is none of the {len(options)} options",
+        help=f"its letter (A to {letters[-1]}), its text, or its number from 1",
+    )

@@ -1,0 +1,53 @@
+"""Medical transcripts, reports and questions, told apart by the fields of a row.
+
+- MTSamples (CSV): `transcription` is a document without a question, `medical_specialty` its subset.
+- ACI-BENCH (JSON): the dialogue `src` is the document, its note `tgt` the reference of the task to
+  write the note.
+- Bare questions, as MEDIQA has them, and all else: as in `generic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pearl.data.domains import Domain, Source
+from pearl.data.domains.generic import inline, make_sample, read_as
+from pearl.data.naming import Ids, Names
+from pearl.data.rows import Row
+from pearl.data.samples import Sample
+from pearl.errors import DataError
+
+DOMAIN = Domain(
+    "Medical transcripts, reports and questions",
+    library="medical",
+    examples="medical",
+    formats=(frozenset({"transcription", "medical_specialty"}),),
+)
+
+NOTE_TASK = "Write the clinical note of this consultation."
+"""What is asked of a dialogue that comes with its note."""
+
+
+def read(source: Source) -> Iterator[Sample | DataError]:
+    """The samples of a file or a dataset.
+
+    Raises:
+        DataError: The data cannot be read at all.
+        UsageError: There is no such column, field or split.
+    """
+    return read_as(source, _sample)
+
+
+def _sample(row: Row, ids: Ids, names: Names) -> Sample:
+    if DOMAIN.formats[0] <= row.fields.keys():
+        # Names come more than once, so the line is part of the id.
+        id = f"{(row.text('sample_name') or 'report').strip()}/{row.line}"
+        report = inline(row, "transcription", id, names)
+        specialty = row.text("medical_specialty")
+        subsets = frozenset({specialty.strip()} if specialty else ())
+        return Sample(ids.claim(id, row), "", report, subsets=subsets)
+    if {"src", "tgt"} <= row.fields.keys():
+        id = row.name("file") or f"dialogue/{row.line}"
+        dialogue, note = inline(row, "src", id, names), row.text("tgt")
+        return Sample(ids.claim(id, row), NOTE_TASK, dialogue, reference=note)
+    return make_sample(row, ids, names)

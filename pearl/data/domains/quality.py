@@ -1,0 +1,163 @@
+"""Stories and essays, as in QuALITY: questions with four options each.
+
+Read are the official files, an article a line with its `questions` (fields:
+https://github.com/nyu-mll/quality, "Data README"), and the flat layout that the data has on hubs
+(`emozilla/quality`), a question a row: `article, question, options`, `answer` counted from 0 or
+`gold_label` from 1, `hard`. `gold` (which goes first), `reference` and `subsets` are read as in `generic`.
+Rows with neither an article nor questions are read as in `generic`.
+
+Subsets: `hard` questions were missed by most annotators in a hurry (`difficult`). `long` ones need,
+in the mean of the annotators' `untimed_eval2_context` (1 a sentence or two ... 3 a third of the
+passage, 4 most of it), at least 3, the others are `short`: the split of the PEARL paper.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from pearl.data.columns import rename
+from pearl.data.domains import Domain, Source, generic
+from pearl.data.naming import Ids, Names
+from pearl.data.rows import Row, from_rows, kind
+from pearl.data.samples import Sample
+from pearl.documents.document import Document, read_as
+from pearl.errors import DataError
+
+DOMAIN = Domain(
+    "Stories and essays, as in QuALITY",
+    library="quality",
+    examples="quality",
+    formats=(frozenset({"article", "questions"}), frozenset({"article", "question", "options"})),
+)
+
+LONG_FROM = 3
+"""Mean of `untimed_eval2_context` from which a question is `long`."""
+
+FIELDS = (
+    "article", "article_id", "set_unique_id", "questions", "question_unique_id", "answer",
+    "gold_label", "difficult", "hard", "validation", *generic.FIELDS,
+)  # fmt: skip
+
+_MARKUP = re.compile(r"</?(?:html|body|div|p|br|h[1-6])\b[^<>]*>", re.I)
+_N_OPTIONS = 4
+_YES = ("true", "yes", "1", "1.0")
+_NO = ("false", "no", "0", "0.0")
+
+
+def read(source: Source) -> Iterator[Sample | DataError]:
+    """The samples of a file or a dataset.
+
+    Raises:
+        DataError: The data cannot be read at all.
+        UsageError: There is no such column, field or split.
+    """
+    reader = _ArticleReader()
+    rows = rename(source.rows(), source.columns, FIELDS)
+    return from_rows(rows, reader.samples)
+
+
+class _ArticleReader:
+    """What is known across rows: whose ids are taken, and the articles, one document each."""
+
+    def __init__(self) -> None:
+        self._ids, self._names = Ids(), Names()
+        self._articles: dict[tuple[str | None, str], Document] = {}
+
+    def samples(self, row: Row) -> Iterator[Sample | DataError]:
+        """The samples of a row."""
+        if "questions" in row.fields:
+            yield from self._nested(row)
+        elif "article" in row.fields:
+            number = row.name("question_unique_id") or row.name("id") or str(row.line)
+            yield self._sample(row, number, self._article(row))
+        else:
+            yield generic.make_sample(row, self._ids, self._names)
+
+    def _nested(self, row: Row) -> Iterator[Sample | DataError]:
+        questions = row.fields["questions"]
+        if not isinstance(questions, list):
+            raise row.error(f"'questions' is {kind(questions)}, not an array")
+        article = self._article(row)
+        prefix = row.name("set_unique_id") or row.name("article_id") or str(row.line)
+        for number, fields in enumerate(questions, start=1):
+            try:
+                if not isinstance(fields, dict):
+                    raise row.error(f"{kind(fields)}, not an object")
+                question = replace(row, fields=fields)
+                id = question.name("question_unique_id") or f"{prefix}_{number}"
+                yield self._sample(question, id, article)
+            except DataError as error:
+                reason, _, help = str(error).partition("\n  help: ")
+                said = reason.removeprefix(f"{row.path}:{row.line}: ")
+                yield row.error(f"question {number}: {said}", help=help or None)
+
+    def _article(self, row: Row) -> Document:
+        """The article, the same document for every row that has it."""
+        name, raw = row.name("article_id"), row.text("article")
+        key = name, raw or ""
+        if key not in self._articles:
+            if raw is not None and _MARKUP.search(raw):
+                row = replace(row, fields={"article": read_as("html", raw.encode(), row.path)})
+            shown = name or f"article {len(self._articles) + 1}"
+            self._articles[key] = generic.inline(row, "article", shown, self._names)
+        return self._articles[key]
+
+    def _sample(self, row: Row, id: str, article: Document) -> Sample:
+        text = row.text("question")
+        if text is None:
+            raise row.error("the question is blank")
+        question = " ".join(text.split())
+        options = generic.read_array(row, "options")
+        if len(options) != _N_OPTIONS:
+            raise row.error(f"{len(options)} options, not {_N_OPTIONS}")
+        return Sample(
+            self._ids.claim(id, row),
+            question,
+            article,
+            options,
+            _gold(row, options),
+            row.text("reference"),
+            _subsets(row) | generic.read_subsets(row),
+        )
+
+
+def _gold(row: Row, options: tuple[str, ...]) -> int | None:
+    gold = generic.read_gold(row, options)
+    if gold is not None:
+        return gold
+    for field, first in (("gold_label", 1), ("answer", 0)):
+        value = row.fields.get(field)
+        if value is None:
+            continue
+        number: Any = value
+        if isinstance(value, str) and value.strip().isdecimal():
+            number = int(value)  # how a table has it
+        if isinstance(number, bool) or number not in range(first, first + _N_OPTIONS):
+            raise row.error(f"'{field}' is {value!r}, not {first} to {first + _N_OPTIONS - 1}")
+        return int(number) - first
+    return None
+
+
+def _subsets(row: Row) -> frozenset[str]:
+    subsets = {"hard"} if _is(row, "difficult") or _is(row, "hard") else set()
+    validation = row.fields.get("validation")
+    said = [
+        each.get("untimed_eval2_context") for each in validation or () if isinstance(each, dict)
+    ]
+    needed = [float(each) for each in said if isinstance(each, int | float)]
+    if needed:
+        subsets.add("long" if fmean(needed) >= LONG_FROM else "short")
+    return frozenset(subsets)
+
+
+def _is(row: Row, field: str) -> bool:
+    """Whether a field says so; one that is absent or null does not."""
+    value = row.fields.get(field)
+    said = str(value).strip().casefold()
+    if value is not None and said not in (*_YES, *_NO):
+        raise row.error(f"'{field}' is {value!r}, not true or false")
+    return said in _YES

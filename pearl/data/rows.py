@@ -1,0 +1,403 @@
+"""Files and datasets → rows with their fields; what is no row is an error that names its line.
+
+By suffix: `.csv` and `.tsv`, `.parquet`, `.json` (an array of objects, or an object that has one as
+`data`); everything else is JSON Lines. A folder, or a name that is no file, is a dataset.
+
+Invariant: the fields of a row are JSON data without lone surrogates. A blank cell of a table and
+a number that is none (NaN) are null.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pearl.documents.document import Document, from_text, limit_bytes
+from pearl.documents.readers.text import decode
+from pearl.errors import DataError, UsageError
+from pearl.plugins.extras import require_extra
+
+__all__ = ["OWN_FILES", "Row", "from_rows", "kind", "read_file", "read_rows"]
+
+Made = TypeVar("Made")
+
+_MAX_CELL = 2**31 - 1
+"""Characters: what a C long holds everywhere. The default of `csv`, 131,072, is shorter than a novel."""
+
+_MAX_LINE = 4
+"""Times the bytes that a document may have: escapes of JSON, and what stands beside the document."""
+
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+
+_ARRAY = re.compile(r'\s*(?:\{[^][{}]*"data"\s*:\s*)?\[')
+_BETWEEN = re.compile(r"\s*,?\s*")
+OWN_FILES = {
+    "pearl-eval-log": ("the log of an evaluation", "pearl eval --rescore LOG, pearl view LOG"),
+    "pearl-mined": ("a file of mined drafts", "pearl refine actions FILE"),
+    "pearl-curation": ("the journal of a bank", "its folder is the bank: --examples FOLDER"),
+}
+"""What the headers of this program's own files say they are, and what to do with those."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".dev", ".train", ".test")
+"""Of names that mean a file, though there is none: no hub is asked for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row.
+
+    Attributes:
+        fields: What it says, by name.
+        path: The file, or the name of the dataset.
+        line: Where it begins in the file, from 1; in Parquet and datasets the number of the row.
+        allow_outside: Whether it may name files that are not in the folder of the file.
+    """
+
+    fields: Mapping[str, Any]
+    path: str
+    line: int
+    allow_outside: bool = False
+
+    def error(self, message: str, *, help: str | None = None) -> DataError:
+        """What is wrong with this row."""
+        return DataError(message, path=self.path, line=self.line, help=help)
+
+    def text(self, field: str) -> str | None:
+        """The text of a field; None where it is absent, null or blank.
+
+        Raises:
+            DataError: It is no text.
+        """
+        value = self.fields.get(field)
+        if value is None or isinstance(value, str):
+            return value if value and value.strip() else None
+        raise self.error(f"'{field}' is {kind(value)}, not text")
+
+    def name(self, field: str) -> str | None:
+        """The text or the whole number of a field; None where it is absent, null or blank.
+
+        Raises:
+            DataError: It is neither.
+        """
+        value = self.fields.get(field)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        text = self.text(field)
+        return text and text.strip()
+
+    def file(self, field: str) -> Path | None:
+        """The file that a field names, relative to the folder of the data; None as in `text`.
+
+        Data may come from anywhere, and what it names is sent to a model: nothing is named outside
+        the folder unless that is allowed, links resolved, and nothing that is no plain file, as a
+        device that never ends or a pipe that never begins.
+
+        Raises:
+            DataError: It names no such file. A file that is not there is found out when it is read.
+        """
+        name = self.text(field)
+        if name is None:
+            return None
+        if "\0" in name:
+            raise self.error(f"'{field}' is no path: there is a NUL in it")
+        home = Path(self.path)
+        folder = home if home.is_dir() else home.parent
+        path = folder / name
+        real = Path(os.path.realpath(path))
+        if not self.allow_outside and not real.is_relative_to(os.path.realpath(folder)):
+            raise self.error(
+                f"{field} '{name}' leads out of the folder of {self.path}",
+                help="--allow-outside reads it, if you trust where the data comes from",
+            )
+        try:
+            mode = real.stat().st_mode
+        except OSError:  # told when it is read
+            return path
+        if not stat.S_ISREG(mode):
+            what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+            raise self.error(f"{field} '{name}' is {what}, not a file")
+        return path
+
+    def document(self, field: str, name: str) -> Document:
+        """The text of a field as a document of that name.
+
+        Raises:
+            DataError: It is absent, blank or no text.
+        """
+        text = self.text(field)
+        if text is None:
+            raise self.error(f"there is no text in '{field}'")
+        try:
+            return from_text(text, name)
+        except DataError as error:
+            raise self.error(str(error).partition("\n")[0]) from None
+
+
+def kind(value: Any) -> str:
+    """What JSON calls a value.
+
+    Example:
+        >>> kind([1])
+        'an array'
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case list():
+            return "an array"
+        case dict():
+            return "an object"
+        case _:
+            return "text"
+
+
+def from_rows(
+    rows: Iterable[Row | DataError], make: Callable[[Row], Iterable[Made | DataError]]
+) -> Iterator[Made | DataError]:
+    """What is made of each row; an error that `make` raises stops that row only."""
+    for row in rows:
+        if isinstance(row, DataError):
+            yield row
+            continue
+        try:
+            yield from make(row)
+        except DataError as error:
+            yield error
+
+
+def read_rows(
+    name: str, split: str | None = None, *, allow_outside: bool = False
+) -> Iterator[Row | DataError]:
+    """The rows of a file or a dataset, an error for each that is none.
+
+    Args:
+        name: A file, a folder of a dataset, or the name of a dataset on a Hugging Face hub.
+        split: Part of a dataset.
+        allow_outside: Whether the rows may name files outside its folder.
+
+    Raises:
+        DataError: It cannot be read at all, or there are no rows.
+        UsageError: There is no such split, or the extra `data` is not installed for what needs it.
+    """
+    path = Path(name)
+    if not _is_dataset(path):
+        if split is not None:
+            raise UsageError(f"{name}: a file has no splits", help="leave out --split")
+        yield from read_file(path, allow_outside=allow_outside)
+        return
+    from pearl.data.hub import read_dataset
+
+    number = 0
+    for number, fields in enumerate(read_dataset(name, split), start=1):
+        yield Row(_as_json(fields), name, number, allow_outside)
+    if not number:
+        raise DataError("the dataset has no rows", path=name, help="choose another split")
+
+
+def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
+    """The rows of a file, an error for each that is none.
+
+    Args:
+        path: The file.
+        allow_outside: Whether the rows may name files outside its folder.
+
+    Raises:
+        DataError: It cannot be read at all, or there are no rows.
+    """
+    readers = {".csv": _csv, ".tsv": _csv, ".parquet": _parquet, ".json": _json}
+    read = readers.get(path.suffix.lower(), _json_lines)
+    is_empty = True
+    if "\0" in str(path):
+        raise DataError("no such file", path=repr(str(path)), help="check the path")
+    try:
+        for row in read(path):
+            if is_empty:
+                _refuse_own(row)
+            is_empty = False
+            if allow_outside and isinstance(row, Row):
+                row = replace(row, allow_outside=True)
+            yield row
+    except FileNotFoundError:
+        raise DataError("no such file", path=path, help="check the path") from None
+    except OSError as error:
+        reason = error.strerror or str(error).partition("\n")[0]
+        raise DataError(f"cannot be read: {reason}", path=path, help="check the path") from None
+    if is_empty:
+        raise DataError("the file has no rows", path=path, help="give a file with data in it")
+
+
+def _refuse_own(first: Row | DataError) -> None:
+    """A file that this program wrote for another purpose would be misread as data.
+
+    Raises:
+        DataError: The first row is the header of one.
+    """
+    kind = first.fields.get("kind") if isinstance(first, Row) else None
+    if isinstance(first, Row) and kind in OWN_FILES:
+        what, help = OWN_FILES[str(kind)]
+        raise first.error(f"this is {what}, not data", help=help)
+
+
+def _is_dataset(path: Path) -> bool:
+    try:
+        is_name = not path.exists() and path.suffix.lower() not in _SUFFIXES
+        return path.is_dir() or (
+            is_name and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(path)) is not None
+        )
+    except OSError:
+        return False
+
+
+def _json_lines(path: Path) -> Iterator[Row | DataError]:
+    most = _MAX_LINE * limit_bytes()
+    with path.open("rb") as lines:
+        for number, line in enumerate(iter(lambda: lines.readline(most + 1), b""), start=1):
+            if len(line) > most:  # of a device it may have no end
+                message = f"the line is longer than {most / 1_000_000:,.0f} MB"
+                raise DataError(message, path=path, line=number, help="one JSON object a line")
+            if number == 1:
+                if line.startswith(_WIDE_MARKS):
+                    raise DataError("not UTF-8 text", path=path, help="save the file as UTF-8")
+                line = line.removeprefix(codecs.BOM_UTF8)
+            if line.strip():
+                try:
+                    text = line.decode()
+                    fields = _checked(_DECODER.decode(text), text)
+                except (ValueError, RecursionError) as error:
+                    yield DataError(_why(error), path=path, line=number)
+                else:
+                    yield Row(fields, str(path), number)
+
+
+def _json(path: Path) -> Iterator[Row | DataError]:
+    """The objects of an array, one by one, for the line that each begins in."""
+    text = decode(path.read_bytes(), str(path))
+    array = _ARRAY.match(text)
+    if array is None:
+        yield from _json_lines(path)
+        return
+    start, line, counted = array.end(), 1, 0
+    while (start := _skip(text, start)) < len(text) and text[start] != "]":
+        line, counted = line + text.count("\n", counted, start), start
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError) as error:  # where the next one begins cannot be told
+            line = error.lineno if isinstance(error, json.JSONDecodeError) else line
+            yield DataError(_why(error), path=path, line=line)
+            return
+        try:
+            yield Row(_checked(value, text[start:end]), str(path), line)
+        except ValueError as error:
+            yield DataError(_why(error), path=path, line=line)
+        start = end
+    if start == len(text):
+        line += text.count("\n", counted)
+        yield DataError("no JSON: the array has no end", path=path, line=line)
+
+
+def _skip(text: str, start: int) -> int:
+    """Where the next value of an array begins."""
+    between = _BETWEEN.match(text, start)
+    return between.end() if between else start
+
+
+def _checked(value: Any, text: str) -> dict[str, Any]:
+    """The object that was read from the text.
+
+    Raises:
+        ValueError: It is no object, or has half a character in it.
+    """
+    if not isinstance(value, dict):
+        raise ValueError(f"{kind(value)}, not an object")
+    if _SURROGATE.search(text):  # there as an escape; a whole pair of them is one character
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _why(error: Exception) -> str:
+    """Why a text is no row."""
+    match error:
+        case json.JSONDecodeError():
+            return f"no JSON: {error.msg} (column {error.colno})"
+        case UnicodeDecodeError():
+            return f"not UTF-8 text: {error.reason} at byte {error.start} of the line"
+        case UnicodeEncodeError():
+            return "a lone surrogate, half a character, is in the text"
+        case RecursionError():
+            return "no row: nested too deeply"
+        case _:
+            return f"no row: {error}"
+
+
+def _csv(path: Path) -> Iterator[Row | DataError]:
+    text = decode(path.read_bytes(), str(path))
+    csv.field_size_limit(_MAX_CELL)  # of the process, and looked up at every cell
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    names: list[str] | None = None
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            broken = DataError(f"no CSV: {error}", path=path, line=line)
+            if names is None:
+                raise broken from None
+            yield broken
+            continue
+        if not cells:
+            continue
+        if names is None:
+            names = _header(cells, path, line)
+        elif len(cells) != len(names):
+            message = f"{len(cells)} cells, where the header has {len(names)}"
+            yield DataError(message, path=path, line=line)
+        else:
+            filled = (cell if cell.strip() else None for cell in cells)
+            yield Row(dict(zip(names, filled, strict=True)), str(path), line)
+
+
+def _header(cells: list[str], path: Path, line: int) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise DataError(f"two columns are called '{twice}'", path=path, line=line)
+    return names
+
+
+def _parquet(path: Path) -> Iterator[Row | DataError]:
+    require_extra("data", "reading Parquet", "pyarrow")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            batches = file.iter_batches(batch_size=256)
+            rows = (fields for batch in batches for fields in batch.to_pylist())
+            for number, fields in enumerate(rows, start=1):
+                yield Row(_as_json(fields), str(path), number)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"no Parquet: {reason}", path=path, help="make the file anew") from None
+
+
+def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields as JSON data: dates and the like become text."""
+    plain: dict[str, Any] = _DECODER.decode(json.dumps(fields, default=str))
+    return plain

@@ -1,0 +1,284 @@
+"""Bytes → text, read by a plug-in in a child process that has limits of time and memory.
+
+What libraries make of a hostile file cannot be bounded from within: they lay out, unpack and recurse
+in C, and a library that crashes takes its process with it. The child is bounded by the system
+(`RLIMIT_AS`, `RLIMIT_CPU`) and killed when it does not end. It serves one document after another, for
+to start it costs more than to read most files; after a large one it ends, because memory that was
+freed seldom goes back to the system.
+
+Where Python has no `resource` (Windows) there is no limit of memory, and the limit of time is one of
+the clock; macOS has `resource` but does not enforce the limit of memory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Timer
+from typing import IO, Any
+
+from pearl import plugins
+from pearl.errors import DataError
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+__all__ = ["ReaderLimits", "read", "serve"]
+
+_CLOCK_PER_PROCESSOR = 10
+"""Seconds of the clock for each of the processor before a child is killed: machines are shared."""
+
+_SHARE_TO_END = 0.25
+"""Of its memory limit: a child that still has more after its reply ends."""
+
+_STATM = Path("/proc/self/statm")
+
+_MAX_DEPTH = 10_000
+"""Calls within calls; readers recurse once or twice for every level of a document, of which libxml2
+admits 2,048."""
+
+_PROGRAM = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]);"
+    "from pearl.documents.confinement import serve; serve(json.loads(sys.argv[2]))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderLimits:
+    """What reading one document may take.
+
+    Attributes:
+        seconds: Processor time, in whole seconds, as the system counts it.
+        memory_bytes: Address space of the child.
+        text_bytes: Length of the text in UTF-8.
+    """
+
+    seconds: int
+    memory_bytes: int
+    text_bytes: int
+
+
+def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits) -> str:
+    """What `plugin.read(data, path)` gives, called in a child process.
+
+    Raises:
+        DataError: The plug-in raised it, it went over a limit, or it broke down.
+    """
+    child = _idle_child(limits) or _Child(limits)
+    try:
+        reply, text = child.ask({"package": package, "plugin": plugin, "path": path}, data)
+    except BaseException:
+        child.end()
+        raise
+    if reply.get("is_last"):
+        child.end()
+    else:
+        _idle.append(child)
+    match reply:
+        case {"exceeded": what}:
+            raise _exceeded(what, path, limits)
+        case {"error": message}:
+            raise DataError(message, path=path, help=reply["help"])
+    return text.decode("utf-8", "surrogatepass")
+
+
+def _exceeded(what: str, path: str, limits: ReaderLimits) -> DataError:
+    message, setting = {
+        "seconds": (f"{limits.seconds} s", "PEARL_MAX_READER_SECONDS"),
+        "memory": (f"{limits.memory_bytes / 1_000_000:g} MB of memory", "PEARL_MAX_READER_MB"),
+        "text": (f"{limits.text_bytes / 1_000_000:g} MB of text", "PEARL_MAX_DOCUMENT_MB"),
+    }[what]
+    return DataError(
+        f"reading it goes over the limit of {message}",
+        path=path,
+        help=f"split it, convert it to plain text, or set {setting} to a larger number",
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# The parent's side
+
+_idle: deque[_Child] = deque()
+
+
+def _idle_child(limits: ReaderLimits) -> _Child | None:
+    """A child that waits for work under these limits, and finds the same modules."""
+    while True:
+        try:
+            child = _idle.pop()  # atomic: threads read, too
+        except IndexError:
+            return None
+        if child.fits(limits):
+            return child
+        child.end()
+
+
+@atexit.register
+def _end_idle() -> None:
+    while _idle:
+        _idle.pop().end()
+
+
+if hasattr(os, "register_at_fork"):  # two processes must not talk to one child
+    os.register_at_fork(after_in_child=_idle.clear)
+
+
+class _Child:
+    """One process that reads documents, one at a time."""
+
+    def __init__(self, limits: ReaderLimits) -> None:
+        self._limits = limits
+        self._path = [folder or os.getcwd() for folder in sys.path]  # noqa: PTH109 - as Python does
+        self._errors: IO[bytes] = TemporaryFile()  # noqa: SIM115 - closed by `end`
+        self._is_late = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _PROGRAM, json.dumps(self._path), json.dumps(asdict(limits))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )  # fmt: skip
+
+    def fits(self, limits: ReaderLimits) -> bool:
+        path = [folder or os.getcwd() for folder in sys.path]  # noqa: PTH109
+        return (limits, path) == (self._limits, self._path) and self._process.poll() is None
+
+    def ask(self, request: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
+        """One request: its reply, and the bytes after it."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin
+        assert stdout
+        timer = Timer(self._limits.seconds * self._seconds_of_clock, self._kill)
+        timer.start()
+        try:
+            with suppress(BrokenPipeError):  # it has ended, and what it said of that is read below
+                stdin.write(json.dumps({**request, "n_bytes": len(data)}).encode() + b"\n")
+                stdin.write(data)
+                stdin.flush()
+            header = stdout.readline()
+            reply = json.loads(header) if header.endswith(b"\n") else {}
+            text = stdout.read(reply.get("n_bytes", 0))
+        finally:
+            timer.cancel()
+        if not reply or len(text) < reply.get("n_bytes", 0):
+            return self._told_by_end(), b""
+        return reply, text
+
+    @property
+    def _seconds_of_clock(self) -> int:
+        return _CLOCK_PER_PROCESSOR if resource else 1
+
+    def _kill(self) -> None:
+        self._is_late = True
+        self._process.kill()
+
+    def _told_by_end(self) -> dict[str, Any]:
+        """What the way a child ended says of the document."""
+        status = self._process.wait()
+        if self._is_late or (resource and status == -signal.SIGXCPU):
+            return {"exceeded": "seconds", "is_last": True}
+        self._errors.seek(0)
+        told = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        if status < 0:
+            told = f"{signal.Signals(-status).name}: out of memory, or on a damaged file"
+        return {
+            "error": f"its reader broke down ({told[:200] or f'exit status {status}'})",
+            "help": "convert it to plain text, or fetch it anew",
+            "is_last": True,
+        }
+
+    def end(self) -> None:
+        """Kill it and free what it holds; it keeps nothing that could be lost."""
+        self._process.kill()
+        self._process.wait()
+        for file in (self._process.stdin, self._process.stdout, self._errors):
+            with suppress(BrokenPipeError):  # what was not taken is written once more
+                file.close()  # type: ignore[union-attr]
+
+
+# ---------------------------------------------------------------------------------------------
+# The child's side
+
+
+def serve(limits: Mapping[str, int]) -> None:
+    """Read documents as told on standard input, until it closes.
+
+    A request is a line of JSON and `n_bytes` bytes, and so is a reply.
+
+    Args:
+        limits: The fields of `ReaderLimits`.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    requests = sys.stdin.buffer
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no reply
+    bounds = ReaderLimits(**limits)
+    sys.setrecursionlimit(_MAX_DEPTH)
+    _limit("RLIMIT_CORE", 0)
+    _limit("RLIMIT_AS", bounds.memory_bytes)
+    is_last = False
+    while not is_last and (line := requests.readline()):
+        request = json.loads(line)
+        data = requests.read(request["n_bytes"])
+        _limit("RLIMIT_CPU", _seconds_used() + bounds.seconds)
+        reply, text = _reply(request, data, bounds.text_bytes)
+        is_last = "exceeded" in reply or _memory() > _SHARE_TO_END * bounds.memory_bytes
+        header = {**reply, "n_bytes": len(text), "is_last": is_last}
+        replies.write(json.dumps(header).encode() + b"\n")
+        replies.write(text)
+        replies.flush()
+
+
+def _reply(request: Mapping[str, Any], data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
+    path = request["path"]
+    try:
+        reader = plugins.load(request["package"], request["plugin"])
+        text = reader.read(data, path).encode("utf-8", "surrogatepass")
+    except DataError as error:
+        return {"error": error.message.removeprefix(f"{path}: "), "help": error.help}, b""
+    except MemoryError:
+        return {"exceeded": "memory"}, b""
+    except RecursionError:
+        message = "it is nested too deeply to be read"
+        return {"error": message, "help": "convert it to plain text"}, b""
+    return ({"exceeded": "text"}, b"") if len(text) > most else ({}, text)
+
+
+def _limit(name: str, most: int) -> None:
+    """Set a limit of this process, as far as the system has it and allows it."""
+    if resource is None:
+        return
+    kind = getattr(resource, name)
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    with suppress(ValueError, OSError):  # macOS has RLIMIT_AS and refuses it
+        resource.setrlimit(kind, (most, hard))
+
+
+def _seconds_used() -> int:
+    """Processor time of this process, in whole seconds, rounded up."""
+    if resource is None:
+        return 0
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return int(used.ru_utime + used.ru_stime) + 1
+
+
+def _memory() -> int:
+    """Bytes of address space of this process, as its limit counts them; 0 where that is not told."""
+    try:
+        n_pages = int(_STATM.read_text().split()[0])
+    except OSError:
+        return 0
+    return n_pages * os.sysconf("SC_PAGE_SIZE")

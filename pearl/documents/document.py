@@ -1,0 +1,297 @@
+r"""What CTX can be: a file, standard input or a string becomes one `Document`.
+
+What the bytes tell wins over the suffix, so that a PDF called `notes.txt` is read as a PDF.
+
+Invariant: a document's text is never blank, has no lone surrogates, and `"\n"` is its only line
+break and, with the tab, its only control character. Nothing else is altered on the way, because
+every span of an answer is a range of exactly this text.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from pearl import plugins
+from pearl.documents.digest import text_sha256
+from pearl.errors import DataError, UsageError
+
+__all__ = [
+    "Document",
+    "file_source",
+    "from_text",
+    "join",
+    "limit_bytes",
+    "load",
+    "read_as",
+    "read_bytes",
+]
+
+READERS = "pearl.documents.readers"
+
+DEFAULT_LIMIT_MB = 64
+"""Megabytes (10^6 bytes) a document may have, and its text; PEARL_MAX_DOCUMENT_MB overrides."""
+
+DEFAULT_READER_MB = 1000
+"""Megabytes of memory a reader may take; PEARL_MAX_READER_MB overrides. 30 MB of plain HTML take
+300."""
+
+DEFAULT_READER_SECONDS = 120
+"""Seconds of processor time a reader may take; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain
+HTML and a PDF of 3,000 pages take 8."""
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, repr=False)
+class Document:
+    """One document: its text, and where it came from.
+
+    Attributes:
+        text: What models read and people are shown; never empty, no lone surrogates.
+        name: How messages and results call it: the path as given, `<stdin>`, an id of a row.
+    """
+
+    text: str
+    name: str = "document"
+    parts: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    """Of several files put together: the name and the start of each in `text`."""
+
+    def __repr__(self) -> str:
+        """Short: a notebook shows what `load` gives, and a novel is long."""
+        return f"Document({self.name!r}, {len(self.text):,} characters)"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return text_sha256(self.text)
+
+    def locate(self, start: int) -> tuple[str, int]:
+        """The file that a position of the text is in, and the position within that file.
+
+        Example:
+            >>> document = join([from_text("one", "a"), from_text("two", "b")], "both")
+            >>> document.locate(document.text.index("two") + 1)
+            ('b', 1)
+        """
+        name, begin = self.name, 0
+        for part, at in self.parts:
+            if at > start:
+                break
+            name, begin = part, at
+        return name, start - begin
+
+
+def load(path: str | Path, *, name: str | None = None) -> Document:
+    """Read one file as a document.
+
+    Args:
+        path: The file; `-` reads standard input.
+        name: What to call the document; the path as given (`<stdin>`) if None.
+
+    Raises:
+        DataError: The file is missing, unreadable, too large, binary, damaged or blank.
+        UsageError: A limit in the environment is not a number above 0.
+    """
+    source = str(path)
+    label = "<stdin>" if source == "-" else source
+    data = read_bytes(source, label)
+    if not data:
+        raise DataError("the file is empty", path=label, help="give a document with text in it")
+    reader = _choose_reader(data, Path(source).suffix.lower())
+    return Document(_clean(read_as(reader, data, label), label), name or label)
+
+
+def read_as(reader: str, data: bytes, path: str) -> str:
+    """The text that a reader makes of bytes, within the limits of time, memory and text.
+
+    Args:
+        reader: Its name: `html`, `pdf`, ...
+        data: What it reads.
+        path: What messages call it.
+
+    Raises:
+        DataError: The reader cannot read it, or not within the limits.
+        UsageError: A limit in the environment is not a number above 0.
+    """
+    module = plugins.load(READERS, reader)
+    if getattr(module, "IS_BOUNDED", False):
+        text: str = module.read(data, path)
+        return text
+    from pearl.documents import confinement  # a child process, which most commands start none of
+
+    limits = confinement.ReaderLimits(
+        seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
+        memory_bytes=int(_from_environment("PEARL_MAX_READER_MB", DEFAULT_READER_MB) * 1_000_000),
+        text_bytes=limit_bytes(),
+    )
+    return confinement.read(READERS, reader, data, path, limits)
+
+
+def from_text(text: str, name: str = "document") -> Document:
+    r"""Make a document of a string.
+
+    Raises:
+        DataError: The text is blank or has a lone surrogate.
+
+    Example:
+        >>> from_text("one\r\ntwo\x00three\ffour").text
+        'one\ntwo three\nfour'
+    """
+    return Document(_clean(text, name), name)
+
+
+def join(documents: Iterable[Document], name: str = "documents") -> Document:
+    """Put several documents together as one, each under a heading line with its name.
+
+    A heading is counted to the document before it.
+
+    Raises:
+        DataError: There is no document.
+
+    Example:
+        >>> document = join([from_text("one", "a.txt"), from_text("two", "b.txt")], "both")
+        >>> print(document.text)
+        # a.txt
+        <BLANKLINE>
+        one
+        <BLANKLINE>
+        # b.txt
+        <BLANKLINE>
+        two
+        >>> document.parts
+        (('a.txt', 9), ('b.txt', 23))
+    """
+    pieces: list[str] = []
+    parts: list[tuple[str, int]] = []
+    at = 0
+    for document in documents:
+        heading = f"\n\n# {document.name}\n\n" if pieces else f"# {document.name}\n\n"
+        at += len(heading)
+        parts.append((document.name, at))
+        parts += [(part, at + start) for part, start in document.parts]
+        at += len(document.text)
+        pieces += [heading, document.text]
+    if not pieces:
+        raise DataError("there is no document to join", path=name, help="name at least one file")
+    return Document("".join(pieces), name, tuple(parts))
+
+
+def limit_bytes() -> int:
+    """The most bytes a document may have.
+
+    Raises:
+        UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
+    """
+    return int(_from_environment("PEARL_MAX_DOCUMENT_MB", DEFAULT_LIMIT_MB) * 1_000_000)
+
+
+def _from_environment(name: str, default: int) -> float:
+    """A limit that is a number of megabytes or seconds."""
+    given = os.environ.get(name, "").strip()
+    try:
+        value = float(given or default)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        unit = "seconds" if name.endswith("SECONDS") else "megabytes"
+        raise UsageError(
+            f"{name}={given}: not a number of {unit}",
+            help=f"set a number above 0, or unset it for {default}",
+        )
+    return value
+
+
+def _choose_reader(data: bytes, suffix: str) -> str:
+    """The reader that recognises the bytes, else the one of the suffix, else plain text."""
+    readers = {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
+    for name, reader in readers.items():
+        if hasattr(reader, "recognises") and reader.recognises(data):
+            return name
+    return next((name for name, r in readers.items() if suffix in r.SUFFIXES), "text")
+
+
+def read_bytes(source: str, label: str) -> bytes:
+    """All bytes of a file, or of standard input for `-`.
+
+    Args:
+        source: The path.
+        label: What messages call it.
+
+    Raises:
+        DataError: It cannot be read, or has more bytes than `limit_bytes`: a device may never end.
+        UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
+    """
+    limit = limit_bytes()
+    if "\0" in source:
+        raise DataError("there is no such file", path=repr(source), help="check the path")
+    try:
+        if source == "-":
+            data = sys.stdin.buffer.read(limit + 1)
+        else:
+            with Path(source).open("rb") as file:
+                if os.fstat(file.fileno()).st_size > limit:
+                    raise _too_large(label, limit)
+                # The size of a pipe or a device is only known once it has been read.
+                data = file.read(limit + 1)
+    except FileNotFoundError as error:
+        raise DataError("there is no such file", path=label, help="check the path") from error
+    except IsADirectoryError as error:
+        raise DataError(
+            "is a folder, not a file", path=label, help="name the files in it"
+        ) from error
+    except PermissionError as error:
+        raise DataError(
+            "the file may not be read", path=label, help="check its permissions"
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"the file cannot be read: {error.strerror}", path=label, help="check the path"
+        ) from error
+    if len(data) > limit:
+        raise _too_large(label, limit)
+    return data
+
+
+def _too_large(label: str, limit: int) -> DataError:
+    return DataError(
+        f"larger than the limit of {limit / 1_000_000:g} MB",
+        path=label,
+        help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+    )
+
+
+def _clean(text: str, path: str) -> str:
+    """The text with the invariant of the module, or a DataError."""
+    if lone := _SURROGATES.search(text):
+        raise DataError(
+            f"character {lone.start()} is a lone surrogate (U+{ord(lone[0]):04X}), not text",
+            path=path,
+            help="remove it, or decode the source anew: it was cut or decoded wrongly",
+        )
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
+    text = _CONTROLS.sub(" ", text)
+    if not text.strip():
+        raise DataError("the document has no text", path=path, help="give one with text in it")
+    return text
+
+
+def file_source(path: str | Path) -> str:
+    """A file without reading it: where it is, how long, and when it was last written.
+
+    Returns:
+        "" for a file that cannot be looked at, and for standard input.
+    """
+    try:
+        found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
+        place = os.path.realpath(path)
+    except (OSError, ValueError):  # a path with NUL in it is no path
+        return ""
+    return f"{place} {found.st_size} {found.st_mtime_ns}"

@@ -1,0 +1,16 @@
+"""Quotes of replies → passages of the document that prove them.
+
+`finding` reads the quotes out of a reply, `normal` has the form in which wordings are compared and
+`borders` where a quote may begin and end, `verifying` looks a quote up in a document (`negation`: what it
+may not leave out), `collecting` does so for the steps of an answer.
+"""
+
+from pearl.documents.evidence.collecting import Evidence, StepReply, Unverified, collect, placed
+from pearl.documents.evidence.finding import find_quotes, quoted_line
+from pearl.documents.evidence.normal import normalise
+from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
+
+__all__ = [
+    "Doubt", "Evidence", "Match", "Quote", "StepReply", "Unverified", "Verifier", "collect", "find_quotes",
+    "normalise", "placed", "quoted_line",
+]  # fmt: skip

@@ -1,0 +1,261 @@
+"""Replies of several steps → the passages of the document that they quote, and what is not verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+from pearl.documents.document import Document
+from pearl.documents.evidence.finding import find_quotes, quoted_line
+from pearl.documents.evidence.normal import NormalText
+from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
+from pearl.errors import Span
+
+__all__ = ["Evidence", "StepReply", "Unverified", "collect", "placed"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepReply:
+    """What a step says.
+
+    Attributes:
+        step: Its output.
+        text: The reply.
+        given: Texts that the step was given beside the document: arguments and earlier outputs.
+    """
+
+    step: str
+    text: str
+    given: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A passage of the document that steps quote.
+
+    Attributes:
+        text: The passage as the document has it, with all that a quote leaves out of it.
+        span: Where, in characters of the document's text.
+        source: The file it is in: the document itself, or one of several read together.
+        source_span: Where in that file's text; the same as `span` for a single document.
+        steps: Outputs of the steps that quote it.
+        match: `exact`; `normalised` where the quote differs in blanks, quote marks, hyphens of line ends
+            or punctuation at its ends, or leaves off a unit or an attribution; `elided` where it leaves
+            something out.
+        omitted: What it leaves out, in characters of `text`; empty unless elided.
+    """
+
+    text: str
+    span: Span
+    steps: tuple[str, ...]
+    match: Match
+    source: str
+    source_span: Span
+    omitted: tuple[Span, ...] = ()
+
+    @property
+    def marked(self) -> str:
+        """The passage in one line, what the quote leaves out in `[left out: ...]`."""
+        shown, at = "", 0
+        for span in self.omitted:
+            shown += f"{self.text[at : span.start]}[left out: {self.text[span.start : span.end]}]"
+            at = span.end
+        return " ".join((shown + self.text[at:]).split())
+
+    def to_json(self) -> dict[str, Any]:
+        """The passage as JSON data; positions are in the text of its source."""
+        data = {
+            "text": self.text,
+            "start": self.source_span.start,
+            "end": self.source_span.end,
+            "source": self.source,
+            "match": self.match,
+            "steps": list(self.steps),
+        }
+        if self.omitted:
+            begin = self.source_span.start
+            data["omitted"] = [
+                {"text": self.text[s.start : s.end], "start": begin + s.start, "end": begin + s.end}
+                for s in self.omitted
+            ]
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Unverified:
+    """A quote that does not prove anything.
+
+    Attributes:
+        step: Output of the step that made it.
+        text: The quote.
+        reason: `missing`: the document does not have it; `given`: nor that, but the step was given it
+            (an earlier output, a text of the plan); `short`: under four words and in several places, or
+            pieces that say too little; `apart`: its pieces are in the document, but make no passage;
+            `negation`: it leaves a negation out of a passage, which is among the evidence.
+    """
+
+    step: str
+    text: str
+    reason: Doubt | Literal["given"]
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return _WHY[self.reason]
+
+    def to_json(self) -> dict[str, str]:
+        """The quote as JSON data."""
+        return {"step": self.step, "text": self.text, "reason": self.reason}
+
+
+_WHY = {
+    "missing": "not in the document",
+    "given": "not in the document, but in what the step was given",
+    "short": "too short to verify",
+    "apart": "pieces of the document that do not belong together",
+    "negation": "leaves out a negation",
+}
+
+
+def collect(
+    replies: Iterable[StepReply], document: Document
+) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
+    """Look every quote of every reply up in the document.
+
+    Returns:
+        The passages that are quoted, each once, in the order of the quotes; the quotes that are not
+        verified, with the reason.
+    """
+    verifier = Verifier(document.text)
+    found: dict[tuple[Span, tuple[Span, ...]], Evidence] = {}
+    unverified: dict[Unverified, None] = {}
+    for reply in replies:
+        given: list[NormalText] = []
+        for quote in _quotes(reply.text, verifier):
+            if quote.spans:
+                _add(found, reply.step, quote, document)
+            if quote.is_verified:
+                continue
+            reason: Any = quote.result
+            if reason == "missing":
+                given = given or [NormalText(text) for text in reply.given]
+                needle = NormalText(quote.text)
+                if any(text.find(needle) for text in given):
+                    reason = "given"
+            unverified.setdefault(Unverified(reply.step, quote.text, reason))
+    return tuple(found.values()), tuple(unverified)
+
+
+def placed(
+    text: str, evidence: Sequence[Evidence]
+) -> tuple[list[tuple[str, Evidence | None]], list[Evidence]]:
+    """Put the evidence of an answer where the answer quotes it.
+
+    Returns:
+        The text in pieces, in order, each a line, an entry or a block quote with the evidence that is
+        this very passage, or anything else; and the evidence that none of them shows.
+    """
+    by_form = {_form(each.text): each for each in evidence if not each.omitted}
+    pieces: list[tuple[str, Evidence | None]] = []
+    is_placed: set[int] = set()
+    rest: list[str] = []
+    for block in _blocks(text):
+        each = by_form.get(_form("\n".join(map(_bare, block))))
+        if each is None:
+            rest += block
+            continue
+        if rest:
+            pieces.append(("\n".join(rest), None))
+            rest = []
+        pieces.append(("\n".join(block), each))
+        is_placed.add(id(each))
+    if rest:
+        pieces.append(("\n".join(rest), None))
+    return pieces, [each for each in evidence if id(each) not in is_placed]
+
+
+def _bare(line: str) -> str:
+    """A line without the mark of a quote or of an entry."""
+    quoted = quoted_line(line)
+    return line.removeprefix("- ") if quoted is None else quoted
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """Lines of a text; those of one block quote together."""
+    block: list[str] = []
+    for line in text.split("\n"):
+        if quoted_line(line) is None:
+            if block:
+                yield block
+            yield [line]
+            block = []
+        else:
+            block.append(line)
+    if block:
+        yield block
+
+
+def _form(text: str) -> str:
+    normal = NormalText(text)
+    first, last = normal.core
+    return normal.text[first:last]
+
+
+def _quotes(reply: str, verifier: Verifier) -> Iterator[Quote]:
+    """The quotes of a reply, looked up.
+
+    A run of block-quote lines is one passage if the document has it so; else its paragraphs are quotes
+    of their own, or its lines, as the prompt asks for.
+    """
+    for text in find_quotes(reply):
+        yield from _parts(text, verifier, ("\n\n", "\n"))
+
+
+def _parts(text: str, verifier: Verifier, breaks: Sequence[str]) -> Iterator[Quote]:
+    quote = verifier.verify(text)
+    while breaks and breaks[0] not in text:
+        breaks = breaks[1:]
+    if quote.is_verified or not breaks:
+        yield quote
+        return
+    for part in text.split(breaks[0]):
+        if any(map(str.isalnum, part)):
+            yield from _parts(part.strip(), verifier, breaks[1:])
+
+
+def _add(
+    found: dict[tuple[Span, tuple[Span, ...]], Evidence],
+    step: str,
+    quote: Quote,
+    document: Document,
+) -> None:
+    span = Span(quote.spans[0].start, quote.spans[-1].end)
+    omitted = tuple(
+        _trimmed(document.text, Span(one.end, other.start), span.start)
+        for one, other in pairwise(quote.spans)
+    )
+    before = found.get((span, omitted))
+    if before is not None:
+        if step not in before.steps:
+            found[span, omitted] = replace(before, steps=(*before.steps, step))
+        return
+    source, start = document.locate(span.start)
+    match: Match = "elided" if omitted else "exact" if quote.result == "exact" else "normalised"
+    found[span, omitted] = Evidence(
+        document.text[span.start : span.end],
+        span,
+        (step,),
+        match,
+        source,
+        Span(start, start + span.end - span.start),
+        omitted,
+    )
+
+
+def _trimmed(text: str, gap: Span, origin: int) -> Span:
+    """A gap without the blanks around it, in characters from an origin."""
+    left_out = text[gap.start : gap.end]
+    start = gap.start + len(left_out) - len(left_out.lstrip()) - origin
+    return Span(start, start + len(left_out.strip()))

@@ -1,0 +1,277 @@
+"""Text → its normal form, the same for all ways to set the same wording, and the way back.
+
+The form leaves out what models and typesetters change without changing the wording: line breaks
+and blanks, the marks of quotation, dashes, the hyphens of line ends, composed and decomposed accents,
+full-width forms and ligatures. Letters, their case, digits, signs and decimals have to agree.
+
+Invariant: a range that is found has the normal form of the quote, and begins and ends between words:
+"he left" is not in "she left". A text is normalised once, in time linear in its length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from functools import cached_property
+
+from pearl.documents.evidence.borders import is_inside_token
+from pearl.errors import Span
+
+__all__ = ["MAX_PLACES", "UNSPACED", "NormalText", "normalise"]
+
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Letters of scripts that write no blanks between words; the last line is Chinese and Japanese."""
+
+_EDGES = " '-.,:;!?…*_#()[]{}<>·•¿¡、。〈〉《》〔〕【】،؛؟।"
+"""What may differ at both ends of a quote, in normal form. Not `%`: it belongs to a number."""
+
+
+MAX_PLACES = 5_000
+"""Places where a quote stands inside words that are looked at: a text that is one word has one everywhere."""
+
+Range = tuple[int, int]
+"""Of a normal form: where it begins and ends."""
+
+
+def normalise(text: str) -> str:
+    r"""The normal form of a text: the same for all ways to set the same wording.
+
+    Example:
+        >>> normalise("a “so-\ncalled” ﬁle") == normalise("a 'so-called'   file")
+        True
+    """
+    return NormalText(text).text
+
+
+_BLANK, _DASH, _MARK = " ", "-", "'"
+_QUOTATION_MARKS = frozenset("\"'`´‘’‚‛“”„‟‹›«»′″‴ʹʺʻʼʽ׳״「」『』〝〞〟")
+_DASHES = frozenset("\xad\u2043\u2212")
+"""Beyond those of the Unicode category: soft hyphen, bullet hyphen, minus."""
+_TATWEEL = "\u0640"  # stretches an Arabic word, like blanks between letters
+
+
+def _plain(character: str) -> str:
+    """The normal form of one character, by itself."""
+    # Of the compatibility forms only those of layout: NFKC also makes 10² to 102.
+    if character == "…" or "\ufb00" <= character <= "\uffef":
+        character = unicodedata.normalize("NFKC", character)
+    if len(character) > 1:
+        return character
+    category = unicodedata.category(character)
+    if character in _DASHES or category == "Pd":
+        return _DASH
+    if character in _QUOTATION_MARKS:
+        return _MARK
+    if category == "Cf" or character == _TATWEEL:
+        return ""
+    if character.isspace():
+        return _BLANK
+    return unicodedata.normalize("NFC", character)
+
+
+def _kind(plain: str) -> str:
+    """What a character is to the rules below, as one ASCII character."""
+    if plain in {"", _BLANK, _DASH, _MARK}:
+        return plain or "z"
+    if len(plain) > 1:
+        return "x" if plain[0].isalpha() else "…"
+    category = unicodedata.category(plain)
+    # The vowels and finals of Korean compose with the consonant before them, as accents do.
+    if category[0] == "M" or "\u1160" <= plain <= "\u11ff":
+        return "n" if UNSPACED.match(plain) else "m"
+    if category[0] == "L":
+        return "c" if UNSPACED.match(plain) else "a"
+    return "0" if category[0] == "N" else "."
+
+
+class _FoldTable(dict[int, str]):
+    """What `str.translate` puts for each character; fills itself with those that occur."""
+
+    def __init__(self, rule: Callable[[str], str]) -> None:
+        self._rule = rule
+
+    def __missing__(self, code: int) -> str:
+        self[code] = self._rule(chr(code))
+        return self[code]
+
+
+_PLAIN = _FoldTable(lambda character: p if len(p := _plain(character)) == 1 else character)
+_KINDS = _FoldTable(lambda character: _kind(_plain(character)))
+
+_SIGN = "\u02d7"
+"""Stands for the minus of a number, so that it is no other dash: `was -5` is not `was - 5`."""
+_SIGNS = re.compile(r"[-−–‐‑](?=[.·]?\d)(?<![\w–—-][-−–‐‑])(?<!\d[ \u00a0][-−–‐‑])")
+_LINE_END = re.compile(r"\xad+|[-‐‑\xad]\s+|.*\n", re.DOTALL)
+"""A hyphen that may be the typesetter's: `exam-\\nple`, or `exam- ple` where lines were joined."""
+
+_SPACED = frozenset("a0mx")
+_LETTERS = frozenset("acmnx")
+_POINTS = frozenset(".,:/·")
+
+# Every alternative begins with the same set, so that a text is searched for nothing else.
+_EDITS = re.compile(
+    r"""[ z'x…-](?:
+      (?<=[x…]) [mn]*                                        # a ligature, an ellipsis
+    | (?<=') [ z']* '                                        # nested marks of quotation
+    | (?<=[ z-]) (?:(?<![a0mx].)|(?![a0x])|(?<=[z-])) [ z-]* # not: one blank between two words
+    )""",
+    re.VERBOSE,
+)
+_EDITS_OR_CLUSTERS = re.compile(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE)
+"""In a string of kinds, where the normal form may be of another length."""
+
+
+class NormalText:
+    """A text in normal form, and the way back.
+
+    Attributes:
+        kinds: The kind of each character of the original.
+        text: The normal form.
+    """
+
+    def __init__(self, original: str) -> None:
+        self._source = original
+        plain = _SIGNS.sub(_SIGN, original).translate(_PLAIN)
+        self.kinds = plain.translate(_KINDS)
+        is_composed = unicodedata.is_normalized("NFC", plain)
+        pieces: list[str] = []
+        # Pieces alternate: unchanged, edited, unchanged, ... Here is where each begins.
+        self._originals = [0]
+        self._normals = [0]
+        self._hyphens: list[int] = []
+        self._may_break: list[bool] = []
+        begin = n_normal = 0
+        for edit in (_EDITS if is_composed else _EDITS_OR_CLUSTERS).finditer(self.kinds):
+            start, end = edit.span()
+            piece = self._edit(plain[start:end], start, end)
+            pieces += (plain[begin:start], piece)
+            n_normal += start - begin
+            if not piece and _DASH in self.kinds[start:end]:
+                self._hyphens.append(n_normal)
+                self._may_break.append(_LINE_END.fullmatch(original[start:end]) is not None)
+            self._originals += (start, end)
+            self._normals += (n_normal, n_normal + len(piece))
+            n_normal += len(piece)
+            begin = end
+        pieces.append(plain[begin:])
+        self.text = "".join(pieces)
+
+    def _edit(self, plain: str, start: int, end: int) -> str:
+        kinds = self.kinds[start:end]
+        if kinds == _BLANK:  # what `_EDITS` leaves of them; most edits by far
+            return _BLANK if self._divides_numbers(start, end) else ""
+        if kinds[0] in {"x", "…"}:
+            return unicodedata.normalize("NFC", _plain(plain[0]) + plain[1:])
+        if kinds[-1] in {"m", "n"}:
+            return unicodedata.normalize("NFC", plain)
+        if kinds[0] == _MARK:
+            return _MARK
+        before, after = self.kinds[max(start - 1, 0) : start], self.kinds[end : end + 1]
+        if _DASH in kinds:
+            # Between letters it may be the hyphen of a line's end, and nobody can tell.
+            return "" if before in _LETTERS and after in _LETTERS else _DASH
+        # A blank counts between words only: the others are the typesetter's.
+        is_counted = (before in _SPACED and after in _SPACED) or self._divides_numbers(start, end)
+        return _BLANK if _BLANK in kinds and is_counted else ""
+
+    def _divides_numbers(self, start: int, end: int) -> bool:
+        """Whether blanks make another number of what is around: `1, 250`, `of .5`, `. 5`."""
+        if self.kinds[end : end + 1] == "0":
+            return self._source[max(start - 1, 0) : start] in _POINTS
+        return self._source[end : end + 1] in _POINTS and self.kinds[end + 1 : end + 2] == "0"
+
+    @cached_property
+    def core(self) -> tuple[int, int]:
+        """The range of the normal form without what may differ at both ends of a quote."""
+        start = len(self.text) - len(self.text.lstrip(_EDGES))
+        end = len(self.text.rstrip(_EDGES))
+        if self.text[start : start + 1].isdigit():
+            before = self.text[:start]
+            start -= len(before) - len(before.rstrip("<>"))
+            if before.endswith(".") and not before.endswith(".."):
+                start -= 1
+        return start, max(start, end)
+
+    def find(self, quote: NormalText, begin: int = 0, end: int | None = None) -> Range | None:
+        """The first place of a quote in a range, its punctuation with it if it agrees."""
+        return self._search(quote, begin, len(self.text) if end is None else end, is_last=False)
+
+    def rfind(self, quote: NormalText, begin: int, end: int) -> Range | None:
+        """The last place of a quote in a range."""
+        return self._search(quote, begin, end, is_last=True)
+
+    def _search(self, quote: NormalText, begin: int, end: int, *, is_last: bool) -> Range | None:
+        first, last = quote.core
+        bare = quote.text[first:last]
+        search = self.text.rfind if is_last else self.text.find
+        for _ in range(MAX_PLACES if bare else 0):
+            at = search(bare, begin, end)
+            if at < 0 or self._has(quote, at):
+                return None if at < 0 else self._widen(at, quote)
+            if is_last:
+                end = at + len(bare) - 1
+            else:
+                begin = at + 1
+        return None
+
+    def _has(self, quote: NormalText, at: int) -> bool:
+        """Whether a quote whose core stands at an offset is whole words there, joined alike."""
+        first, last = quote.core
+        end = at + last - first
+        if not self._is_whole(at, end):
+            return False
+        all_here, fixed_here = self._joins(at, end)
+        all_there, fixed_there = quote._joins(first, last)
+        return fixed_here <= all_there and fixed_there <= all_here
+
+    def _joins(self, start: int, end: int) -> tuple[frozenset[int], frozenset[int]]:
+        """Where a range leaves hyphens out: all, and those that no line's end explains."""
+        if not self._hyphens:
+            return frozenset(), frozenset()
+        among = range(bisect_right(self._hyphens, start), bisect_left(self._hyphens, end))
+        return (
+            frozenset(self._hyphens[i] - start for i in among),
+            frozenset(self._hyphens[i] - start for i in among if not self._may_break[i]),
+        )
+
+    def original(self, start: int, end: int) -> Span:
+        """The range of the original that a non-empty range of the normal form stands for."""
+        first, last = self._piece(start), self._piece(end - 1)
+        begin = self._originals[first] + (0 if first % 2 else start - self._normals[first])
+        if last % 2:
+            return Span(begin, self._originals[last + 1])
+        return Span(begin, self._originals[last] + end - self._normals[last])
+
+    def is_inside(self, at: int) -> bool:
+        """Whether an offset of the original is inside a word, a number or a character."""
+        before, after = self.kinds[max(at - 1, 0) : at], self.kinds[at : at + 1]
+        if after in {"m", "n"} or (before in _SPACED and after in _SPACED):
+            return True
+        return is_inside_token(self._source, at)
+
+    def _is_whole(self, start: int, end: int) -> bool:
+        """Whether a range of the normal form is words of the original."""
+        first, last = self._piece(start), self._piece(end - 1)
+        if first % 2 and start != self._normals[first]:
+            return False  # within a ligature
+        if last % 2 and end != self._normals[last + 1]:
+            return False
+        span = self.original(start, end)
+        return not (self.is_inside(span.start) or self.is_inside(span.end))
+
+    def _widen(self, at: int, quote: NormalText) -> Range:
+        """The range of a quote's core with the punctuation that agrees with the quote's."""
+        first, last = quote.core
+        start = at - first
+        end = start + len(quote.text)
+        if start >= 0 and self.text.startswith(quote.text, start) and self._is_whole(start, end):
+            return start, end
+        return at, at + last - first
+
+    def _piece(self, at: int) -> int:
+        return bisect_right(self._normals, at) - 1

@@ -1,0 +1,108 @@
+"""Web pages: HTML → its text as a browser lays it out, without markup, scripts and styles."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pearl.documents.readers.text import decode
+from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from inscriptis.model.html_element import HtmlElement as InscriptisElement
+    from lxml.html import HtmlElement
+
+__all__ = ["SUFFIXES", "read", "recognises"]
+
+SUFFIXES = (".html", ".htm", ".xhtml")
+
+_BEGINNING = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)\b", re.I
+)
+_DECLARED_ENCODING = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
+_DECLARATION_BYTES = 1024
+"""Where a page has to declare its encoding (HTML Living Standard, 13.2.3.2)."""
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
+_XML_DECLARATION = re.compile(r"<\?xml [^>]+?\?>")
+_LONG_NUMBER = re.compile(r"[0-9]{4,}")
+
+_MAX_LENGTH = 40
+"""Characters of an indent, and lines of a margin, that a `style` may ask for."""
+
+
+def recognises(data: bytes) -> bool:
+    """Whether the bytes begin as a web page does.
+
+    Example:
+        >>> recognises(b"<!DOCTYPE html><p>Text</p>")
+        True
+    """
+    return _BEGINNING.match(data) is not None
+
+
+def read(data: bytes, path: str) -> str:
+    r"""The text of a page.
+
+    Raises:
+        DataError: The page is not text, or nested too deeply.
+        MemoryError: It takes more memory than this process may have.
+
+    Example:
+        >>> read(b"<h1>One</h1><p>two <b>three</b>", "page.html")
+        'One\n\ntwo three'
+    """
+    from inscriptis.html_engine import Inscriptis
+    from inscriptis.model.config import ParserConfig
+
+    declared = _DECLARED_ENCODING.search(data, 0, _DECLARATION_BYTES)
+    page = decode(data, path, declared=declared[1].decode() if declared else None)
+    # The parser stops at a NUL: what follows would be lost without a word.
+    tree = _tree(_CONTROLS.sub(" ", page).strip(), path)
+    config = ParserConfig()
+    attributes = config.attribute_handler
+    attributes.attribute_mapping = {**attributes.attribute_mapping, "style": _apply_style}
+    text: str = "" if tree is None else Inscriptis(tree, config).get_text()
+    # Cells are padded to the width of their table, the last ones too.
+    return re.sub(r" +$", "", text, flags=re.MULTILINE).strip("\n")
+
+
+def _tree(page: str, path: str) -> HtmlElement | None:
+    """The page as a tree, None if it is blank; a page that the parser gave up is an error."""
+    from lxml.etree import LxmlError, ParserError
+    from lxml.html import HTMLParser, document_fromstring
+
+    page = _XML_DECLARATION.sub("", page, count=1)  # it is no longer in the encoding it says
+    if not page:
+        return None
+    parser = HTMLParser(huge_tree=True)  # else what is nested 256 deep ends the page
+    try:
+        tree = document_fromstring(page, parser=parser)
+    except ParserError:  # nothing but comments
+        return None
+    except LxmlError:
+        tree = None
+    # libxml2 mends what is wrong with a page, but for what it reports as fatal it stops and gives
+    # what it has so far.
+    fatal = next((entry for entry in parser.error_log if entry.level_name == "FATAL"), None)
+    if fatal is not None and fatal.type_name == "ERR_NO_MEMORY":
+        raise MemoryError
+    if fatal is not None or tree is None:
+        reason = fatal.message.partition(",")[0].strip() if fatal else "no reason given"
+        raise DataError(
+            f"the page cannot be read to its end: {reason}",
+            path=path,
+            help="simplify it, or convert it to plain text",
+        )
+    return tree
+
+
+def _apply_style(style: str, element: InscriptisElement) -> None:
+    """What a `style` says, its lengths bounded: every line is indented by as many blanks."""
+    from inscriptis.model.css import CssParse
+
+    # A number of 400 digits is a length, too.
+    CssParse.attr_style(_LONG_NUMBER.sub("999", style), element)
+    for name in ("padding_inline", "margin_before", "margin_after"):
+        length = getattr(element, name)
+        setattr(element, name, max(-_MAX_LENGTH, min(length, _MAX_LENGTH)))

@@ -1,0 +1,81 @@
+"""PDF files: the text layer, page by page → text, pages separated by a blank line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pearl.documents.document import limit_bytes
+from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument, PdfPage
+
+__all__ = ["SUFFIXES", "read", "recognises"]
+
+SUFFIXES = (".pdf",)
+
+_HYPHEN = "\x02"
+"""What pdfium puts in the place of a hyphen at the end of a line and the line break after it."""
+
+
+def recognises(data: bytes) -> bool:
+    """Whether the bytes begin as a PDF does.
+
+    Example:
+        >>> recognises(b"%PDF-1.7")
+        True
+    """
+    return data.lstrip().startswith(b"%PDF-")
+
+
+def read(data: bytes, path: str) -> str:
+    """The text layer of a PDF.
+
+    Raises:
+        DataError: The file is damaged, encrypted, only pictures of pages or too long.
+    """
+    from pypdfium2 import PdfDocument, PdfiumError, raw
+
+    try:
+        with PdfDocument(data) as document:
+            text = "\n\n".join(_texts(document, path))
+    except PdfiumError as error:
+        if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
+            raise DataError(
+                "the PDF is encrypted", path=path, help="save it without its password"
+            ) from error
+        raise DataError(
+            "the file is damaged or no PDF", path=path, help="fetch or export it anew"
+        ) from error
+    if not text:
+        raise DataError(
+            "the PDF has no text layer, its pages are pictures",
+            path=path,
+            help="run text recognition over it (ocrmypdf IN.pdf OUT.pdf) and read the result",
+        )
+    return text
+
+
+def _texts(document: PdfDocument, path: str) -> Iterator[str]:
+    """The text of each page that has one."""
+    left = limit = limit_bytes()
+    for page in document:
+        if text := _text_of_page(page):
+            yield text
+            # Pages may share what they show: a small file can have any length of text.
+            left -= len(text)
+            if left < 0:
+                raise DataError(
+                    f"the text is longer than the limit of {limit / 1_000_000:g} MB",
+                    path=path,
+                    help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+                )
+
+
+def _text_of_page(page: PdfPage) -> str:
+    # Closed at once: left to the garbage collector, a thousand open pages pile up.
+    with closing(page), closing(page.get_textpage()) as layer:
+        text: str = layer.get_text_bounded()
+    return text.replace(_HYPHEN, "-\n").strip()

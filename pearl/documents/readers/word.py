@@ -1,0 +1,103 @@
+"""Word files: paragraphs and tables in their order → text.
+
+Blocks are separated by a blank line; a row of a table is one line, its cells separated by tabs.
+Insertions of tracked changes, links, content controls and text boxes count as text; deletions,
+headers, footers, notes and comments do not.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from io import BytesIO
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile, ZipFile
+
+from pearl.documents.document import limit_bytes
+from pearl.errors import DataError
+
+if TYPE_CHECKING:
+    from docx.oxml.xmlchemy import BaseOxmlElement
+
+__all__ = ["SUFFIXES", "read", "recognises"]
+
+SUFFIXES = (".docx",)
+
+_CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "\xad"}
+_SKIPPED = frozenset({"pPr", "rPr", "del", "moveFrom", "rt", "Fallback"})
+"""Properties, text that was taken out, readings beside Chinese characters, and the second copy of
+a text box for old readers."""
+
+_DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, AttributeError,
+           SyntaxError)  # fmt: skip
+"""How damage shows: python-docx checks nothing, and lxml's errors are SyntaxErrors."""
+
+
+_NO_MEMORY = 2
+"""XML_ERR_NO_MEMORY of libxml2."""
+
+
+def recognises(data: bytes) -> bool:
+    """Whether the bytes are an archive with the main part of a Word file in it.
+
+    Names of parts are never compressed, so that this also holds for half a file.
+    """
+    return data.startswith(b"PK") and b"word/document.xml" in data
+
+
+def read(data: bytes, path: str) -> str:
+    """The text of a Word file.
+
+    Raises:
+        DataError: The file is damaged, no .docx, or too large once unpacked.
+        MemoryError: It takes more memory than this process may have.
+    """
+    import docx
+
+    limit = limit_bytes()
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            n_bytes = sum(part.file_size for part in archive.infolist())
+        root = docx.Document(BytesIO(data)).element if n_bytes <= limit else None
+    except _DAMAGE as error:
+        if getattr(error, "code", None) == _NO_MEMORY:
+            raise MemoryError from error
+        raise DataError(
+            "the file is damaged or no .docx", path=path, help="save it anew as .docx"
+        ) from error
+    if root is None:
+        raise DataError(
+            f"the file unpacks to more than the limit of {limit / 1_000_000:g} MB",
+            path=path,
+            help="take pictures out, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+        )
+    if root.getroottree().docinfo.internalDTD is not None:
+        # ISO/IEC 29500-2 forbids them, and entities are left out of the text.
+        raise DataError(
+            "the file declares XML entities, which no Word file may", path=path, help="save it anew as .docx"
+        )  # fmt: skip
+    return _text(root).strip()
+
+
+def _text(element: BaseOxmlElement) -> str:
+    """The text of an element, whatever it is wrapped in.
+
+    python-docx's own `paragraph.text` leaves out insertions, content controls and text boxes.
+    """
+    kind = element.tag.rpartition("}")[2]
+    if kind in _SKIPPED:
+        return ""
+    if kind == "t":
+        return element.text or ""
+    inner = _CHARACTERS.get(kind) or "".join(map(_text, element.iterchildren("*")))
+    match kind:
+        case "p":
+            return f"{inner}\n\n" if inner.strip() else ""
+        case "tc":
+            return re.sub(r"\s*\n\s*", " ", inner.strip()) + "\t"
+        case "tr":
+            return inner.removesuffix("\t") + "\n"
+        case "tbl":
+            return inner + "\n"
+        case _:
+            return inner

@@ -1,0 +1,439 @@
+"""`ActionLibrary` → the grammar of the plans that call its actions, as Lark text for decoders.
+
+A specialisation of `grammars/plan.lark`, never a second language: the terminals are read from that
+file, and whatever a grammar of this module admits, the strict reader accepts. How much of the
+checker's work a grammar does depends on what is known when it is made:
+
+    static    known actions with the right number and kind of arguments, new ones declared first
+    indexed   the same without new actions, outputs named v1, v2, ...: every sentence is valid
+    header    the new actions alone: what comes before an indexed grammar of all actions
+    line      the next line after those written so far: every plan written so is valid
+
+In the indexed grammar, outputs that may not stand wherever a text may (a number is no document)
+count apart, as n1, n2, ...; the grammar knows how many of each kind there are at every step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Literal
+
+from pearl.dsl.names import names_except
+from pearl.dsl.nodes import CTX
+from pearl.dsl.output_states import Counts, NextStep, Shape, States, by_shape, nothing_to_call
+from pearl.dsl.parser import read
+from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
+from pearl.plugins.files import read_data
+
+__all__ = [
+    "MAX_NEW_ACTIONS",
+    "MAX_WRITTEN_STEPS",
+    "NEW_PARAMETERS",
+    "header_grammar",
+    "indexed_grammar",
+    "line_grammar",
+    "static_grammar",
+]
+
+MAX_WRITTEN_STEPS = 12
+"""Steps of a plan that is written under a grammar: of the published plans, one in 500 has more than
+eight. What is made of it grows with its square."""
+
+MAX_NEW_ACTIONS = 5
+"""Actions that one plan may declare under these grammars."""
+
+NEW_PARAMETERS = ("X", "Y", "Z")
+"""What a new action may take besides the document, where declarations have to be valid."""
+
+
+@cache
+def _terminals(max_text: int | None) -> Mapping[str, str]:
+    """The open terminals of the plan language, their texts bounded to so many characters.
+
+    Names are those that a decoder may make up: names of other scripts have a normal form, which no
+    grammar can hold to, and take a grammar of 20 kB.
+    """
+    source = read_data("grammars", "plan.lark")
+    found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
+    found["NAME"] = names_except(())
+    if max_text is not None:
+        found["STRING"] = re.sub(r'\*"$', f'{{0,{max_text}}}"', found["STRING"])
+        found["TEXT"] = re.sub(r"\*$", f"{{0,{max_text - 1}}}", found["TEXT"])
+    return found
+
+
+def _defined(names: Iterable[str], max_text: int | None) -> Iterator[str]:
+    terminals = _terminals(max_text)
+    for name in names:
+        yield f"{name}: /{terminals[name]}/"
+
+
+# ---------------------------------------------------------------------------------------------
+# Calls and their arguments
+
+
+class _CallRules:
+    """The actions of a library by what they take, each such group one terminal.
+
+    Args:
+        groups: Those that may be called.
+
+    Attributes:
+        lines: The terminals, `A0: "FIND(" | "EXTRACT("`.
+    """
+
+    def __init__(self, groups: Mapping[Shape, Sequence[Action]]) -> None:
+        self._shapes = list(groups)
+        self.lines = [
+            f"A{i}: " + " | ".join(f'"{action.name}("' for action in actions)
+            for i, actions in enumerate(groups.values())
+        ]
+
+    def rules(self, argument: Callable[[ValueType], str | None], kind: str = "") -> list[str]:
+        """The calls of one kind that can be written, each the right side of a rule.
+
+        Args:
+            argument: The rule for an argument of a type; None where there is nothing to pass.
+            kind: That of their outputs.
+        """
+        found = []
+        for i, shape in enumerate(self._shapes):
+            if shape.kind != kind:
+                continue
+            passed = [rule for rule in map(argument, shape.needed) if rule is not None]
+            if len(passed) < len(shape.needed):
+                continue
+            parts = ' ", " '.join(passed)
+            if shape.more is not None and (last := argument(shape.more)):
+                parts += f' (", " {last})*'
+            found.append(f'A{i} {parts} ")"' if parts else f'A{i} ")"')
+        return found
+
+
+_LIST = '"[" [{item} (", " {item})*] "]"'
+
+
+def _ways(
+    type: ValueType, outputs: Sequence[str], context: Sequence[str], item: str, items: str
+) -> list[str]:
+    """What may stand for a parameter of a type.
+
+    Args:
+        type: Of the parameter.
+        outputs: Terminals of those earlier outputs that fit.
+        context: The terminal of the document, if it is not among the outputs.
+        item: The rule of anything but a list.
+        items: The rule of a list.
+    """
+    match type:
+        case ValueType.CONTEXT:
+            return [*context, *outputs]
+        case ValueType.TEXT:
+            return [item, items]
+        case ValueType.NUMBER:
+            return ["NUMBER", *outputs]
+        case ValueType.LIST:
+            return [items, *outputs]
+        case _:
+            return [*outputs]
+
+
+_CONTEXT = f'"{CTX}"'
+
+_END = '" : " TEXT'
+
+# The first dash belongs to the heading: were it the beginning of "- None" and of a declaration, a
+# lexer that does not go back would take every name with an N in front for None.
+_HEADING = '"New actions:\\n- "'
+
+
+# ---------------------------------------------------------------------------------------------
+# The grammars
+
+
+def static_grammar(
+    library: ActionLibrary,
+    *,
+    new_actions: Literal["none", "allowed", "required"] = "allowed",
+    max_steps: int = MAX_WRITTEN_STEPS,
+    max_text: int | None = None,
+) -> str:
+    """Plans that call the library's actions as declared, with free names for their outputs.
+
+    Args:
+        library: The known actions.
+        new_actions: Whether a plan may declare others first, or has to say that it needs none;
+            their names are none of the library's.
+        max_steps: Steps of a plan at most.
+        max_text: Characters of a string or an explanation at most.
+
+    Raises:
+        LibraryError: There is nothing that a plan could call.
+    """
+    calls = _CallRules(by_shape(library.values()))
+    rules: dict[str, str] = {}
+
+    def argument(type: ValueType) -> str:
+        name = f"for_{type.lower()}"
+        rules[name] = " | ".join(_ways(type, ["NAME"], [], "item", "list"))
+        return name
+
+    ways = calls.rules(argument)
+    if new_actions != "none":
+        text = argument(ValueType.TEXT)
+        ways.append(f'NEW [{text} (", " {text})*] ")"')
+    if not ways:
+        raise nothing_to_call(library)
+    first = {"none": "s1", "allowed": "[new] s1", "required": "new s1"}
+    lines = [f"start: {first[new_actions]}"]
+    if new_actions != "none":
+        lines += [
+            f'new: {_HEADING} ("None\\n" | action ("- " action)*) "\\n"',
+            f'action: NEW [NAME (", " NAME)* [", ..."]] ")" {_END} "\\n"',
+            _new_name(library),
+        ]
+    lines += [
+        f's{i}: "{i}. " step' + (f' ["\\n" s{i + 1}]' if i < max_steps else "")
+        for i in range(1, max_steps + 1)
+    ]
+    lines += [
+        f'step: NAME " = " call {_END}',
+        f"call: {' | '.join(ways)}",
+        "item: NAME | STRING | NUMBER",
+        f"list: {_LIST.format(item='item')}",
+        *(f"{name}: {rule}" for name, rule in rules.items()),
+        *calls.lines,
+        *_defined(("NAME", "NUMBER", "STRING", "TEXT"), max_text),
+    ]
+    return _joined(lines)
+
+
+def indexed_grammar(
+    library: ActionLibrary,
+    *,
+    max_steps: int = MAX_WRITTEN_STEPS,
+    max_text: int | None = None,
+) -> str:
+    """Valid plans: every sentence passes the checker with this library.
+
+    Args:
+        library: All the actions there are.
+        max_steps: Steps of a plan at most.
+        max_text: Characters of a string or an explanation at most.
+
+    Raises:
+        LibraryError: There is nothing that a plan could call.
+    """
+    rules = _Indexed(States(library.values(), max_steps))
+    if not rules.lines:
+        raise nothing_to_call(library)
+    lines = [
+        f"start: {rules.first}",
+        *rules.lines,
+        f"end: {_END}",
+        *_defined(("NUMBER", "STRING", "TEXT"), max_text),
+    ]
+    return _joined(lines)
+
+
+def header_grammar(
+    library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
+) -> str:
+    """The new actions of a plan, or that there are none, up to the blank line before its steps.
+
+    The names are none of the library's; one may be declared twice.
+
+    Args:
+        library: The known actions.
+        max_actions: Declarations at most.
+        max_text: Characters of a definition at most.
+    """
+    # A plan that declares nothing has to have something else to call.
+    none = '"None\\n" | ' if library else ""
+    lines = [
+        f'start: {_HEADING} ({none}a1) "\\n"',
+        *(
+            f"a{i}: action" + (f' ["- " a{i + 1}]' if i < max_actions else "")
+            for i in range(1, max_actions + 1)
+        ),
+        *_declaration(library),
+        *_defined(("TEXT",), max_text),
+    ]
+    return _joined(lines)
+
+
+def line_grammar(
+    written: str,
+    library: ActionLibrary,
+    *,
+    new_actions: bool = True,
+    max_steps: int = MAX_WRITTEN_STEPS,
+    max_text: int | None = None,
+) -> str:
+    """The next line of a plan; its line break may be left out where the plan may end with it.
+
+    Args:
+        written: The lines so far, each with its line break, as these grammars admitted them.
+        library: The known actions.
+        new_actions: Whether the plan may declare others first.
+        max_steps: Steps of a plan at most.
+        max_text: Characters of a string or an explanation at most.
+
+    Raises:
+        LibraryError: There is nothing that a plan could call.
+    """
+    in_header = written.startswith("New actions:\n") and "\n\n" not in written
+    reading = read(written.rstrip("\n"))
+    known = library.extended(reading.actions)
+    if new_actions and not written:
+        return 'start: "New actions:\\n"\n'
+    if in_header and written.endswith("- None\n"):
+        return 'start: "\\n"\n'
+    if in_header:
+        if len(reading.actions) >= MAX_NEW_ACTIONS:
+            return 'start: "\\n"\n'
+        none = '"None\\n" | ' if library else ""
+        start = '"\\n" | "- " action' if reading.actions else f'"- " ({none}action)'
+        rules = [*_declaration(known), *_defined(("TEXT",), max_text)]
+        return _joined([f"start: {start}", *rules])
+    steps = reading.plan.steps if reading.plan else ()
+    outputs = {step.output: known[step.action].returns for step in steps}
+    rules = _line_rules(known, outputs)
+    if not rules:
+        raise nothing_to_call(library)
+    more = ' ["\\n"]' if len(steps) + 1 < max_steps else ""
+    return _joined(
+        [
+            f'start: "{len(steps) + 1}. " OUTPUT " = " call {_END}{more}',
+            f"OUTPUT: /{names_except([*outputs, CTX])}/",
+            *rules,
+            *_defined(("NUMBER", "STRING", "TEXT"), max_text),
+        ]
+    )
+
+
+def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> list[str]:
+    """The calls that can be written where these outputs are there; none if nothing can."""
+    rules: dict[str, str] = {}
+
+    def terminal(name: str, types: Collection[ValueType]) -> list[str]:
+        names = [f'"{output}"' for output, type in outputs.items() if type in types]
+        if names:
+            rules[name] = " | ".join(names)
+        return [name] if names else []
+
+    def argument(type: ValueType) -> str | None:
+        fitting = terminal(f"FOR_{type.upper()}", outputs_for(type))
+        ways = _ways(type, fitting, [_CONTEXT], "item", "list")
+        name = f"for_{type.lower()}"
+        if ways:
+            rules[name] = " | ".join(ways)
+        return name if ways else None
+
+    calls = _CallRules(by_shape(library.values()))
+    ways = calls.rules(argument)
+    if not ways:
+        return []
+    items = [_CONTEXT, *terminal("EARLIER", list(ValueType)), "STRING", "NUMBER"]
+    rules["item"] = " | ".join(items)
+    rules["list"] = _LIST.format(item="item")
+    return [
+        f"call: {' | '.join(ways)}",
+        *(f"{name}: {rule}" for name, rule in rules.items()),
+        *calls.lines,
+    ]
+
+
+def _declaration(library: ActionLibrary) -> list[str]:
+    """The rules of a declaration whose parameters are all different."""
+    more = " ".join(f'[", {name}"' for name in NEW_PARAMETERS) + "]" * len(NEW_PARAMETERS)
+    own = '"X" [", ..." | ", Y" [", ..." | ", Z" [", ..."]]]'
+    return [
+        f'action: NEW ("CTX" {more} | {own}) ")" {_END} "\\n"',
+        _new_name(library),
+    ]
+
+
+def _new_name(library: ActionLibrary) -> str:
+    # The bracket belongs to the terminal: without it, the beginning of a known name is a new name.
+    return f"NEW: /(?:{names_except(library)})\\(/"
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+class _Indexed:
+    """The rules of the indexed grammar, each made once.
+
+    Args:
+        states: The outputs there may be before every step.
+
+    Attributes:
+        lines: The rules and the terminals of the calls; none where there is no first step.
+        first: The rule of a plan.
+    """
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+        self._calls = _CallRules(states.groups)
+        self._made: dict[str, bool] = {}
+        self._arguments: dict[tuple[Counts, ValueType], str | None] = {}
+        self.lines: list[str] = []
+        self.first = self._name("s", states.start)
+        for counts in states.reachable():
+            ways = [self._step(counts, step) for step in states.steps(counts)]
+            self._rule(self._name("s", counts), ways)
+        if self.lines:
+            self.lines += self._calls.lines
+
+    def _step(self, counts: Counts, step: NextStep) -> str:
+        call = self._name(f"c{step.letter}", counts)
+        self._rule(call, self._calls.rules(lambda type: self._argument(counts, type), step.letter))
+        more = f' ["\\n" {self._name("s", step.after)}]' if step.after else ""
+        return f'"{sum(counts) + 1}. {step.output} = " {call} end{more}'
+
+    def _argument(self, counts: Counts, type: ValueType) -> str | None:
+        key = (counts, type)
+        if key not in self._arguments:
+            self._arguments[key] = self._new_argument(counts, type)
+        return self._arguments[key]
+
+    def _new_argument(self, counts: Counts, type: ValueType) -> str | None:
+        outputs = self._outputs(self._states.fitting(counts, type))
+        has_items = type in (ValueType.TEXT, ValueType.LIST)
+        # Where the same outputs fit, the rule is the same, whatever others there are.
+        name = self._name(type.lower(), counts) if has_items else "_".join([type, *outputs]).lower()
+        if name not in self._made:
+            item, items = self._name("item", counts), self._name("items", counts)
+            self._rule(name, _ways(type, outputs, [_CONTEXT], item, items))
+            if has_items:
+                self._list(counts, item, items)
+        return name if self._made[name] else None
+
+    def _list(self, counts: Counts, item: str, items: str) -> None:
+        if items not in self._made:
+            outputs = self._outputs(self._states.present(counts))
+            self._rule(item, [_CONTEXT, *outputs, "STRING", "NUMBER"])
+            self._rule(items, [_LIST.format(item=item)])
+
+    def _outputs(self, present: Iterable[tuple[str, int]]) -> list[str]:
+        """The terminals of the outputs there are, one for each kind."""
+        names = []
+        for letter, count in present:
+            name = f"{letter.upper()}{count}"
+            names.append(name)
+            if name not in self._made:
+                self._rule(name, [f'"{letter}{i}"' for i in range(1, count + 1)])
+        return names
+
+    def _rule(self, name: str, ways: Sequence[str]) -> None:
+        self._made[name] = bool(ways)
+        if ways:
+            self.lines.append(f"{name}: {' | '.join(ways)}")
+
+    @staticmethod
+    def _name(prefix: str, counts: Counts) -> str:
+        return f"{prefix}_{'_'.join(map(str, counts))}"

@@ -1,0 +1,111 @@
+"""`PlanGraph` → `PlanGraph` that gives the same answer for less. Every other module is one rewrite.
+
+A module of this folder has
+
+- `STAGE: int`: passes of a lower stage go first, those of one stage in the order of their names;
+- `rewrite(graph: PlanGraph) -> Rewritten`: pure; where nothing is to be done, `graph` itself.
+
+Invariants, which `tests/contracts/test_passes.py` checks of every module: a pass is idempotent,
+every step of the plan still has its value, in the rewritten graph or by `stands_for`, and a model
+that replies to the same prompt with the same text gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pearl import plugins
+from pearl.dsl.graph import PlanGraph, build_graph
+from pearl.dsl.nodes import Step
+
+__all__ = ["CONTRACT", "Pass", "Rewrite", "Rewritten", "rebuilt", "rewrite_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One thing that a pass did.
+
+    Attributes:
+        by: The pass.
+        what: What it did, in words.
+    """
+
+    by: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A graph after one pass, or after all of them.
+
+    Attributes:
+        graph: The very object that came in where nothing was done.
+        rewrites: What was done, in order.
+        stands_for: The output of each step that was left out → the output of the step in `graph`
+            whose value it has.
+    """
+
+    graph: PlanGraph
+    rewrites: tuple[Rewrite, ...] = ()
+    stands_for: Mapping[str, str] = field(default_factory=dict)
+
+
+class Pass(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    STAGE: int
+
+    def rewrite(self, graph: PlanGraph) -> Rewritten:
+        """The graph with less to do, or `graph` itself."""
+        ...
+
+
+CONTRACT = Pass
+
+
+def rewrite_plan(graph: PlanGraph) -> Rewritten:
+    """Apply every pass, in the order of their stages.
+
+    Example:
+        >>> from pearl.dsl.checker import compile_plan
+        >>> from pearl.dsl.signatures import Action, ActionLibrary, Parameter
+        >>> library = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")))])
+        >>> graph = build_graph(compile_plan('1. key = FIND(CTX, "a key") : Find it', library))
+        >>> rewrite_plan(graph).graph is graph
+        True
+    """
+    rewrites: list[Rewrite] = []
+    stands_for: dict[str, str] = {}
+    passes = [plugins.load(__name__, name) for name in plugins.names(__name__)]
+    for module in sorted(passes, key=lambda module: module.STAGE):
+        done: Rewritten = module.rewrite(graph)
+        graph = done.graph
+        rewrites += done.rewrites
+        stands_for = {
+            left_out: done.stands_for.get(by, by) for left_out, by in stands_for.items()
+        } | dict(done.stands_for)
+    return Rewritten(graph, tuple(rewrites), stands_for)
+
+
+def rebuilt(
+    graph: PlanGraph, steps: Iterable[Step], stands_for: Mapping[str, str] | None = None
+) -> PlanGraph:
+    """The graph of the same plan with other steps, or with the same ones in another order.
+
+    Args:
+        graph: What the steps come from.
+        steps: Each after those whose outputs it takes.
+        stands_for: The outputs of steps that are left out, each with the one that takes its place
+            among what the plan answers with.
+    """
+    checked = graph.checked
+    answers = (stands_for or {}).get
+    return build_graph(
+        replace(
+            checked,
+            plan=replace(checked.plan, steps=tuple(steps)),
+            outputs=tuple(dict.fromkeys(answers(name, name) for name in checked.outputs)),
+        )
+    )

@@ -1,0 +1,288 @@
+"""Everything that can go wrong, as types: the error tree, positions and diagnostics.
+
+The tree (every class carries its process exit code; `cli` shows the message without a traceback):
+
+    PearlError                     expected failure, exit 1
+    ├── UsageError                 an argument or a setting is wrong, exit 2
+    ├── DataError                  an input cannot be read: `.path`, `.line`, exit 3
+    │   └── LibraryError           an action library cannot be used: `.diagnostics`
+    ├── PlanError                  a plan is broken: `.diagnostics`, exit 4
+    │   ├── PlanSyntaxError        it does not follow the grammar
+    │   └── PlanCheckError         it does, and means nothing: unknown action, wrong arity, ...
+    ├── PlanningError              the repair budget is spent: `.attempts`, exit 4
+    ├── ModelError                 a model gave no usable reply: `.kind`, `.is_retryable`, exit 5
+    ├── ExecutionError             a step of a plan failed: `.step`, `__cause__`, exit 6
+    ├── BudgetError                a limit of a run is reached: `.limit`, `.spent`, exit 7
+    ├── StoreError                 the store cannot be read or written: `.path`, exit 8
+    └── PausedError                the run has to wait: resume it later, exit 75
+
+This room needs the standard library only; every other one may import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pearl.errors.addresses import redacted
+from pearl.errors.diagnostics import (
+    Diagnostic,
+    Fix,
+    Span,
+    apply_fixes,
+    did_you_mean,
+    render_diagnostics,
+    suggest,
+)
+
+__all__ = [
+    "BudgetError",
+    "DataError",
+    "Diagnostic",
+    "ExecutionError",
+    "Fix",
+    "LibraryError",
+    "ModelError",
+    "PausedError",
+    "PearlError",
+    "PlanCheckError",
+    "PlanError",
+    "PlanSyntaxError",
+    "PlanningError",
+    "Span",
+    "StoreError",
+    "UsageError",
+    "apply_fixes",
+    "did_you_mean",
+    "render_diagnostics",
+    "suggest",
+]
+
+
+class PearlError(Exception):
+    """An expected failure. Its text says what happened, where, and what to do, in ≤ 3 lines."""
+
+    exit_code: int = 1
+
+    def __init__(self, message: str, *, help: str | None = None) -> None:
+        # Errors go into rows, traces and stores: no address in them gives access to anything.
+        message, help = redacted(message), help and redacted(help)
+        super().__init__(message if help is None else f"{message}\n  help: {help}")
+        self.message = message
+        self.help = help
+
+
+class UsageError(PearlError, ValueError):
+    """An argument or a setting is wrong."""
+
+    exit_code = 2
+
+
+class DataError(PearlError, ValueError):
+    """An input cannot be read."""
+
+    exit_code = 3
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        help: str | None = None,
+    ) -> None:
+        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(f"{where}{message}", help=help)
+        self.path = path
+        self.line = line
+
+
+class LibraryError(DataError):
+    """An action library cannot be used."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | Path | None = None,
+        line: int | None = None,
+        help: str | None = None,
+        diagnostics: Sequence[Diagnostic] = (),
+    ) -> None:
+        super().__init__(message, path=path, line=line, help=help)
+        self.diagnostics = tuple(diagnostics)
+
+
+class PlanError(PearlError, ValueError):
+    """A plan is broken.
+
+    Attributes:
+        text: The text that was read.
+        diagnostics: Every error found in it, in order of position, notes included.
+    """
+
+    exit_code = 4
+
+    def __init__(self, text: str, diagnostics: Sequence[Diagnostic], name: str = "plan") -> None:
+        errors = [d for d in diagnostics if d.severity == "error"]
+        first = errors[0]
+        line, column = first.span.position(text)
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        super().__init__(
+            f"{name}:{line}:{column}: {first.message} [{first.code}]{more}", help=first.help
+        )
+        self.text = text
+        self.diagnostics = tuple(diagnostics)
+
+    def render(self, name: str = "plan") -> str:
+        """Every diagnostic with its source line."""
+        return render_diagnostics(self.diagnostics, self.text, name)
+
+
+class PlanSyntaxError(PlanError):
+    """The text does not follow the grammar of plans."""
+
+
+class PlanCheckError(PlanError):
+    """The plan follows the grammar and means nothing."""
+
+
+class PlanningError(PearlError):
+    """No valid plan came out of the repair loop.
+
+    Attributes:
+        attempts: Every reply of the model with its diagnostics, first to last:
+            `pearl.planner.writer.Attempt`.
+    """
+
+    exit_code = 4
+
+    def __init__(
+        self, message: str, *, attempts: Sequence[Any] = (), help: str | None = None
+    ) -> None:
+        super().__init__(message, help=help)
+        self.attempts = tuple(attempts)
+
+
+ModelErrorKind = Literal[
+    "truncated", "repetition", "filtered", "refused", "empty", "malformed",
+    "transport", "rate_limited", "quota", "auth", "bad_request", "deadline", "unconstrained",
+]  # fmt: skip
+"""What came in place of a usable reply, exactly one of these:
+
+- `truncated`, `filtered`, `refused`, `empty`, `malformed`: a reply that is of no use;
+- `repetition`: one that came to say the same over and over; asked again, it mostly would;
+- `transport`: no reply, be it the connection or the server (5xx) that failed; `deadline`: not in time;
+- `rate_limited`, `quota`, `auth`, `bad_request`: the server will not, now or at all;
+- `unconstrained`: it cannot be held to the constraint of the request, and might reply without.
+"""
+
+RETRYABLE_KINDS: frozenset[ModelErrorKind] = frozenset(
+    {"rate_limited", "deadline", "transport", "malformed", "empty"}
+)
+
+
+class ModelError(PearlError):
+    """A model gave no usable reply.
+
+    Attributes:
+        kind: What came instead of a reply.
+        retry_after_s: Seconds the server asked to wait, if it did.
+        usage: Tokens that the reply took which is of no use, a `pearl.llm.Usage`; None where the server
+            does not say.
+        reply: What it said as far as it goes; "" where there is nothing of it.
+        is_sent: Whether the request left this machine; False where it is refused before.
+    """
+
+    exit_code = 5
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ModelErrorKind,
+        help: str | None = None,
+        retry_after_s: float | None = None,
+        usage: Any = None,
+        reply: str = "",
+        is_sent: bool = True,
+    ) -> None:
+        super().__init__(message, help=help)
+        self.reply = reply
+        self.is_sent = is_sent
+        self.kind: ModelErrorKind = kind
+        self.retry_after_s = retry_after_s
+        self.usage = usage
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.kind in RETRYABLE_KINDS
+
+    def again(self) -> ModelError:
+        """The same error for another who waits: one object would gather the traces of all.
+
+        What the reply took is told once, and not here.
+        """
+        return ModelError(
+            self.message,
+            kind=self.kind,
+            help=self.help,
+            retry_after_s=self.retry_after_s,
+            is_sent=self.is_sent,
+        )
+
+
+class ExecutionError(PearlError):
+    """A step of a plan failed; `__cause__` says why.
+
+    Attributes:
+        step: Output name of the step, None where the failure is not one step's.
+    """
+
+    exit_code = 6
+
+    def __init__(self, message: str, *, step: str | None = None, help: str | None = None) -> None:
+        super().__init__(message, help=help)
+        self.step = step
+
+
+class BudgetError(PearlError):
+    """A limit of a run is reached; what is done is kept.
+
+    Attributes:
+        limit: What may be spent, in the unit of the limit: US dollars, tokens, seconds or calls.
+        spent: What is spent, in the same unit.
+    """
+
+    exit_code = 7
+
+    def __init__(
+        self, message: str, *, limit: float, spent: float, help: str | None = None
+    ) -> None:
+        super().__init__(message, help=help)
+        self.limit = limit
+        self.spent = spent
+
+
+class StoreError(PearlError):
+    """The store of runs cannot be read or written; what was committed to it stays.
+
+    Attributes:
+        path: The file or folder it is about.
+    """
+
+    exit_code = 8
+
+    def __init__(
+        self, message: str, *, path: str | Path | None = None, help: str | None = None
+    ) -> None:
+        super().__init__(message if path is None else f"{path}: {message}", help=help)
+        self.path = path
+
+
+class PausedError(PearlError):
+    """The run has to wait longer than it may; it is to be resumed later."""
+
+    exit_code = 75

@@ -1,0 +1,191 @@
+"""Where something is wrong in a text, and how it is shown: spans, carets, fixes, what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "Diagnostic",
+    "Fix",
+    "Severity",
+    "Span",
+    "apply_fixes",
+    "did_you_mean",
+    "render_diagnostics",
+    "suggest",
+]
+
+MAX_SUGGESTED_LENGTH = 80
+"""Longer names get no suggestion: edit distance is quadratic in the length of a name."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of characters: `text[start:end]`, offsets from 0."""
+
+    start: int
+    end: int
+
+    def position(self, text: str) -> tuple[int, int]:
+        """Line and column of the start in `text`, both from 1."""
+        before = text.rfind("\n", 0, self.start) + 1
+        return text.count("\n", 0, self.start) + 1, self.start - before + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A machine-applicable mend: replace `span` of the text by `replacement`."""
+
+    span: Span
+    replacement: str
+
+
+def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
+    """Apply the fixes to the text they were made for.
+
+    A fix that overlaps an earlier one is left out: the next check of the result offers it again.
+
+    Example:
+        >>> apply_fixes("a b", [Fix(Span(0, 1), "A"), Fix(Span(2, 3), "B")])
+        'A B'
+    """
+    pieces: list[str] = []
+    at = 0
+    for fix in sorted(fixes, key=lambda fix: fix.span):
+        if fix.span.start < at:
+            continue
+        pieces += [text[at : fix.span.start], fix.replacement]
+        at = fix.span.end
+    return "".join([*pieces, text[at:]])
+
+
+Severity = Literal["error", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding about one place of a text.
+
+    Attributes:
+        code: Stable, kebab-case; documented in docs/language.md.
+        message: What is wrong, without a full stop.
+        span: Where, in characters of the text that was read.
+        severity: An `error` stops the text from being used, a `note` never does.
+        help: What to do about it.
+        fix: The one obvious mend, if there is one.
+    """
+
+    code: str
+    message: str
+    span: Span
+    severity: Severity = "error"
+    help: str | None = None
+    fix: Fix | None = None
+
+    def render(self, text: str, name: str = "<text>") -> str:
+        """The diagnostic with its source line and a caret, without colour.
+
+        Args:
+            text: The text the diagnostic is about.
+            name: What to call it: a path, `<stdin>`, `plan`.
+        """
+        line, column = self.span.position(text)
+        first = self.span.start - column + 1
+        last = text.find("\n", self.span.start)
+        source = text[first : len(text) if last < 0 else last]
+        shown, lead = _excerpt(source, column - 1)
+        width = max(1, min(self.span.end, first + len(source)) - self.span.start)
+        width = min(width, len(shown) - lead if len(shown) > lead else 1)
+        margin = " " * len(str(line))
+        rows = [
+            f"{name}:{line}:{column}: {self.severity}: {self.message} [{self.code}]",
+            f"{margin} |",
+            f"{line} | {shown}",
+            f"{margin} | {_pad(shown[:lead])}{'^' * max(1, width)}",
+        ]
+        if self.help:
+            rows.append(f"{margin} = help: {self.help}")
+        return "\n".join(rows)
+
+    def to_json(self, text: str) -> dict[str, object]:
+        """The diagnostic as JSON data; line and column from 1, offsets from 0."""
+        line, column = self.span.position(text)
+        fix = self.fix and {
+            "start": self.fix.span.start,
+            "end": self.fix.span.end,
+            "replacement": self.fix.replacement,
+        }
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "line": line,
+            "column": column,
+            "start": self.span.start,
+            "end": self.span.end,
+            "help": self.help,
+            "fix": fix,
+        }
+
+
+def _excerpt(source: str, at: int, width: int = 160) -> tuple[str, int]:
+    """At most `width` characters of a source line around offset `at`, and `at` within them."""
+    if len(source) <= width:
+        return source, min(at, len(source))
+    begin = max(0, min(at - width // 2, len(source) - width))
+    return source[begin : begin + width], at - begin
+
+
+def _pad(lead: str) -> str:
+    """Blanks as wide as `lead`, tabs kept so that the caret lines up."""
+    return "".join("\t" if character == "\t" else " " for character in lead)
+
+
+def render_diagnostics(diagnostics: Sequence[Diagnostic], text: str, name: str = "<text>") -> str:
+    """All diagnostics, one after the other: the text people and models are shown."""
+    return "\n".join(diagnostic.render(text, name) for diagnostic in diagnostics)
+
+
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """The known name that was probably meant, or None.
+
+    Args:
+        name: What was written.
+        known: What there is.
+        cutoff: Least similarity, 0 to 1. A suggestion to people may be bold; a fix that is applied
+            unasked should ask for 0.85.
+
+    Example:
+        >>> did_you_mean("FIND_EVNT", ["FIND_EVENT", "CONCAT"])
+        'FIND_EVENT'
+    """
+    if len(name) > MAX_SUGGESTED_LENGTH:
+        return None
+    import difflib  # which is for errors: most commands have none
+
+    folded = {other.casefold(): other for other in known}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
+    return folded[close[0]] if close else None
+
+
+def suggest(name: str, known: Iterable[str], kind: str) -> str:
+    """What to do about an unknown name: the one that was probably meant, or else all there are.
+
+    Args:
+        name: What was written.
+        known: What there is.
+        kind: What these are, in the plural.
+
+    Example:
+        >>> suggest("medicl", ["generic", "medical"], "domains")
+        "did you mean 'medical'?"
+        >>> suggest("law", ["generic", "medical"], "domains")
+        'domains: generic, medical'
+    """
+    names = list(known)
+    close = did_you_mean(name, names)
+    return (
+        f"did you mean '{close}'?" if close else f"{kind}: {', '.join(names) or 'there are none'}"
+    )

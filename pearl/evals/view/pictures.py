@@ -1,0 +1,343 @@
+"""`EvalLog`s → pictures: accuracy against cost, by subset, by library size, and shapes of plans.
+
+A picture whose data the logs do not hold is skipped, and the reason said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from pearl.evals import report
+from pearl.evals.stats import Interval
+from pearl.evals.view.canvas import (
+    GREY,
+    colour_of,
+    figure,
+    label_points,
+    legend,
+    marker_of,
+    render,
+    style,
+)
+from pearl.evals.view.summary import Series, heading, one_line, subsets_of, variants
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Picture", "draw"]
+
+ACCURACY = "accuracy (%), 95 % interval"
+
+MAX_BARS = 30
+"""Different numbers a distribution shows one by one; more are put into bins."""
+
+SHAPES = {
+    "n_steps": "steps of the plan",
+    "n_calls": "calls of the model",
+    "width": "steps at once at most (width)",
+    "depth": "steps on the longest chain (depth)",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One drawn figure.
+
+    Attributes:
+        name: Of its files, without suffix.
+        caption: What it shows.
+        svg: Text of the SVG file.
+        png: Bytes of the PNG file.
+    """
+
+    name: str
+    caption: str
+    svg: str
+    png: bytes
+
+    def _repr_svg_(self) -> str:
+        """The figure for a notebook."""
+        return self.svg
+
+    def files(self, folder: Path) -> dict[Path, bytes]:
+        """What to write into a folder."""
+        return {
+            folder / f"{self.name}.svg": self.svg.encode(),
+            folder / f"{self.name}.png": self.png,
+        }
+
+
+class _NoDataError(Exception):
+    """Why a picture cannot be drawn."""
+
+
+def draw(rows: Sequence[Series]) -> tuple[list[Picture], dict[str, str]]:
+    """Every picture that the rows hold the data for.
+
+    Returns:
+        The pictures; for each that is skipped its name and why.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    pictures: list[Picture] = []
+    skipped: dict[str, str] = {}
+    for name, (caption, drawing) in _DRAWINGS.items():
+        with style(f"pearl-{name}"):
+            try:
+                if not rows:
+                    raise _NoDataError("no records")
+                svg, png = render(drawing(rows))
+            except _NoDataError as reason:
+                skipped[name] = str(reason)
+            else:
+                pictures.append(Picture(name, caption, svg, png))
+    return pictures, skipped
+
+
+def _accuracy_cost(rows: Sequence[Series]) -> Figure:
+    cells = [row.cells[None] for row in rows]
+    costs = [cell.cost_per_record_usd for cell in cells if cell.cost_per_record_usd is not None]
+    if len(costs) == len(cells) and any(costs):
+        x, unit = costs, "mean cost of a sample (US dollars)"
+    else:
+        x, unit = (
+            [cell.tokens_per_record for cell in cells],
+            "mean tokens of a sample (input and output)",
+        )
+    if not any(x):
+        raise _NoDataError("no costs and no tokens were counted")
+    drawn, axes = figure(heading(rows), 4.0)
+    for i, (at, cell) in enumerate(zip(x, cells, strict=True)):
+        _point(axes, i, [at], [cell.accuracy])
+    if min(x) > 0 and max(x) / min(x) >= 10:
+        axes.set_xscale("log")
+        unit += ", logarithmic"
+        _log_ticks(axes)
+    else:
+        axes.set_xlim(0, 1.15 * max(x))
+        axes.xaxis.set_major_formatter(_number)
+    axes.margins(x=0.15)
+    axes.set_xlabel(unit)
+    _accuracy_axis(axes, _chance(rows))
+    bars = [
+        (at, 100 * cell.accuracy.estimate, 100 * cell.accuracy.low, 100 * cell.accuracy.high)
+        for at, cell in zip(x, cells, strict=True)
+    ]
+    label_points(
+        drawn, axes, [row.label for row in rows], [colour_of(i) for i in range(len(rows))], bars
+    )
+    return drawn
+
+
+def _subsets(rows: Sequence[Series]) -> Figure:
+    groups = (None, *subsets_of(rows))
+    if len(groups) == 1:
+        raise _NoDataError("no sample belongs to a subset")
+    step = 1 / (len(rows) + 0.8)
+    drawn, axes = figure(heading(rows), 1.4 + len(groups) * (0.25 + 0.17 * len(rows)))
+    handles = []
+    for i, row in enumerate(rows):
+        have = [(at, row.cells[name]) for at, name in enumerate(groups) if name in row.cells]
+        at = [group + (i - (len(rows) - 1) / 2) * step for group, _ in have]
+        intervals = [cell.accuracy for _, cell in have]
+        handles.append(
+            axes.barh(
+                at,
+                [100 * interval.estimate for interval in intervals],
+                height=0.86 * step,
+                xerr=_errors(intervals),
+                error_kw={"ecolor": "#333333", "elinewidth": 1.0, "capsize": 2},
+                color=colour_of(i),
+            )
+        )
+    sizes = [max(row.cells[name].n_samples for row in rows if name in row.cells) for name in groups]
+    axes.set_yticks(
+        range(len(groups)),
+        [
+            f"{'all' if name is None else one_line(name, 28)}\nn = {n:,}"
+            for name, n in zip(groups, sizes, strict=True)
+        ],
+    )
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel(ACCURACY)
+    legend(drawn, handles, [row.label for row in rows])
+    return drawn
+
+
+def _library_size(rows: Sequence[Series]) -> Figure:
+    rows = [row for row in rows if row.header.library]  # of results it is not known
+    sizes = sorted({row.header.n_actions for row in rows})
+    if len(sizes) < 2:
+        raise _NoDataError("all logs have libraries of one size; give several logs")
+    headers = [row.header for row in rows]
+    lines: dict[str, list[Series]] = {}
+    for row, variant in zip(rows, variants(headers, without=("n_actions", "library")), strict=True):
+        label = one_line(", ".join(filter(None, (row.method, variant))))
+        lines.setdefault(label, []).append(row)
+    drawn, axes = figure(heading(rows), 4.0)
+    spread = (sizes[-1] - sizes[0]) * 0.008
+    handles = []
+    for i, line in enumerate(lines.values()):
+        line.sort(key=lambda row: row.header.n_actions)
+        # A little to the side of each other, or intervals of several methods would lie on one line.
+        aside = (i - (len(lines) - 1) / 2) * spread
+        at = [row.header.n_actions + aside for row in line]
+        handles.append(_point(axes, i, at, [row.cells[None].accuracy for row in line], "-"))
+    axes.set_xticks(_apart(sizes, 0.05 * (sizes[-1] - sizes[0])))
+    axes.set_xlabel("actions in the library")
+    _accuracy_axis(axes, _chance(rows))
+    legend(drawn, handles, list(lines))
+    return drawn
+
+
+def _plan_shape(rows: Sequence[Series]) -> Figure:
+    shapes = {
+        i: found
+        for i, row in enumerate(rows)
+        if (found := [record.shape for record in row.records if record.shape is not None])
+    }
+    if not shapes:
+        raise _NoDataError("no record has a plan")
+    drawn, grid = figure(heading(rows), 2.4 + 0.75 * len(shapes), 2, 2)
+    colours = [colour_of(i) for i in shapes]
+    for axes, (field, what) in zip(grid.flat, SHAPES.items(), strict=True):
+        counts = [[int(getattr(shape, field)) for shape in found] for found in shapes.values()]
+        handles = _distributions(axes, counts, colours)
+        axes.set_xlabel(what)
+    labels = [f"{rows[i].label} ({len(found):,} plans)" for i, found in shapes.items()]
+    legend(drawn, handles, labels, max_columns=1)  # in the order of the rows above
+    return drawn
+
+
+def _distributions(
+    axes: Axes, counts: Sequence[Sequence[int]], colours: Sequence[str]
+) -> list[Any]:
+    """Histograms one above the other, on one scale; a triangle at each median."""
+    from matplotlib.ticker import MaxNLocator
+
+    first, last = min(map(min, counts)), max(map(max, counts))
+    size = math.ceil((last - first + 1) / MAX_BARS)
+    shares = [
+        {start: n / len(values) for start, n in _binned(values, first, size).items()}
+        for values in counts
+    ]
+    tallest = max(max(share.values()) for share in shares)
+    handles = []
+    for row, (share, values) in enumerate(zip(shares, counts, strict=True)):
+        at = [start + (size - 1) / 2 for start in share]
+        height = [-0.75 * part / tallest for part in share.values()]
+        axes.axhline(row, color=GREY, linewidth=0.5)
+        handles.append(axes.bar(at, height, bottom=row, width=0.86 * size, color=colours[row]))
+        axes.plot(median(values), row + 0.09, marker="^", color="#333333", markersize=4)
+    axes.set_title(f"tallest bar: {100 * tallest:.0f} %; ▲ median", color=GREY, fontsize=8)
+    axes.set_ylim(len(counts) - 0.7, -0.85)
+    margin = max(0.8, (5 - (last - first)) / 2)  # or a lone bar would fill the width
+    axes.set_xlim(max(first - margin, min(0, first - 0.8)), last + margin)  # no count is below 0
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=7))
+    axes.xaxis.set_major_formatter(_number)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    return handles
+
+
+def _binned(values: Sequence[int], first: int, size: int) -> Counter[int]:
+    """How many values lie in each bin, by the bin's start."""
+    return Counter(first + (value - first) // size * size for value in values)
+
+
+def _point(
+    axes: Axes, i: int, at: Sequence[float], accuracies: Sequence[Interval], line: str = "none"
+) -> Any:
+    """Accuracies of series number i, in percent, with their intervals."""
+    return axes.errorbar(
+        at,
+        [100 * accuracy.estimate for accuracy in accuracies],
+        yerr=_errors(accuracies),
+        color=colour_of(i),
+        marker=marker_of(i),
+        markersize=6,
+        linestyle=line,
+        linewidth=1.4,
+        elinewidth=1.1,
+        capsize=3,
+    )
+
+
+def _errors(accuracies: Sequence[Interval]) -> list[list[float]]:
+    """Lengths of both arms of error bars, in percentage points."""
+    return [
+        [100 * (accuracy.estimate - accuracy.low) for accuracy in accuracies],
+        [100 * (accuracy.high - accuracy.estimate) for accuracy in accuracies],
+    ]
+
+
+def _accuracy_axis(axes: Axes, chance: float | None) -> None:
+    """Percent upwards, and a line where guessing would be."""
+    axes.set_ylabel(ACCURACY)
+    if chance is not None:
+        axes.axhline(100 * chance, color=GREY, linestyle=(0, (4, 3)), linewidth=1)
+    low, high = axes.get_ylim()
+    axes.set_ylim(max(-2.0, low - 3), min(102.0, high + 3))
+    if chance is not None:
+        axes.annotate(
+            f"chance\n{100 * chance:.0f} %",
+            (1, 100 * chance),
+            (4, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            color=GREY,
+            fontsize=8,
+        )
+
+
+def _chance(rows: Sequence[Series]) -> float | None:
+    """The accuracy of guessing, where every sample has the same number of options."""
+    records = [record for row in rows for record in row.records]
+    is_same = len({len(record.options) for record in records}) == 1
+    return report.chance(records) if is_same else None
+
+
+def _apart(numbers: Sequence[int], least: float) -> list[int]:
+    """Of rising numbers those that are not too near to the one kept before."""
+    kept = list(numbers[:1])
+    for number in numbers:
+        if number - kept[-1] >= least:
+            kept.append(number)
+    return kept
+
+
+def _log_ticks(axes: Axes) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+    axes.xaxis.set_major_formatter(_number)
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _number(value: float, position: float) -> str:
+    """A tick as a plain number: neither formula nor power of ten."""
+    return (
+        f"{value:,.0f}"
+        if abs(value) >= 100
+        else f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
+    )
+
+
+_DRAWINGS: dict[str, tuple[str, Callable[[Sequence[Series]], Figure]]] = {
+    "accuracy-cost": ("Accuracy against cost", _accuracy_cost),
+    "subsets": ("Accuracy by subset", _subsets),
+    "library-size": ("Accuracy against the size of the action library", _library_size),
+    "plan-shape": ("Shape of the plans", _plan_shape),
+}

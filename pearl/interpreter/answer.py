@@ -1,0 +1,212 @@
+"""Results of the steps → `Answer`: the text, the steps it came from, and verified quotes.
+
+The answer is every output that no step consumes, in step order, joined by a blank line (the rule of
+the published system). So every step contributes, every step's quotes are evidence, and an answer is
+undecided where any step is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, Literal
+
+from pearl.documents.document import Document
+from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed
+from pearl.dsl.graph import PlanGraph
+from pearl.dsl.nodes import ListLiteral, Step, String
+from pearl.interpreter.steps import StepResult
+from pearl.llm import Usage
+from pearl.trace import AnswerStatus, Trace
+
+__all__ = ["Answer", "compose"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that says where it comes from.
+
+    Attributes:
+        text: The answer.
+        evidence: Passages of the document, in the order in which the answer's steps quote them.
+        unverified: Quotes that prove nothing, with the step that made them and the reason.
+        steps: Every step with its value, in plan order.
+        outputs: The steps that answer: those whose output no other step uses.
+        method: `plan`, or `direct` where no valid plan could be had and a fallback was asked for.
+    """
+
+    question: str
+    text: str
+    plan: str
+    outputs: tuple[str, ...]
+    method: Literal["plan", "direct"]
+    document: str
+    steps: tuple[StepResult, ...]
+    evidence: tuple[Evidence, ...]
+    unverified: tuple[Unverified, ...]
+    model: str
+    usage: Usage
+    duration_s: float
+    trace: Trace = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def status(self) -> AnswerStatus:
+        """`undecided` where a step of it is, `nothing_found` where every step that answers found nothing."""
+        if any(step.state == "undecided" for step in self.steps):
+            return "undecided"
+        results = {step.output: step for step in self.steps}
+        found_nothing = all(results[name].state == "nothing" for name in self.outputs)
+        return "nothing_found" if found_nothing else "answered"
+
+    @property
+    def why(self) -> str:
+        """Why it is undecided, with the step where that began; "" where it is not."""
+        unsure = (step for step in self.steps if step.state == "undecided" and not step.is_native)
+        first = next(unsure, None)
+        return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
+
+    @property
+    def coverage(self) -> float | None:
+        """The least share of the document that any reading step was shown; None if none reads."""
+        return min((s.coverage for s in self.steps if s.coverage is not None), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as JSON data: one row of a results file."""
+        return {
+            "status": self.status,
+            "question": self.question,
+            "document": self.document,
+            "answer": self.text,
+            "method": self.method,
+            "model": self.model,
+            "plan": self.plan,
+            "evidence": [each.to_json() for each in self.evidence],
+            "unverified_quotes": [quote.to_json() for quote in self.unverified],
+            "steps": [
+                {
+                    "output": s.output,
+                    "action": s.action,
+                    "value": s.value,
+                    "state": s.state,
+                    **({"why": s.why} if s.why else {}),
+                    "quotes": list(s.quotes),
+                    "native": s.is_native,
+                    "context": s.context,
+                    "coverage": s.coverage,
+                    "calls": s.n_calls,
+                }
+                for s in self.steps
+            ],
+            "coverage": self.coverage,
+            "usage": {
+                "input_tokens": self.usage.n_input_tokens,
+                "output_tokens": self.usage.n_output_tokens,
+                "cached_tokens": self.usage.n_cached_tokens,
+                **_implausible(self.usage),
+            },
+            "duration_s": round(self.duration_s, 3),
+        }
+
+    def _repr_html_(self) -> str:
+        """The answer for a notebook."""
+        pieces, others = placed(self.text, self.evidence)
+        answer = "\n".join(
+            escape(text) + ("" if each is None else f" <small>({_where(each)})</small>")
+            for text, each in pieces
+        )
+        evidence = "".join(
+            f"<li>{escape(each.marked)} <small>({_where(each)})</small></li>" for each in others
+        )
+        flagged = "".join(
+            f"<li><b>{escape(quote.why)}:</b> {escape(quote.text)} <small>({escape(quote.step)})</small></li>"
+            for quote in self.unverified
+        )
+        steps = "".join(
+            f"<tr><td><code>{escape(s.output)}</code></td><td><code>{escape(s.action)}</code></td>"
+            f"<td style='text-align:left;white-space:pre-wrap'>{escape(s.text)}</td></tr>"
+            for s in self.steps
+        )
+        return (
+            f"<p><b>{escape(self.question)}</b></p>"
+            f"<p style='white-space:pre-wrap'>{answer}</p>"
+            f"{evidence and f'<p>Evidence</p><ol>{evidence}</ol>'}<ul>{flagged}</ul>"
+            f"<details><summary>Plan and steps ({escape(self.model)})</summary>"
+            "<pre style='font-family:monospace;white-space:pre-wrap;word-break:normal'>"
+            f"{escape(self.plan)}</pre><table>{steps}</table></details>"
+        )
+
+
+def _implausible(usage: Usage) -> dict[str, int]:
+    """How many calls were counted by us for what the server said cannot be; mostly there is none."""
+    n = usage.n_implausible_calls
+    return {"implausible_calls": n} if n else {}
+
+
+def compose(
+    graph: PlanGraph,
+    results: Sequence[StepResult],
+    document: Document,
+    *,
+    method: Literal["plan", "direct"],
+    model: str,
+    usage: Usage,
+    duration_s: float,
+    trace: Trace,
+) -> Answer:
+    """Put the answer together and verify every quote of every model step."""
+    by_output = {result.output: result for result in results}
+    # Quotes of native steps, if any, are those of the steps they were made from.
+    replies = [
+        StepReply(result.output, result.reply, _given(step, by_output))
+        for step, result in zip(graph.steps, results, strict=True)
+        if not result.is_native
+    ]
+    shown = [by_output[name] for name in graph.checked.outputs]
+    unsure = [result for result in results if result.state == "undecided"]
+    if unsure and not any(result.state == "undecided" for result in shown):
+        shown.insert(0, unsure[0])  # a later step went on from it
+    evidence, unverified = collect(replies, document)
+    return Answer(
+        question=graph.checked.plan.question or "",
+        text="\n\n".join(result.text for result in shown if result.text.strip()),
+        plan=str(graph.checked),
+        outputs=graph.checked.outputs,
+        method=method,
+        document=document.name,
+        steps=tuple(results),
+        evidence=evidence,
+        unverified=unverified,
+        model=model,
+        usage=usage,
+        duration_s=duration_s,
+        trace=trace,
+    )
+
+
+def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
+    """What a step was given beside the document: texts of the plan and earlier outputs."""
+    items = [
+        item
+        for argument in step.arguments
+        for item in (argument.items if isinstance(argument, ListLiteral) else (argument,))
+    ]
+    texts = [item.value for item in items if isinstance(item, String)]
+    outputs = [
+        results[each.name].reply or results[each.name].text
+        for each in step.references()
+        if not each.is_context
+    ]
+    return (*texts, *outputs)
+
+
+def _where(evidence: Evidence) -> str:
+    """Where a passage is, as HTML."""
+    span = evidence.source_span
+    return (
+        f"{escape(evidence.source)}, characters {span.start:,}&ndash;{span.end:,}; "
+        f"{escape(', '.join(evidence.steps))}{'; elided' if evidence.omitted else ''}"
+    )

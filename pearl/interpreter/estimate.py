@@ -1,0 +1,419 @@
+"""One step of a plan → the calls and tokens it takes at least and at most, before it is run.
+
+What earlier steps will say stands in prompts as a mark of its own, and is counted apart.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from math import ceil
+
+from pearl.actions import native
+from pearl.actions.native import Value
+from pearl.documents.passages import chunks
+from pearl.dsl.nodes import Step
+from pearl.dsl.signatures import Action, ValueType
+from pearl.errors import ExecutionError
+from pearl.interpreter.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, ContextOverflowError
+from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
+from pearl.llm import ActionTask, CombineTask
+from pearl.llm.messages import block
+
+__all__ = ["CostEstimator", "Range", "StepCosts"]
+
+SEAM_TOKENS = 8
+"""Tokens that a computed text may have between what it is made of."""
+
+NUMBER_TOKENS = 400
+"""Tokens of a number at most: one of 300 digits, each a token and more."""
+
+UNDECIDED_TOKENS = 128
+"""Tokens of what is said in place of a value that is undecided, at most."""
+
+HELD_TOKENS = 64
+"""Tokens at most of what is added to a prompt whose reply is to be JSON."""
+
+AGAIN_TOKENS = 192
+"""Tokens at most of the words that ask once more for a reply of the right form."""
+
+SMALL_PART = 48
+"""Parts of fewer tokens are not cut to be counted."""
+
+PARTS = 24
+"""Into how many parts a text is cut at most for each that a perfect cut would make.
+
+Of two parts that follow each other one is full by half, but where a paragraph, a sentence or a word
+is too long for a part of its own: each of these leaves a short part before it, and there are few of
+them. The rest is for words that are counted one by one, which rounds up.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From the least to the most; None is unknown."""
+
+    least: float
+    most: float | None
+
+    def __add__(self, other: Range) -> Range:
+        most = None if self.most is None or other.most is None else self.most + other.most
+        return Range(self.least + other.least, most)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether least and most are the same."""
+        return self.least == self.most
+
+    def to_json(self) -> dict[str, float | None]:
+        """As JSON data."""
+        return {"least": self.least, "most": self.most}
+
+
+NONE = Range(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """What one step takes.
+
+    Attributes:
+        calls: Calls to the model.
+        input_tokens: Of all prompts.
+        output_tokens: Of all replies.
+        depth: Calls one after the other.
+        prefixes: Beginnings of prompts that hold a text of the document, for those that are known.
+    """
+
+    calls: Range = NONE
+    input_tokens: Range = NONE
+    output_tokens: Range = NONE
+    depth: Range = NONE
+    prefixes: tuple[str, ...] = ()
+
+
+class CostEstimator:
+    """Goes through the steps of a plan in order, as a run would.
+
+    Args:
+        calls: Makes the calls of the steps.
+    """
+
+    def __init__(self, calls: RequestBuilder) -> None:
+        self._calls = calls
+        self._limits = calls.limits
+        self._counter = calls.limits.counter
+        self._values: dict[str, Value] = {}
+        self._texts: dict[str, str] = {}
+        self._unknown: dict[str, float | None] = {}  # most tokens of what a mark stands for
+        self._depths: dict[str, Range] = {}
+        self._reply_tokens = calls.limits.reply_tokens
+        self._seam = self._counter.most(0)
+        self._tag = "\ue000"  # what no text has that is there already
+        while any(self._tag in text for text in calls.texts):
+            self._tag += "\ue000"
+        self._marks = re.compile(f"({self._tag}\\d+\ue001)")
+
+    @property
+    def path(self) -> Range:
+        """Calls on the longest chain of steps so far."""
+        longest = NONE
+        for depth in self._depths.values():
+            longest = _longer(longest, depth)
+        return longest
+
+    def step(self, step: Step) -> StepCosts:
+        """What the next step takes.
+
+        Raises:
+            ExecutionError: It cannot be run: what has to stand in a call does not fit.
+        """
+        action = self._calls.graph.checked.action(step)
+        if action.is_native:
+            self._compute(step, action)
+            costs = StepCosts()
+        else:
+            task, _ = self._calls.task(step, self._texts)
+            try:
+                costs = self._formed(task, self._ask(task))
+            except ContextOverflowError as error:
+                raise ExecutionError(
+                    f"step '{step.output}' ({step.action}): {error.message}",
+                    step=step.output, help=error.help,
+                ) from error  # fmt: skip
+            self._reply_to(step.output, task)
+        before = NONE
+        for reference in step.references():
+            before = _longer(before, self._depths.get(reference.name, NONE))
+        self._depths[step.output] = before + costs.depth
+        return costs
+
+    def _reply_to(self, output: str, task: ActionTask) -> None:
+        """Have marks stand for what a model says: for all of it, and for the value that is read."""
+        most = self._counter.most(self._reply_tokens)
+        self._texts[output] = self._mark(most)
+        if task.gives is ValueType.LIST:
+            most *= 4  # an entry may have had no bullet of its own
+        self._values[output] = self._mark(most + UNDECIDED_TOKENS)
+
+    def _mark(self, most: float | None) -> str:
+        """What stands for a text of so many tokens at most, wherever it stands."""
+        mark = f"{self._tag}{len(self._unknown)}\ue001"
+        self._unknown[mark] = most
+        return mark
+
+    def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
+        """The same where the reply has a form: held to it, and asked for once more without it."""
+        if task.gives is ValueType.TEXT:
+            return costs
+        cap = self._limits.prompt_tokens
+        calls = costs.calls + Range(0, 1)
+        output = None if calls.most is None else calls.most * self._reply_tokens
+        most = costs.input_tokens.most
+        if most is not None and costs.calls.most is not None:
+            most += costs.calls.most * HELD_TOKENS
+            # Either it is the only prompt that is said again, or there is a window that it fits.
+            added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
+            most += cap + HELD_TOKENS if cap is not None else most + added
+        return StepCosts(
+            calls, Range(costs.input_tokens.least, most), Range(costs.output_tokens.least, output),
+            costs.depth + Range(0, 1), costs.prefixes,
+        )  # fmt: skip
+
+    def _compute(self, step: Step, action: Action) -> None:
+        values = self._calls.values(step, self._values)
+        shown = [native.show(value) for value in values]
+        marks = [mark for text in shown for mark in self._marks.findall(text)]
+        if not marks:
+            try:
+                value = native.compute(action, values)
+            except native.EmptyListError:
+                value = []
+            except ValueError as error:
+                raise ExecutionError(str(error), step=step.output) from error
+            self._values[step.output], self._texts[step.output] = value, native.show(value)
+            return
+        n: float | None = 0.0
+        for text in shown:
+            most = self._wide(text)
+            n = None if n is None or most is None else n + most + SEAM_TOKENS
+        if action.returns in (ValueType.NUMBER, ValueType.BOOL):
+            n = NUMBER_TOKENS
+        elif action.returns is ValueType.LIST and n is not None:
+            n *= 4  # items, of a token each at least, are set on lines of their own: "- item"
+        mark = self._mark(None if n is None else n + UNDECIDED_TOKENS)
+        self._values[step.output] = self._texts[step.output] = mark
+
+    def _wide(self, text: str) -> float | None:
+        """Tokens that a text counts for at most, wherever it stands."""
+        if self._marks.search(text):
+            return self._tokens(text).most
+        return self._counter.bounds(text)[1]
+
+    def _tokens(self, text: str) -> Range:
+        """Tokens of a text, to the token where no mark stands in it."""
+        pieces = self._marks.split(text)
+        if len(pieces) == 1:
+            n = self._counter.count(text)
+            return Range(n, n)
+        least, fixed = self._counter.bounds("".join(pieces[::2]))
+        most: float | None = fixed
+        for mark in pieces[1::2]:
+            held = self._unknown[mark]
+            # The seams on both sides of it are none that `bounds` knew of.
+            most = None if most is None or held is None else most + held + 2 * self._seam
+        return Range(least, most)
+
+    def _prompt(self, task: ActionTask) -> Range:
+        """Tokens of a prompt; one that is too long is never sent."""
+        return _capped(self._tokens(self._calls.request(task).prompt), self._limits.prompt_tokens)
+
+    def _ask(self, task: ActionTask) -> StepCosts:
+        texts = [value for _, value in task.arguments]
+        if task.document is None:
+            if not any(map(self._marks.search, texts)):
+                self._calls.whole(task)
+            return self._costs(self._prompt(task), 1, 1)
+        document = task.document
+        if any(map(self._marks.search, [document, *texts])):
+            return self._vague(task, document)
+        _, pieces = self._calls.pieces(task, document)
+        tokens = NONE
+        for piece in pieces:
+            tokens += self._prompt(piece)
+        merging = self._merging(task, Range(len(pieces), len(pieces)))
+        prefixes = tuple(map(self._prefix, pieces))
+        return self._costs(tokens, len(pieces), len(pieces), merging, prefixes)
+
+    def _prefix(self, piece: ActionTask) -> str:
+        """What a prompt begins with that shows a text: all before the instruction."""
+        head, body = self._calls.request(piece).messages
+        end = len(block("text", piece.document or ""))
+        return f"{head.content}\n\n{body.content[:end]}"
+
+    def _costs(
+        self,
+        tokens: Range,
+        least: int,
+        most: int | None,
+        merging: tuple[Range, Range] = (NONE, NONE),
+        prefixes: tuple[str, ...] = (),
+    ) -> StepCosts:
+        calls = Range(least, most) + merging[0]
+        output = Range(
+            calls.least,
+            None if calls.most is None else calls.most * self._reply_tokens,
+        )  # fmt: skip
+        return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
+
+    def _vague(self, task: ActionTask, document: str) -> StepCosts:
+        """A step that reads a document, and is given what is not known yet."""
+        limits, cap = self._limits, self._limits.prompt_tokens
+        frame = self._tokens(self._calls.request(replace(task, document="")).prompt)
+        length = self._tokens(document)
+        is_known = not self._marks.search(document)
+        room = Range(0, None) if cap is None else self._room(task, frame, cap)
+        if limits.strategy == "retrieve":
+            shown = self._retrieved(document, length, room, is_known)
+            most = None if frame.most is None else frame.most + shown
+            return self._costs(_capped(Range(frame.least, most), cap), 1, 1)
+        prompt = self._tokens(self._calls.request(task).prompt)
+        fits = cap is None or (
+            prompt.most is not None and prompt.most <= cap
+            and length.most is not None and length.most <= room.least
+        )  # fmt: skip
+        if fits or limits.strategy == "full":
+            prefixes = (self._prefix(task),) if is_known else ()
+            return self._costs(_capped(prompt, cap), 1, 1, prefixes=prefixes)
+        assert cap is not None
+        return self._in_parts(task, document, frame, length, room, cap)
+
+    def _in_parts(
+        self, task: ActionTask, document: str, frame: Range, length: Range, room: Range, cap: int
+    ) -> StepCosts:
+        """A step whose document may have to be read part by part."""
+        is_known = not self._marks.search(document)
+        parts = self._parts(document, length, room, is_known)
+        n_parts = None if parts.most is None else int(parts.most)
+        most: float | None = None if n_parts is None else n_parts * cap
+        wide = self._wide(document)
+        if n_parts is not None and frame.most is not None and wide is not None:
+            most = min(n_parts * cap, n_parts * (frame.most + 2 * self._seam + 1) + ceil(wide))
+        least = parts.least * max(0, frame.least - 2 * self._seam - 1)
+        if is_known and self._limits.max_parts is None:
+            least += self._counter.bounds(document)[0]
+        tokens = Range(least if most is None else min(least, most), most)
+        prefixes: tuple[str, ...] = ()
+        if parts.least > 1 and chunk_size(int(room.least)) == chunk_size(int(room.most or 0)):
+            cut = self._calls.cut(document, chunk_size(int(room.least)))
+            prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut.texts)
+        merging = self._merging(task, parts)
+        return self._costs(tokens, int(parts.least), n_parts, merging, prefixes)
+
+    def _room(self, task: ActionTask, frame: Range, cap: int) -> Range:
+        """Tokens that there may be room for in a call, whatever the inputs are.
+
+        Raises:
+            NoRoomError: There is none, however short they are.
+        """
+        bare = self._calls.request(CombineTask(task, ())).messages
+        around = self._tokens("".join(message.content for message in bare))
+        widest = cap - int(around.least) + len(bare) + 2 * self._seam - PROMPT_MARGIN
+        if widest <= 0:
+            raise ContextOverflowError(
+                "the step's own inputs fill the model's window",
+                help="use a model with a larger window, or shorten what earlier steps return",
+            )
+        if frame.most is None or around.most is None:
+            return Range(0, widest)
+        # It is made less where whole prompts turn out too long, by as much as they are at most.
+        excess = self._counter.most(widest) - widest
+        narrow = cap - ceil(max(frame.most, around.most)) - excess - PROMPT_MARGIN - 2 * self._seam
+        return Range(max(0, narrow), widest)
+
+    def _parts(self, document: str, length: Range, room: Range, is_known: bool) -> Range:
+        """Into how many parts a document may be cut."""
+        least, n = 1, len(document) if is_known else None
+        if length.most is None or room.most is None or room.least < 1:
+            pass
+        elif not is_known or room.least < SMALL_PART:
+            n = PARTS * ceil(length.most / chunk_size(int(room.least)))
+            n = min(n, len(document)) if is_known else n
+        else:
+            found: list[int] = []
+            at = chunk_size(int(room.most))
+            while at >= chunk_size(int(room.least)):
+                found.append(len(self._calls.cut(document, at).texts) if at < length.most else 1)
+                at = chunk_size(at - 1)
+            n = max(found)
+            least = min(found) if length.least > room.most else 1
+        most = self._limits.max_parts
+        if most is not None:  # parts are longer or shorter then by what fits, not by a sixteenth
+            return Range(1, max(1, min(most, len(document)) if is_known else most))
+        return Range(least, n if n is None else max(1, n))
+
+    def _retrieved(self, document: str, length: Range, room: Range, is_known: bool) -> int:
+        """Tokens of the passages that a step is shown at most, whichever they are."""
+        limit = self._limits.max_retrieved
+        gap = self._counter.bounds(GAP)[1] + 2 * self._seam
+        # Each passage has a token at least, and is given `GAP_TOKENS` for the gap before it.
+        most = self._counter.most(limit) + gap * (limit // (1 + GAP_TOKENS) + 1)
+        whole = PASSAGE_TOKENS + GAP_TOKENS
+        if is_known and limit >= whole and (room.most is None or room.least >= whole):
+            n = len(chunks(document, PASSAGE_TOKENS, self._counter.count)) if document else 0
+            most = min(most, self._counter.bounds(document)[1] + gap * (n + 1))
+        return most
+
+    def _merging(self, task: ActionTask, parts: Range) -> tuple[Range, Range]:
+        """Calls that merge the results over so many parts, and the tokens of their prompts."""
+        if parts.most == 1:
+            return NONE, NONE
+        none = self._tokens(self._calls.request(CombineTask(task, ())).prompt)
+        least = Range(1, None) if parts.least > 1 else Range(0, None)
+        tokens = none.least if parts.least > 1 else 0
+        if parts.most is None or none.most is None:
+            most = None if parts.most is None else parts.most - 1
+            return Range(least.least, most), Range(tokens, None)
+        n = int(parts.most)
+        marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
+        text = self._counter.most(self._reply_tokens) + marks
+        frame = none.most + self._counter.bounds(str(n))[1] + self._seam
+        n_calls = self._merges(n, frame, text)
+        cap = self._limits.prompt_tokens
+        # Every result is merged once, those of all merging calls but the last one included.
+        summed = n_calls * frame + (n + n_calls - 1) * text
+        most = summed if cap is None else min(summed, n_calls * cap)
+        return Range(least.least, n_calls), Range(min(tokens, most), most)
+
+    def _merges(self, n: int, frame: float, text: float) -> int:
+        """Merging calls at most for so many results, each of so many tokens at most."""
+        cap = self._limits.prompt_tokens
+        if cap is None:
+            return 1
+        sure = int(
+            (cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS)
+        )  # fit together for sure
+        half = (sure + 1) // 2  # a group that turns out too long is halved
+        total = 0
+        left = n
+        while left > 1:
+            if left <= sure:
+                return min(total + 1, n - 1)
+            if half < 2:
+                return n - 1
+            groups = min(left // half + 1, left - 1)
+            total += groups
+            left = groups
+        return min(total, n - 1)
+
+
+def _longer(a: Range, b: Range) -> Range:
+    most = None if a.most is None or b.most is None else max(a.most, b.most)
+    return Range(max(a.least, b.least), most)
+
+
+def _capped(tokens: Range, cap: int | None) -> Range:
+    if cap is None:
+        return tokens
+    most = cap if tokens.most is None else min(cap, tokens.most)
+    return Range(min(tokens.least, most), most)

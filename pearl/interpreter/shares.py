@@ -1,0 +1,63 @@
+"""A budget of tokens for all calls over a document → the limits of each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from math import ceil
+
+from pearl.errors import ExecutionError
+from pearl.interpreter.context import ContextOverflowError
+from pearl.interpreter.steps import ContextLimits
+
+__all__ = ["share", "share_parts", "told_as_budget"]
+
+
+def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> ContextLimits:
+    """The limits of each of so many calls that share a budget.
+
+    Args:
+        limits: Of a call without a budget.
+        token_budget: Input tokens of all calls together; None for no budget.
+        n_calls: Calls that read; a plan's steps that ask a model.
+    """
+    if token_budget is None:
+        return limits
+    each = token_budget // max(1, n_calls)
+    return replace(limits, strategy="retrieve", max_prompt_tokens=each, max_retrieved=each)
+
+
+def share_parts(limits: ContextLimits, token_budget: int | None) -> ContextLimits:
+    """The limits of a call that is split into parts: so many of them as the budget has room for.
+
+    n parts take n - 1 more calls at most to merge them, each with no longer a prompt.
+    """
+    most = limits.prompt_tokens
+    if token_budget is None or most is None:
+        return limits
+    # Rounded up, for more and somewhat smaller parts leave less of the budget unspent.
+    n_calls = ceil(token_budget / max(1, most))
+    n_parts = max(1, (n_calls + 1) // 2)
+    each = min(most, token_budget // (2 * n_parts - 1))
+    return replace(limits, max_parts=n_parts, max_prompt_tokens=each)
+
+
+@contextmanager
+def told_as_budget(token_budget: int | None) -> Iterator[None]:
+    """Where a budget leaves no room, the budget is what is too small, and not the model's window.
+
+    Raises:
+        ExecutionError: Instead of the one that speaks of the window.
+    """
+    try:
+        yield
+    except ExecutionError as error:
+        cause = error.__cause__ or error
+        if token_budget is None or not isinstance(cause, ContextOverflowError):
+            raise
+        raise ExecutionError(
+            f"a budget of {token_budget:,} tokens is too small: {error.message}",
+            step=error.step,
+            help="give more tokens (--token-budget)",
+        ) from cause

@@ -1,0 +1,335 @@
+"""`PlanGraph` + document → the value of every step.
+
+Independent steps run at once. A step that fails cancels the others and surfaces as an
+`ExecutionError`; nothing hangs. What is sent is made by `calls`, which substitutes arguments by
+structure, never by text replacement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+from pearl.actions import native
+from pearl.actions.native import Value
+from pearl.actions.reply import Reply, State, follows_form, read_reply, reply_constraint
+from pearl.documents.document import Document
+from pearl.dsl.graph import PlanGraph
+from pearl.dsl.nodes import Step
+from pearl.dsl.signatures import Action, ValueType
+from pearl.errors import BudgetError, ExecutionError, PearlError
+from pearl.interpreter.context import Context
+from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.requests import ContextLimits, RequestBuilder
+from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
+from pearl.llm.fallback import ConstraintFallback, reply_fallback
+from pearl.llm.messages import constrained
+from pearl.trace import (
+    ConstraintRefused,
+    ModelCalled,
+    Purpose,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+    Trace,
+)
+
+__all__ = ["ContextLimits", "StepResult", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step gave.
+
+    Attributes:
+        coverage: Share of the document's characters that the model was shown; None where it was
+            shown none of it, only earlier outputs.
+        shown: The text that stood for CTX, where that was an earlier output and not the document.
+        reply: All that the model said, where one was asked: the value and its quotes.
+        quotes: What the reply quotes in support of its value.
+        state: `nothing` where nothing was found, `undecided` where the reply could not surely be
+            read in the type it has to be, or the value is computed from such a reply.
+        why: Why it is undecided.
+    """
+
+    output: str
+    action: str
+    value: Value
+    is_native: bool
+    context: Literal["full", "map-reduce", "retrieve", "none"]
+    coverage: float | None
+    n_calls: int
+    usage: Usage
+    duration_s: float
+    shown: str | None = field(default=None, repr=False)
+    reply: str = field(default="", repr=False)
+    quotes: tuple[str, ...] = ()
+    state: State = "found"
+    why: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value as text."""
+        return native.show(self.value)
+
+
+async def run(
+    graph: PlanGraph,
+    document: Document,
+    model: Model,
+    limits: ContextLimits,
+    trace: Trace,
+    ladder: ConstraintFallback | None = None,
+) -> tuple[StepResult, ...]:
+    """Run every step.
+
+    Args:
+        graph: The plan.
+        document: What CTX stands for.
+        model: Who carries out the steps that are not native.
+        limits: How much each call may hold.
+        trace: Everything that happens is added to it.
+        ladder: What the model is held to where a reply has a form; None for what it can be.
+
+    Returns:
+        One result a step, in plan order.
+
+    Raises:
+        ExecutionError: A step failed; its `__cause__` says why, the others were cancelled.
+    """
+    interpreter = _Interpreter(graph, document, model, limits, trace, ladder)
+    return await interpreter.run()
+
+
+class _Interpreter:
+    """One run of one plan over one document."""
+
+    def __init__(
+        self,
+        graph: PlanGraph,
+        document: Document,
+        model: Model,
+        limits: ContextLimits,
+        trace: Trace,
+        ladder: ConstraintFallback | None,
+    ) -> None:
+        self._graph = graph
+        self._calls = RequestBuilder(graph, document, limits)
+        self._model = model
+        self._trace = trace
+        self._ladder = ladder or reply_fallback(model.constrains)
+
+    async def run(self) -> tuple[StepResult, ...]:
+        tasks: list[asyncio.Task[StepResult]] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for step, needs in zip(self._graph.steps, self._graph.dependencies, strict=True):
+                    before = [tasks[i] for i in sorted(needs)]
+                    tasks.append(group.create_task(self._when_ready(step, before)))
+        except BaseExceptionGroup as failed:
+            first = _first(failed)
+            raise first from first.__cause__
+        return tuple(task.result() for task in tasks)
+
+    async def _when_ready(self, step: Step, before: list[asyncio.Task[StepResult]]) -> StepResult:
+        results = {result.output: result for result in [await task for task in before]}
+        self._trace.append(StepStarted(step=step.output, action=step.action))
+        began = time.monotonic()
+        try:
+            result = await self._step(step, results, began)
+        except BudgetError as error:  # no fault of the step: any other would have been refused
+            self._trace.append(StepFailed(step=step.output, error=str(error)))
+            raise
+        except PearlError as error:
+            self._trace.append(StepFailed(step=step.output, error=str(error)))
+            raise _step_error(step, error) from error
+        self._trace.append(
+            StepFinished(
+                step=result.output,
+                action=result.action,
+                value=result.text,
+                state=result.state,
+                is_native=result.is_native,
+                context=result.context,
+                coverage=result.coverage,
+                n_calls=result.n_calls,
+                usage=result.usage,
+                duration_s=result.duration_s,
+            )
+        )
+        return result
+
+    async def _step(self, step: Step, before: Mapping[str, StepResult], began: float) -> StepResult:
+        action = self._graph.checked.action(step)
+        if action.is_native:
+            return self._compute(step, action, before, began)
+        texts = {name: result.reply or result.text for name, result in before.items()}
+        task, shown = self._calls.task(step, texts)
+        if task.document is None:
+            read = await self._read(step, "step", self._calls.whole(task))
+            context: Context | None = None
+        else:
+            cut = partial(self._calls.pieces, task, task.document)
+            context, pieces = await off_loop(len(task.document), cut)
+            read = await self._over_pieces(step, task, pieces)
+        return StepResult(
+            step.output, action.name, read.reply.value, False,
+            "none" if context is None else context.strategy,
+            None if context is None or shown is not None else context.coverage,
+            read.n_calls, read.usage, time.monotonic() - began, shown,
+            read.text, read.reply.quotes, read.reply.state, read.reply.why,
+        )  # fmt: skip
+
+    def _compute(
+        self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
+    ) -> StepResult:
+        """The result of a native action; what is computed from something undecided is that, too."""
+        inputs = [before[r.name] for r in step.references() if not r.is_context]
+        unsure = next((result for result in inputs if result.state == "undecided"), None)
+        why = "" if unsure is None else _traced(unsure)
+        is_joined = all(p.type is ValueType.TEXT for p in action.parameters)
+        value: Value = f"undecided: {why}"
+        if not unsure or is_joined:  # texts are put together with what stands for the undecided one
+            values = {name: result.value for name, result in before.items()}
+            try:
+                value = native.compute(action, self._calls.values(step, values))
+            except native.EmptyListError:
+                value = []
+            except ValueError as error:
+                raise ExecutionError(str(error), step=step.output) from error
+        state: State = "undecided" if unsure else "found"
+        shows_document = any(reference.is_context for reference in step.references())
+        found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
+        if value == [] or (is_joined and found_none and not shows_document):
+            state = "nothing"  # in so many words, where it is joined of such
+        return StepResult(
+            step.output, action.name, value, True, "none", None, 0, Usage(),
+            time.monotonic() - began, state=state, why=why,
+        )  # fmt: skip
+
+    async def _over_pieces(
+        self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
+    ) -> _Read:
+        """Read every piece of a document and merge the results, in order, into one."""
+        if len(pieces) == 1:
+            return await self._read(step, "step", pieces[0])
+        parts = await _all([self._ask(step, "part", self._calls.request(p)) for p in pieces])
+        texts = [part.text for part in parts]
+        usage = sum((part.usage for part in parts), Usage())
+        n_calls = len(parts)
+        while len(groups := self._calls.groups(task, texts)) > 1:
+            merged = await _all([self._merge(step, task, group) for group in groups])
+            texts = [completion.text for completion in merged]
+            usage = sum((completion.usage for completion in merged), usage)
+            n_calls += sum(len(group) > 1 for group in groups)
+        read = await self._read(step, "combine", CombineTask(task, tuple(groups[0])))
+        return replace(read, usage=usage + read.usage, n_calls=n_calls + read.n_calls)
+
+    async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> Completion:
+        if len(group) == 1:
+            return Completion(group[0], self._model.name)
+        request = self._calls.request(CombineTask(task, tuple(group)))
+        return await self._ask(step, "combine", request)
+
+    async def _read(
+        self, step: Step, purpose: Literal["step", "combine"], task: ActionTask | CombineTask
+    ) -> _Read:
+        """The result of a step, asked for once more where it cannot be read in the type it has to be."""
+        request = self._calls.request(task)
+        wanted = self._graph.gives[step.output]
+        source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
+        completion = await self._ask(step, purpose, request)
+        reply = read_reply(completion.text, wanted, source=source)
+        first = _Read(completion.text, reply, completion.usage, 1)
+        again = self._calls.again(request, completion.text, wanted) if reply.why else None
+        if again is None:
+            return first
+        completion = await self._ask(step, "again", again)
+        reply = read_reply(completion.text, wanted, source=source, is_second=True)
+        return _Read(completion.text, reply, first.usage + completion.usage, 2)
+
+    async def _ask(self, step: Step, purpose: Purpose, request: Request) -> Completion:
+        """Send a request, held to the form of its reply where the model can be."""
+        wanted = self._graph.gives[step.output]
+        began = time.monotonic()
+        constraint = reply_constraint(wanted, self._ladder.max_text)
+        if constraint is None:
+            completion = await self._model.complete(request)
+        else:
+            completion, _ = await self._ladder.ask(
+                lambda rung: self._model.complete(constrained(request, constraint, rung.by)),
+                lambda rung, error: self._trace.append(
+                    ConstraintRefused(constraint=rung.name, reason=error.message)
+                ),
+                lambda text: None if follows_form(text, wanted) else "the reply has another form",
+            )
+        self._trace.append(
+            ModelCalled(
+                step=step.output,
+                purpose=purpose,
+                model=completion.model,
+                duration_s=time.monotonic() - began,
+                usage=completion.usage,
+                is_remembered=completion.is_remembered,
+                prefix=completion.prefix,
+            )
+        )
+        return completion
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The reply that a step ends with, and what it took to get it."""
+
+    text: str
+    reply: Reply
+    usage: Usage
+    n_calls: int
+
+
+def _traced(result: StepResult) -> str:
+    """Why a result is undecided, with the step where that began."""
+    return result.why if result.is_native else f"step '{result.output}': {result.why}"
+
+
+def _source(task: ActionTask | CombineTask) -> str:
+    """All that a step was shown, or the results that are merged."""
+    if isinstance(task, CombineTask):
+        return "\n".join(task.parts)
+    return "\n".join((task.document or "", *(value for _, value in task.arguments)))
+
+
+async def _all(calls: Sequence[Coroutine[None, None, Completion]]) -> list[Completion]:
+    """Every call at once; the first failure cancels the rest."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as failed:
+        first = _first(failed)
+        raise first from first.__cause__
+    return [task.result() for task in tasks]
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The failure to report: a bug before an expected one, for it would be lost otherwise."""
+    leaves: list[BaseException] = []
+    todo: list[BaseException] = [group]
+    while todo:
+        error = todo.pop(0)
+        if isinstance(error, BaseExceptionGroup):
+            todo = [*error.exceptions, *todo]
+        else:
+            leaves.append(error)
+    return next((error for error in leaves if not isinstance(error, PearlError)), leaves[0])
+
+
+def _step_error(step: Step, error: PearlError) -> ExecutionError:
+    failed = ExecutionError(
+        f"step '{step.output}' ({step.action}): {error.message}", step=step.output, help=error.help
+    )
+    failed.exit_code = error.exit_code  # a server that is down is that, whichever step finds out
+    return failed

@@ -1,0 +1,170 @@
+"""Task + document → answer text: sentences of the document, each quoted on a line of its own.
+
+Every quoted sentence is found in the document as it is but for blanks: a line break within it
+becomes one blank. Nothing is said that is not quoted, except that nothing was found: passages that
+match are no entries and no number, so what is computed from them is undecided.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import pairwise
+
+from pearl.dsl.signatures import NOTHING
+from pearl.llm import ActionTask, CombineTask
+from pearl.llm.backends.extractive.questions import parts
+from pearl.llm.backends.extractive.ranking import Hit, SentenceIndex
+from pearl.llm.backends.extractive.steering import QUOTED, Wanted, by_action, by_question
+
+__all__ = ["carry_out", "combine"]
+
+MAX_QUOTES = 3
+MAX_SEVERAL = 6
+MAX_LISTED = 12
+"""Sentences quoted for one thing, and for all things of a kind."""
+
+_CLOSE = 0.7
+_LISTED = 0.55
+"""Share of the best score from which a sentence is quoted along with it, for one thing and for all."""
+_FOUND = (0.3, 0.12)
+"""Share of the query that some sentence must have of a single term, or of two and more."""
+
+_N_SUMMARY = 7
+"""Sentences of a summary, one from each stretch of the document."""
+_N_CENTRAL = 60
+"""Terms that stand for what a document is about."""
+
+_WHOLE = frozenset({"SUMMARIZE", "SUMMARISE", "SUMMARY", "GIST", "OVERVIEW"})
+_ANSWERING = "ANSWER"
+_COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST", "DIFFERENCE"})
+_QUOTE_MARKS = re.compile('["“”„«»「」]')
+_NOTHING = f"{NOTHING} No passage of the document matches"
+_MAX_SUBJECT_WORDS = 40
+
+Indexer = Callable[[str], SentenceIndex]
+"""Text → its index; the model keeps the last ones."""
+
+
+def carry_out(task: ActionTask, index_of: Indexer) -> str:
+    """The result of one step.
+
+    Args:
+        task: The step.
+        index_of: Indexes a text.
+    """
+    if task.document is None:
+        found = [value for name, value in task.arguments if name in task.inputs]
+        return _side_by_side(found or [value for _, value in task.arguments])
+    words = task.action.name.split("_")
+    if words == [_ANSWERING] and len(task.arguments) == 1 and not task.inputs:
+        return _answer(task.arguments[0][1], index_of(task.document))
+    if len(task.arguments) > 1 and not _COMPARING.isdisjoint(words):
+        return _compared(task, index_of)
+    index = index_of(task.document)
+    if not task.arguments:
+        if not _WHOLE.isdisjoint(words):
+            return _summary(index)
+        wanted = by_action(replace(task, question=""), index)
+        about = {term: weight * 0.1 for term, weight in _central(index).items()}
+        query = replace(wanted.query, weights=about | dict(wanted.query.weights))
+        return _quote(index, replace(wanted, query=query))
+    return _quote(index, by_action(task, index))
+
+
+def _answer(question: str, index: SentenceIndex) -> str:
+    """The sentences that answer a question as it stands, part by part."""
+    found = dict.fromkeys(_quote(index, by_question(part)) for part in parts(question))
+    quoted = [text for text in found if not text.startswith(_NOTHING)]
+    return "\n\n".join(quoted or list(found)[:1])
+
+
+def combine(task: CombineTask, index_of: Indexer) -> str:
+    """The best of what was quoted from the parts of a document."""
+    quotes = dict.fromkeys(line for part in task.parts for line in QUOTED.findall(part))
+    if not quotes:
+        return task.parts[0]
+    # One quote a paragraph: what stands next to it here does not in the document.
+    return carry_out(replace(task.step, document=_block(quotes)), index_of)
+
+
+def _quote(index: SentenceIndex, wanted: Wanted) -> str:
+    """The sentences worth quoting, best first, or in document order where all are asked for."""
+    hits = index.rank(wanted.query)
+    if not any(hit.coverage >= _FOUND[hit.n_terms > 1] for hit in hits[:5]):
+        return _nothing(wanted.subject)
+    share, most = (_LISTED, MAX_LISTED) if wanted.is_many else (_CLOSE, MAX_QUOTES)
+    if wanted.is_several and not wanted.is_many:
+        share, most = _LISTED, MAX_SEVERAL
+    chosen: dict[str, Hit] = {}
+    for hit in hits:
+        if len(chosen) == most or hit.score < share * hits[0].score:
+            break
+        chosen.setdefault(index.texts[hit.number], hit)
+    if wanted.is_many:
+        return _block(sorted(chosen, key=lambda text: chosen[text].number))
+    return _block(chosen)
+
+
+def _block(quotes: Iterable[str]) -> str:
+    return "\n\n".join(f"> {quote}" for quote in quotes)
+
+
+def _nothing(subject: str) -> str:
+    """What is said where nothing matches; without quote marks, for it quotes nothing."""
+    words = _QUOTE_MARKS.sub("", subject).split()
+    shown = " ".join(words[:_MAX_SUBJECT_WORDS]) + (" …" if len(words) > _MAX_SUBJECT_WORDS else "")
+    return f"{_NOTHING}: {shown}" if shown else f"{_NOTHING}."
+
+
+def _side_by_side(values: list[str]) -> str:
+    shown = dict.fromkeys(value.strip() for value in values if value.strip())
+    return "\n\n".join(shown) or _nothing("")
+
+
+def _compared(task: ActionTask, index_of: Indexer) -> str:
+    """What is found on each of the things compared, one after the other."""
+    plain = replace(task.action, name="FIND", definition="")
+    found = [
+        value
+        if name in task.inputs
+        else carry_out(
+            replace(task, action=plain, arguments=((name, value),), question=""), index_of
+        )
+        for name, value in task.arguments
+    ]
+    quoted = [text for text in found if not text.startswith(_NOTHING)]
+    return _side_by_side(quoted or found)
+
+
+def _central(index: SentenceIndex) -> dict[str, float]:
+    """The terms that a document as a whole is about, weighed by how often it has them."""
+    counts: dict[str, int] = {}
+    for number in range(len(index)):
+        for term in index.words(number):
+            counts[term] = counts.get(term, 0) + 1
+    top = sorted(counts, key=lambda term: (-counts[term], term))[:_N_CENTRAL]
+    return {term: counts[term] / counts[top[0]] for term in top}
+
+
+def _summary(index: SentenceIndex) -> str:
+    """One sentence from every stretch of the document, the one nearest to what it is all about."""
+    central = _central(index)
+    n_stretches = min(len(index), _N_SUMMARY)
+    edges = [i * len(index) // n_stretches for i in range(n_stretches + 1)] if n_stretches else []
+    best = [
+        max(range(start, end), key=lambda number: (_centrality(index, number, central), -number))
+        for start, end in pairwise(edges)
+    ]
+    return _block(dict.fromkeys(index.texts[number] for number in best)) or _nothing("")
+
+
+def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) -> float:
+    """How much of what a document is about a sentence says, held against its length."""
+    words, text = index.words(number), index.texts[number]
+    if not 5 <= len(words) <= 40 or "?" in text:
+        return 0.0
+    share = sum(central.get(word, 0.0) for word in set(words)) / math.sqrt(len(words) + 4)
+    return share * (0.6 if text[0] in "\"'“‘«" else 1.0)  # speech retells little

@@ -1,0 +1,265 @@
+"""Step or question → what to look for: terms with weights, the kind of answer, and how much of it.
+
+The step's own arguments count most; the plan's question, findings of earlier steps and the words of
+the action's name are weaker evidence. The action's name says what kind of thing is wanted, else the
+argument if it is a question, else the plan's question, else the action's definition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pearl.documents.passages import terms
+from pearl.dsl.signatures import Action
+from pearl.llm import ActionTask
+from pearl.llm.backends.extractive.cues import Kind
+from pearl.llm.backends.extractive.forms import Form
+from pearl.llm.backends.extractive.questions import Part, parts
+from pearl.llm.backends.extractive.ranking import Query, SentenceIndex
+
+__all__ = ["QUOTED", "Wanted", "by_action", "by_question"]
+
+_FROM_QUESTION = 0.3
+_FROM_INPUT = 0.25
+_FROM_NAME = 0.3
+_FROM_BACKGROUND = 0.5
+_FROM_FRAME = 0.25
+"""Weights of terms that are not in the step's own arguments, or only frame them; the others weigh 1."""
+_MAX_INPUT_TERMS = 12
+_MAX_OWN_WORDS = 25
+"""Words of a line among the inputs that the plan may have written itself; findings are longer."""
+
+QUOTED = re.compile(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
+"""One quoted line of an earlier result, in a list or on its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to look for.
+
+    Attributes:
+        query: For the ranking of sentences.
+        is_many: Whether every thing of the kind is wanted, not just the best.
+        is_several: Whether there are several, best first: the action's name is in the plural.
+        subject: The same in words, for people.
+    """
+
+    query: Query
+    is_many: bool
+    subject: str
+    is_several: bool = False
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(terms(words))
+
+
+_NAME_KINDS = {
+    word: kind
+    for kind, words in {
+        Kind.ADVICE: "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
+        Kind.CHANGE: "CHANGE CHANGES DEVELOPMENT TURNING",
+        Kind.COMPARISON: "COMMON COMPARE COMPARISON CONTRAST DIFFERENCE",
+        Kind.DEFINITION: "DEFINE DEFINITION INTERPRET MEANING",
+        Kind.DURATION: "DURATION FREQUENCY",
+        Kind.EFFECT: "COMPLICATIONS CONSEQUENCE COUNTERFACTUAL EFFECT EFFECTS HYPOTHETICAL IMPACT IMPACTS OUTCOME",
+        Kind.EMOTION: "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
+        Kind.LESSON: "LESSON MESSAGE MORAL THEME",
+        Kind.MANNER: "METHOD PROCESS",
+        Kind.NUMBER: "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
+        Kind.PERSON: "AUTHOR PEOPLE PERSON WHO",
+        Kind.PLACE: "LOCATION PLACE SETTING WHERE",
+        Kind.REASON: "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
+        Kind.SPEECH: "DIALOGUE QUOTE",
+        Kind.TIME: "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
+    }.items()
+    for word in words.split()
+}
+_DEFINED_KINDS = tuple(
+    (kind, re.compile(rf"\b(?:{words})\b", re.I))
+    for kind, words in (
+        (Kind.REASON, r"why|reasons?|causes?|motives?"),
+        (Kind.DURATION, r"how (?:long|often)|duration"),
+        (Kind.TIME, r"when|dates?|times? (?:at|of)|years?"),
+        (Kind.PLACE, r"where|places?|locations?"),
+        (Kind.NUMBER, r"how (?:many|much)|numbers?|amounts?|counts?"),
+        (Kind.PERSON, r"who|whom|persons?|people"),
+        (Kind.EMOTION, r"feel(?:s|ings?)?|emotions?|attitudes?"),
+        (Kind.DEFINITION, r"means|meaning|definition|defin(?:e|ed|es)"),
+        (Kind.ADVICE, r"advi[cs]es?|advised|recommend(?:s|ed|ations?)?|should"),
+        (Kind.COMPARISON, r"compar\w+|differ\w*|contrast"),
+        (Kind.CHANGE, r"chang(?:e|es|ed)"),
+        (Kind.EFFECT, r"effects?|consequences?|affect\w*"),
+    )
+)
+_MANY = _set("ALL COLLECT ENUMERATE EVENTS EVERY EXTRACT GATHER INSTANCES LIST ORDER TIMELINE")
+_CLAIMING = _set("CHECK CONSISTENCY VERIFY")
+_GENERAL = _set("FIND EXTRACT COMPREHEND INFER IDENTIFY LIST_ALL SUMMARIZE_X VERIFY SELECT")
+"""Actions whose definition says nothing of the kind of thing that is wanted."""
+_PLAIN_WORDS = (
+    _NAME_KINDS.keys()
+    | _MANY
+    | _CLAIMING
+    | _set("FIND GET IDENTIFY SEARCH LOOK LOOKUP UP FOR OF IN X Y THE AND A TO COMPREHEND INFER EXPLAIN DESCRIBE")
+    | _set("ANALYZE SUMMARIZE SELECT RANK RETURN ANSWER EVENT RELATION BUILD SHOW GIVE TELL DETAILS ELEMENT ITEM")
+    | _set("ITEMS BEHAVIOR CHARACTER GENERAL WHAT HOW ENDING DESCRIPTION PASSAGE")
+)  # fmt: skip
+"""Words of names that no sentence need have; others name the thing: `FIND_ALLERGIES`."""
+_FRAME = _stems(
+    "person people someone group name thing event fact reason cause time date place way text document story article"
+    " passage author information question describe description mention accord happen following option best likely"
+    " mr mrs ms miss dr"
+)
+"""Terms that say what kind of answer is wanted, or where; the sentence need not have them."""
+_KIND_FRAMES = {
+    Kind.ADVICE: _stems("recommend recommendation advise advice suggest change make patient"),
+    Kind.AGE: _stems("old age"),
+    Kind.CHANGE: _stems("change"),
+    Kind.COMPARISON: _stems("compare comparison contrast differ different difference similar"),
+    Kind.DEFINITION: _stems("mean meaning define definition sense"),
+    Kind.EFFECT: _stems("affect effect impact influence consequence"),
+    Kind.EMOTION: _stems("feel feeling emotion attitude react reaction think opinion respond"),
+    Kind.LESSON: _stems("moral lesson theme message learn"),
+    Kind.NUMBER: _stems("amount total number"),
+    Kind.REASON: _stems("cause explain explanation motive"),
+    Kind.TIME: _stems("year month day hour"),
+}
+"""The same for one kind: its cues look for them."""
+_ASKING = re.compile(
+    r"\s*(?:the |a )?(?:who|whose|whom|when|where|why|how|what|which|person|name|number|date)\b",
+    re.I,
+)
+_BACKGROUND = re.compile(r"\(asked with: (?P<background>.*)\)\s*\Z", re.S)
+_LATE = re.compile(
+    r"\b(?:(?:at|by|in|near) the (?:very )?end|finally|eventually|ultimately|end(?:s|ed)? up|after all"
+    r"|in the last (?:part|scene|section|chapter|paragraph))\b",
+    re.I,
+)
+_EARLY = re.compile(
+    r"\b(?:at (?:the )?(?:very )?(?:beginning|start|outset|first)|initially|in the first (?:part|scene|section|chapter"
+    r"|paragraph)|first (?:meets?|met|sees?|saw|appears?|arrives?|arrived|reach(?:es|ed)?|comes?|came))\b",
+    re.I,
+)
+
+
+def by_question(part: Part) -> Wanted:
+    """What one question looks for."""
+    weights = _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND)], part.kind)
+    query = Query(
+        weights,
+        part.kind,
+        counted=_counted(part),
+        is_claim=part.form is Form.CLAIM,
+        roles=part.roles,
+        place=_place(part.text),
+    )
+    return Wanted(query, part.form is Form.LIST, part.text)
+
+
+def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
+    """What a step looks for.
+
+    Args:
+        task: The step.
+        index: The text it reads, for how rare the words of earlier findings are there.
+    """
+    own: list[str] = []
+    other: list[tuple[str, float]] = []
+    near: set[int] = set()
+    for name, value in task.arguments:
+        if name in task.inputs:
+            near |= _quoted_sentences(value, index)
+            lines = [line.strip(" -*") for line in QUOTED.sub("", value).splitlines()]
+            own += [line for line in lines if line and len(line.split()) <= _MAX_OWN_WORDS]
+            other.append((_telling(value, index), _FROM_INPUT))
+        elif match := _BACKGROUND.search(value):
+            own.append(value[: match.start()].strip())
+            other.append((match["background"], _FROM_BACKGROUND))
+        else:
+            own.append(value)
+    asked = [part for text in own if text.strip() for part in parts(text)]
+    questions = parts(task.question) if task.question.strip() else ()
+    words = task.action.name.split("_")
+    other.append((" ".join(w for w in words if w not in _PLAIN_WORDS).lower(), _FROM_NAME))
+    other.append((_about(questions, own), _FROM_QUESTION))
+    kind = _kind(task.action, asked, questions)
+    query = Query(
+        _weights([*((text, 1.0) for text in own), *other], kind),
+        kind,
+        counted=frozenset().union(*map(_counted, asked)),
+        is_claim=not _CLAIMING.isdisjoint(words),
+        roles=next((part.roles for part in (*asked, *questions) if part.roles), None),
+        near=frozenset(near),
+        place=_place(" ".join(own if len(questions) > 1 else [*own, task.question])),
+    )
+    return Wanted(
+        query,
+        not _MANY.isdisjoint(words),
+        "; ".join(own) or task.question,
+        is_several=any(word in _NAME_KINDS and word.endswith("S") for word in words),
+    )
+
+
+def _about(questions: tuple[Part, ...], own: Iterable[str]) -> str:
+    """That part of the plan's question which the step is for: what it shares most words with."""
+    known = {term for text in own for term in terms(text)}
+    texts = [part.text for part in questions]
+    return max(texts, key=lambda text: len(known.intersection(terms(text))), default="")
+
+
+def _kind(action: Action, asked: Iterable[Part], questions: tuple[Part, ...]) -> Kind:
+    """What kind of thing a step looks for."""
+    said = [part.kind for part in asked if _ASKING.match(part.text) and part.kind is not Kind.THING]
+    named = next((_NAME_KINDS[w] for w in action.name.split("_") if w in _NAME_KINDS), None)
+    if named is Kind.TIME and said[:1] in ([Kind.DURATION], [Kind.AGE]):
+        return said[0]  # few libraries have an action for how long something is
+    if named is not None:
+        return named
+    if said:
+        return said[0]
+    if len(questions) == 1 and questions[0].kind is not Kind.THING:
+        return questions[0].kind
+    if action.name in _GENERAL:
+        return Kind.THING
+    found = (kind for kind, pattern in _DEFINED_KINDS if pattern.search(action.definition))
+    return next(found, Kind.THING)
+
+
+def _weights(texts: Iterable[tuple[str, float]], kind: Kind) -> dict[str, float]:
+    """Term → weight, the largest where a term is in several texts."""
+    weights: dict[str, float] = {}
+    frame = _FRAME | _KIND_FRAMES.get(kind, frozenset())
+    for text, weight in texts:
+        for term in terms(_LATE.sub(" ", _EARLY.sub(" ", text)), drop_stop_words=True):
+            share = _FROM_FRAME if term in frame else 1.0
+            weights[term] = max(weight * share, weights.get(term, 0.0))
+    return weights
+
+
+def _place(text: str) -> float | None:
+    """Where in the document a question points to, 0 (beginning) to 1 (end)."""
+    return 1.0 if _LATE.search(text) else 0.0 if _EARLY.search(text) else None
+
+
+def _counted(part: Part) -> frozenset[str]:
+    """The term of the things that a question counts."""
+    found = terms(part.other) if part.kind is Kind.NUMBER else []
+    return frozenset(found[-1:])
+
+
+def _telling(text: str, index: SentenceIndex) -> str:
+    """The rarest terms of an earlier finding."""
+    found = dict.fromkeys(terms(text, drop_stop_words=True))
+    return " ".join(sorted(found, key=index.idf, reverse=True)[:_MAX_INPUT_TERMS])
+
+
+def _quoted_sentences(text: str, index: SentenceIndex) -> set[int]:
+    """The numbers of the sentences that an earlier finding quotes."""
+    quotes = {line.strip() for line in QUOTED.findall(text)}
+    return {number for number, sentence in enumerate(index.texts) if sentence in quotes}

@@ -1,0 +1,159 @@
+"""The parent's side of a worker: start it, learn its address or its last words, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import IO
+
+__all__ = ["WorkerProcess"]
+
+SCRIPT = Path(__file__).with_name("worker.py")
+
+MAX_LINES = 40
+"""Lines of what a worker says that are kept."""
+
+MAX_QUOTED = 200
+"""Characters of them that a message repeats."""
+
+END_TIMEOUT_S = 10.0
+
+
+class WorkerProcess:
+    """A child process that serves one model; it is started at once, and ready a while later.
+
+    Threads listen to it, no event loop does, so that any loop may use it.
+
+    Attributes:
+        address: Where it serves; None until then, and where it ended before.
+
+    Args:
+        settings: What `worker.py` reads.
+
+    Raises:
+        OSError: No process can be started.
+    """
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        self.address: str | None = None
+        self._said: deque[str] = deque(maxlen=MAX_LINES)
+        self._is_settled = threading.Event()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            # Threads that spin while they wait are a hundred times slower on busy cores.
+            env={"OMP_WAIT_POLICY": "passive", **os.environ},
+            start_new_session=True,  # Ctrl-C is for the parent, which then ends it
+        )
+        self._listeners = [
+            threading.Thread(target=listen, args=(stream,), daemon=True)
+            for listen, stream in (
+                (self._await_address, self._process.stdout),
+                (self._keep_words, self._process.stderr),
+            )
+        ]
+        for listener in self._listeners:
+            listener.start()
+        stdin = self._process.stdin
+        assert stdin
+        with contextlib.suppress(OSError):  # where it has ended already, its last words say why
+            stdin.write(json.dumps(settings) + "\n")
+            stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known if it serves."""
+        return self._is_settled.is_set()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """End it, whatever it does, and let go of its pipes; a second time does no harm."""
+        self._process.kill()
+        self._process.wait(END_TIMEOUT_S)
+        for listener in self._listeners:
+            listener.join(END_TIMEOUT_S)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with contextlib.suppress(OSError):  # what was not yet written is lost
+                stream.close()  # type: ignore[union-attr]
+
+    def last_words(self) -> str:
+        """Why it ended, as far as it said, on one line; to be asked after `stop`."""
+        words = _reason([line for line in self._said if line]) or _ending(self._process.returncode)
+        return words if len(words) <= MAX_QUOTED else f"{words[: MAX_QUOTED - 1]}…"
+
+    def _await_address(self, stdout: IO[str]) -> None:
+        with contextlib.suppress(ValueError):  # it ended in place of an answer
+            self.address = json.loads(stdout.readline())["address"]
+        self._is_settled.set()
+
+    def _keep_words(self, stderr: IO[str]) -> None:
+        for line in stderr:
+            self._said.append(_without_time(line))
+
+
+_REASON = re.compile(r"(?:error loading model|failed to initialize the context): (.+)")
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """What matters of a worker's last lines: why loading failed, or else the end of them.
+
+    Example:
+        >>> _reason(["llama_model_load: error loading model: no tensors", "exiting"])
+        'no tensors'
+        >>> _reason(["failed to read keys", "error loading model: failed to load model from x"])
+        'failed to read keys'
+    """
+    for before, line in pairwise(["", *lines]):
+        if found := _REASON.search(line):
+            words = found[1]
+            return before if before and "failed to load model from" in words else words
+    return "; ".join(lines[-2:])
+
+
+def _without_time(line: str) -> str:
+    """A line of llama.cpp's without its time and level.
+
+    Example:
+        >>> _without_time("0.00.005.174 E gguf_init: failed to read magic")
+        'gguf_init: failed to read magic'
+    """
+    return re.sub(r"^[\d.]+ [A-Z] ", "", " ".join(line.split()))
+
+
+def _ending(code: int) -> str:
+    """How a process ended that said nothing.
+
+    Example:
+        >>> _ending(-9), _ending(3)
+        ('ended by SIGKILL', 'ended with code 3')
+    """
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"ended by signal {-code}"

@@ -1,0 +1,104 @@
+"""Models that Ollama runs: any server's client at Ollama's address, without a key.
+
+Ollama cuts a prompt that is longer than the window it has loaded the model with, in silence, and its
+OpenAI-compatible side has no way to ask for another. So a prompt that is longer than the window known
+here is not sent; docs/ollama.md says what to set.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pearl.documents.tokens import Counter
+from pearl.errors import ModelError, UsageError
+from pearl.llm import Completion, Request
+from pearl.llm.backends import ModelSettings
+from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.backends.openai.endpoint import Endpoint, read_key
+from pearl.llm.backends.openai.servers import load
+
+__all__ = ["ADDRESS_VARIABLE", "DESCRIPTION", "OllamaModel", "address", "create"]
+
+DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
+
+ADDRESS_VARIABLE = "OLLAMA_HOST"
+
+PORT = 11434
+
+WINDOW = 4_096
+"""Tokens of Ollama's own default where a machine has less than 24 GiB of video memory."""
+
+
+def create(name: str, settings: ModelSettings) -> OllamaModel:
+    """The model `name` of the server in `settings`, in `OLLAMA_HOST`, or else of this machine.
+
+    Its window is Ollama's default unless `settings` or `OLLAMA_CONTEXT_LENGTH` say another.
+
+    Raises:
+        UsageError: The name is empty, or an address or the window is none.
+        ModelError: A variable that is to hold a key does not.
+    """
+    if not name:
+        raise UsageError("ollama: needs the name of a model", help="for example ollama:llama3.2")
+    key = read_key(settings.api_key_env or "")
+    endpoint = Endpoint(address(settings), name, key, settings.api_key_env or "" if key else "")
+    window = settings.window or _window()
+    return OllamaModel(endpoint, settings.timeout_s, window, load("ollama"), backend="ollama")
+
+
+class OllamaModel(OpenAIModel):
+    """One model of Ollama."""
+
+    async def complete(self, request: Request) -> Completion:
+        """As any model of a server.
+
+        Raises:
+            ModelError: There is no usable reply, or the prompt is longer than the window.
+        """
+        window = self.window or WINDOW
+        document = getattr(request.task, "document", None)
+        excess = Counter.for_model(self.name).excess(request.prompt, window, document or "")
+        if excess:
+            raise ModelError(
+                f"Ollama would cut this prompt of {window + excess:,} tokens to its window of {window:,}",
+                kind="bad_request",
+                help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/ollama.md",
+            )
+        return await super().complete(request)
+
+
+def address(settings: ModelSettings) -> str:
+    """The address of the server, `/v1` included."""
+    return settings.base_url or _address(os.environ.get(ADDRESS_VARIABLE, ""))
+
+
+def _address(host: str) -> str:
+    """What `OLLAMA_HOST` stands for, as Ollama's own client reads it.
+
+    Example:
+        >>> _address(""), _address("0.0.0.0"), _address("https://gpu.example.org/ollama")
+        ('http://localhost:11434/v1', 'http://localhost:11434/v1', 'https://gpu.example.org:443/ollama/v1')
+    """
+    scheme, _, rest = host.strip().strip("\"'").rpartition("://")
+    where, _, path = rest.partition("/")
+    name, colon, port = where.rpartition(":")
+    if not colon or not port.isdecimal() or (":" in name and not name.endswith("]")):
+        name, port = where, str({"http": 80, "https": 443}.get(scheme, PORT))
+    if name in ("", "0.0.0.0", "::", "[::]"):  # where a server listens, not where it is
+        name = "localhost"
+    if ":" in name and not name.startswith("["):
+        name = f"[{name}]"
+    path = f"/{path.strip('/')}" if path.strip("/") else ""
+    return f"{scheme or 'http'}://{name}:{port}{path}/v1"
+
+
+def _window() -> int:
+    given = os.environ.get("OLLAMA_CONTEXT_LENGTH", "").strip()
+    if not given:
+        return WINDOW
+    if not given.isdecimal() or int(given) < 256:
+        raise UsageError(
+            f"OLLAMA_CONTEXT_LENGTH={given} is no number of tokens",
+            help="256 or more; --window takes its place",
+        )
+    return int(given)

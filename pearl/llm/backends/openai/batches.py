@@ -1,0 +1,349 @@
+"""The Batch API of a server: a file of requests goes up, a file of replies comes down, hours later.
+
+Each line of either file names its request by `custom_id`, the digest of all that the reply depends
+on, so lines find their requests whatever their order, and whoever asks for them. A line is read and
+classified as a direct reply is. Nothing is asked twice here: whoever submits does the retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from urllib.parse import quote
+
+from pydantic import BaseModel, Field
+
+from pearl.errors import ModelError
+from pearl.llm import Completion, Request
+from pearl.llm.backends.openai import faults, replies
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.faults import StatusError
+from pearl.llm.backends.openai.usage import plausible
+
+if TYPE_CHECKING:
+    from pearl.llm.backends.openai.wire import Wire
+
+__all__ = ["MAX_BYTES", "MAX_REQUESTS", "Batch", "Batches"]
+
+MAX_REQUESTS = 50_000
+"""Requests in one batch, by OpenAI's limits."""
+
+MAX_BYTES = 200_000_000
+"""Bytes of one file of requests, by OpenAI's limits."""
+
+PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+
+TRANSFER_TIMEOUT_S = 3600.0
+"""Seconds that a file may take, up or down."""
+
+MAX_RESULT_BYTES = 2**30
+"""Bytes of one file of replies, five times those of the requests at most."""
+
+PAGE = 100
+MAX_PAGES = 10
+"""Of the listing of batches, the latest first."""
+
+_OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as the server describes it.
+
+    Attributes:
+        id: What the server calls it.
+        status: `validating`, `in_progress`, `finalizing`, `completed`, `failed`, `expired`,
+            `cancelling` or `cancelled`.
+        files: Those with replies and with errors, where there are any.
+        n_done: Requests that have a reply or an error.
+        problem: Why it failed as a whole.
+        is_too_much: Whether that is because too many tokens were waiting already.
+    """
+
+    id: str
+    status: str
+    files: tuple[str, ...] = ()
+    n_done: int = 0
+    problem: ModelError | None = None
+    is_too_much: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.status in _OVER
+
+
+_Id = Annotated[str, Field(min_length=1)]
+
+
+class _File(BaseModel):
+    id: _Id
+
+
+class _Problem(BaseModel):
+    code: replies.Text | None = None
+    message: replies.Text | None = None
+    line: int | None = None
+
+
+class _Problems(BaseModel):
+    data: list[_Problem] | None = None
+
+
+class _Counts(BaseModel):
+    completed: int | None = None
+    failed: int | None = None
+
+
+class _Batch(BaseModel):
+    id: _Id
+    status: str
+    input_file_id: str | None = None
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    errors: _Problems | None = None
+    request_counts: _Counts | None = None
+
+
+class _Page(BaseModel):
+    data: list[_Batch]
+    has_more: bool = False
+
+
+class Batches:
+    """The batches of one model.
+
+    Args:
+        endpoint: The server and the model.
+        connect: The client, for the event loop at hand.
+        body_of: A request as the body of Chat Completions.
+        refused: The error for a status other than 200.
+        drop_temperature: Told that the model takes no `temperature`.
+        timeout_s: Seconds that one call may take that moves no file.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        connect: Callable[[], Wire],
+        body_of: Callable[[Request], dict[str, Any]],
+        refused: Callable[[StatusError], Awaitable[ModelError]],
+        drop_temperature: Callable[[], None],
+        timeout_s: float,
+    ) -> None:
+        self._endpoint = endpoint
+        self._connect = connect
+        self._body_of = body_of
+        self._refused = refused
+        self._drop_temperature = drop_temperature
+        self._timeout_s = timeout_s
+
+    @property
+    def server(self) -> str:
+        """The server's address, as messages show it."""
+        return self._endpoint.shown
+
+    def line(self, key: bytes, request: Request) -> bytes:
+        """A request as one line of a file.
+
+        Args:
+            key: 32 bytes that tell it from all others.
+            request: Without a constraint.
+        """
+        body = self._body_of(request)
+        row = {"custom_id": key.hex(), "method": "POST", "url": PATH, "body": body}
+        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+
+    async def upload(self, data: bytes) -> str:
+        """Send a file of requests.
+
+        Returns:
+            What the server calls it.
+
+        Raises:
+            ModelError: It is not there.
+        """
+        sent = self._connect().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
+        body = await self._call(sent, TRANSFER_TIMEOUT_S)
+        return replies.read_as(_File, body, self._endpoint, "file").id
+
+    async def create(self, file_id: str) -> Batch:
+        """Have a file of requests carried out: from here on it costs.
+
+        Raises:
+            ModelError: It may have been created all the same, if the error is retryable.
+        """
+        asked = {"input_file_id": file_id, "endpoint": PATH, "completion_window": "24h"}
+        body = await self._call(self._connect().post("/batches", asked), self._timeout_s)
+        return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
+
+    async def retrieve(self, id: str) -> Batch | None:
+        """How far a batch is; None where the server knows of none.
+
+        Raises:
+            ModelError: The server does not tell.
+        """
+
+        async def send() -> bytes | None:
+            try:
+                return await self._connect().get(f"/batches/{quote(id, safe='')}")
+            except StatusError as error:
+                if error.status != 404:
+                    raise
+                return None
+
+        body = await self._call(send(), self._timeout_s)
+        if body is None:
+            return None
+        return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
+
+    async def find(self, file_id: str) -> Batch | None:
+        """The batch that was created of a file; None where the latest batches are of others.
+
+        Raises:
+            ModelError: The server does not tell.
+        """
+        query: dict[str, str | int] = {"limit": PAGE}
+        for _ in range(MAX_PAGES):
+            body = await self._call(self._connect().get("/batches", query), self._timeout_s)
+            page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
+            for batch in page.data:
+                if batch.input_file_id == file_id:
+                    return self._described(batch)
+            if not page.has_more or not page.data:
+                break
+            query["after"] = page.data[-1].id
+        return None
+
+    async def results(
+        self, batch: Batch, asked: Mapping[bytes, Request]
+    ) -> dict[bytes, Completion | ModelError]:
+        """What came of the requests of a batch that is over, by their keys.
+
+        Lines that cannot be read, and requests that have none, are not in it. Where a request has
+        several lines, the first that is of use counts.
+
+        Args:
+            batch: Which.
+            asked: Those of its requests that are known; the others have been asked for by another
+                process, and their replies are not held against them.
+
+        Raises:
+            ModelError: A file cannot be had. One that is not there any more has no lines.
+        """
+        found: dict[bytes, Completion | ModelError] = {}
+        for file_id in batch.files:
+            data = await self._call(self._content(file_id), TRANSFER_TIMEOUT_S)
+            # In a thread: a file of 50,000 lines takes seconds, and others have their deadlines.
+            for key, result in await asyncio.to_thread(lambda d: list(self._read(d, asked)), data):
+                if not isinstance(found.get(key), Completion):
+                    found[key] = result
+        return found
+
+    async def _content(self, file_id: str) -> bytes:
+        from pearl.llm.backends.openai.wire import at_most
+
+        try:
+            with at_most(MAX_RESULT_BYTES):
+                return await self._connect().get(f"/files/{quote(file_id, safe='')}/content")
+        except StatusError as error:
+            if error.status != 404:
+                raise
+            return b""
+
+    async def _call(self, call: Awaitable[Result], timeout_s: float) -> Result:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await call
+        except TimeoutError:
+            raise faults.too_slow(timeout_s, self._endpoint) from None
+        except StatusError as error:
+            if error.status in (404, 405):
+                what = error.path.rstrip("/").rpartition("/")[2]
+                if what in ("files", "batches"):
+                    raise ModelError(
+                        f"{self.server} has no Batch API ({error.status})",
+                        kind="bad_request",
+                        help="use --executor local with this server",
+                    ) from None
+                raise faults.refused(error, self._endpoint) from None
+            raise await self._refused(error) from None
+
+    def _described(self, batch: _Batch) -> Batch:
+        files = tuple(id for id in (batch.output_file_id, batch.error_file_id) if id)
+        counts = batch.request_counts or _Counts()
+        problem = None
+        first = next(iter((batch.errors and batch.errors.data) or ()), _Problem())
+        if batch.status == "failed":
+            said = self._endpoint.quote(first.message or first.code or "it does not say why")
+            where = f" (line {first.line})" if first.line is not None else ""
+            problem = ModelError(
+                f"{self.server} refused the batch: {said}{where}",
+                kind="quota" if first.code == "insufficient_quota" else "bad_request",
+                help=f"check that '{self._endpoint.model}' can be used in batches",
+            )
+        return Batch(
+            batch.id,
+            batch.status,
+            files,
+            (counts.completed or 0) + (counts.failed or 0),
+            problem,
+            first.code == "token_limit_exceeded",
+        )
+
+    def _read(
+        self, data: bytes, asked: Mapping[bytes, Request]
+    ) -> Iterator[tuple[bytes, Completion | ModelError]]:
+        for line in data.split(b"\n"):
+            try:
+                row = json.loads(line)
+                key = bytes.fromhex(row["custom_id"])
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue  # its request has no line then, and is told so
+            request = asked.get(key)
+            try:
+                completion = self._completion(row)
+                if request is not None:
+                    completion = replies.within(completion, request, self._endpoint)
+                yield key, completion
+            except ModelError as error:
+                if error.usage and request is not None:
+                    error.usage = plausible(error.usage, request)
+                yield key, error
+
+    def _completion(self, row: dict[str, Any]) -> Completion:
+        """The reply in a line.
+
+        Raises:
+            ModelError: There is none that is of use.
+        """
+        error, response = row.get("error"), row.get("response")
+        if isinstance(error, dict) and error.get("code") == "batch_expired":
+            raise ModelError(
+                f"the batch expired at {self.server} before this request had its turn",
+                kind="deadline",
+            )
+        if error:
+            raise faults.reported(error, self._endpoint)
+        if not isinstance(response, dict):
+            raise ModelError(f"a line from {self.server} has no response", kind="malformed")
+        status, body = response.get("status_code"), response.get("body")
+        if status == 200:
+            return replies.read_completion(json.dumps(body).encode(), self._endpoint)
+        said = body.get("error", body) if isinstance(body, dict) else body
+        status = status if isinstance(status, int) and 400 <= status < 600 else 500
+        if status == 400 and isinstance(said, dict) and _is_about_temperature(said):
+            self._drop_temperature()
+            message = f"{self._endpoint.model} takes no temperature, and is asked without"
+            raise ModelError(message, kind="transport")
+        raise faults.answered(status, said, {}, self._endpoint)
+
+
+def _is_about_temperature(error: dict[str, Any]) -> bool:
+    return error.get("param") == "temperature" or "temperature" in str(error.get("message"))

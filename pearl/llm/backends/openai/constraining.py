@@ -1,0 +1,259 @@
+"""Holding a server to a constraint: which kind it is, which form it obeys, and what it replies.
+
+Servers that do not know a field of a request tend to ignore it, and some ignore a grammar that
+they cannot read. So each is asked first, once, for the one sentence of a tiny grammar that no
+model writes of itself; only a form that brings this sentence is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Literal
+
+from pearl.dsl.decoding.constraint import Constraint, Form, JsonForm, validate
+from pearl.errors import ModelError, ModelErrorKind, UsageError
+from pearl.llm import Completion, ConstrainBy, Constrains, Message, Request
+from pearl.llm.backends.openai import faults, replies, servers
+from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
+from pearl.llm.backends.openai.faults import Refuses
+from pearl.llm.backends.openai.servers import Body, Server
+from pearl.llm.backends.openai.shared import Shared
+from pearl.llm.blank import is_blank
+
+__all__ = ["PROBE", "PROBE_PROMPT", "SENTENCE", "Constraining", "Send"]
+
+SENTENCE = "Seven umbrellas hum in quartz"
+"""What no model answers to the probe's prompt of itself."""
+
+PROBE_PROMPT = "Please say hello."
+
+MAX_PROBE_TOKENS = 512
+"""The sentence takes ten; models that think before they reply need the others."""
+
+
+def _sentence(value: Any) -> str:
+    if value != {"sentence": SENTENCE}:
+        raise ValueError("it is not what the schema asks for")
+    return SENTENCE
+
+
+PROBE = Constraint(
+    "probe",
+    # A rule, a terminal and a class, as the grammars of plans have them.
+    'start: COUNT " umbrellas " verb " in quartz"\nverb: "hum"\nCOUNT: /[S]even/\n',
+    JsonForm(
+        {
+            "type": "object",
+            "properties": {"sentence": {"type": "string", "enum": [SENTENCE]}},
+            "required": ["sentence"],
+            "additionalProperties": False,
+        },
+        _sentence,
+        hint="",
+    ),
+)
+"""The language of one sentence."""
+
+_VERDICTS: frozenset[ModelErrorKind] = frozenset(
+    {"unconstrained", "truncated", "repetition", "empty", "refused", "filtered"}
+)
+"""Replies to the probe that tell that a form is of no use; other errors tell nothing of it."""
+
+_OFF = "use --constrain off"
+
+_WANTED: dict[ConstrainBy, str] = {
+    "grammar": "grammar",
+    "line": "grammar for every line",
+    "json": "JSON Schema",
+}
+
+
+Send = Callable[[str, Body, Refuses], Awaitable[bytes]]
+"""Posts a body to a path and returns that of the reply, of status 200. Raises `ModelError`, of the
+kind `unconstrained` for an error that the third argument takes for a refusal of the constraint."""
+
+
+class Constraining:
+    """How one server is held to constraints.
+
+    Args:
+        endpoint: The server and the model.
+        server: Its kind, where that is known before it is asked.
+        body_of: A request as the body of Chat Completions, without its constraint.
+        send: Posts a body.
+        owners: The `owned_by` of the server's models, empty where it does not tell; None where it
+            may tell later.
+        timeout_s: Seconds that finding out may take.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        server: Server | None,
+        *,
+        body_of: Callable[[Request], Body],
+        send: Send,
+        owners: Callable[[], Coroutine[Any, Any, Collection[str] | None]],
+        timeout_s: float,
+    ) -> None:
+        self._endpoint = endpoint
+        self._server = server
+        self._body_of = body_of
+        self._send = send
+        self._owners = owners
+        self._timeout_s = timeout_s
+        self._kind: Shared[Server | Literal["unknown"]] = Shared()
+        self._verdicts: dict[ConstrainBy, Shared[Form | ModelError]] = {}
+
+    @property
+    def constrains(self) -> Constrains:
+        """What the server may be asked for, as far as is known without asking it."""
+        return Constrains(self._server.by if self._server else frozenset({"grammar", "json"}))
+
+    async def complete(self, request: Request, constraint: Constraint) -> Completion:
+        """Carry out a request under its constraint.
+
+        Whether a reply to a grammar is of the language is left to whoever asks.
+
+        Raises:
+            ModelError: There is no usable reply; `unconstrained` where the server cannot be held
+                to the constraint, `malformed` where it is to be JSON of a schema and is not.
+        """
+        by = request.constrain_by
+        server = await self._find_server(by)
+        if not server.forms(by):
+            where = f"{self._endpoint.shown} is {server.title}, which"
+            raise _unconstrained(f"{where} takes no {_WANTED[by]}", server.help)
+        if by == "json" and constraint.json_form is None:
+            raise _unconstrained(f"the language '{constraint.name}' has no form as JSON", _OFF)
+        verdicts = self._verdicts.setdefault(by, Shared())
+        verdict = await verdicts.get(lambda: self._probe_in_time(server, request))
+        if isinstance(verdict, ModelError):
+            raise verdict.again()
+        assert verdict
+        completion = await self._ask(server, request, constraint, verdict)
+        if verdict != "json-schema":
+            return completion
+        return replace(completion, text=self._text_of(completion.text, constraint))
+
+    def cancel(self) -> None:
+        """End what is still being found out."""
+        self._kind.cancel()
+        for verdict in self._verdicts.values():
+            verdict.cancel()
+
+    async def _find_server(self, by: ConstrainBy) -> Server:
+        if self._server:
+            return self._server
+        found = await self._kind.get(self._recognise)
+        if isinstance(found, Server):
+            return found
+        raise _unconstrained(
+            f"{self._endpoint.shown} does not tell what kind of server it is, "
+            f"and so not how it takes a {_WANTED[by]}",
+            f"say which kind of server it is: --server vllm, or {', '.join(servers.names())}",
+        )
+
+    async def _recognise(self) -> Server | Literal["unknown"] | None:
+        owners = await self._owners()
+        return None if owners is None else servers.by_owner(owners) or "unknown"
+
+    async def _probe_in_time(self, server: Server, request: Request) -> Form | ModelError:
+        # The first who asks may be cancelled, or be out of time, while others wait on.
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._probe(server, request)
+        except TimeoutError:
+            raise faults.too_slow(self._timeout_s, self._endpoint) from None
+
+    async def _probe(self, server: Server, request: Request) -> Form | ModelError:
+        """The first form that is obeyed, or what came of the best one."""
+        probe = replace(
+            request,
+            messages=(Message("user", PROBE_PROMPT),),
+            max_output_tokens=MAX_PROBE_TOKENS,
+            temperature=0.0,
+            seed=None,
+        )
+        wanted = _WANTED[request.constrain_by]
+        outcomes = []
+        for form in server.forms(request.constrain_by):
+            try:
+                reply = await self._ask(server, probe, PROBE, form, refuses=faults.refuses_probe)
+            except ModelError as error:
+                if error.kind not in _VERDICTS:
+                    raise
+                outcomes.append(f"{server.title} takes no {wanted}: {error.message}")
+                continue
+            if _is_obeyed(reply.text, form):
+                return form
+            said = self._endpoint.quote(reply.text)[:60]  # cut last, lest half a key is left
+            outcomes.append(
+                f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
+            )
+        return _unconstrained(outcomes[0], server.help, is_sent=True)
+
+    async def _ask(
+        self,
+        server: Server,
+        request: Request,
+        constraint: Constraint,
+        form: Form,
+        *,
+        refuses: Refuses = faults.refuses_constraint,
+    ) -> Completion:
+        """The reply in a form, JSON as it is."""
+        try:
+            if form != "json-schema":
+                _validate(constraint.lark)
+            body = server.held(self._body_of(request), constraint, form)
+        except UsageError as error:
+            first = error.message.partition("\n")[0]
+            message = f"the grammar of '{constraint.name}' is not sent: {first}"
+            raise _unconstrained(message, _OFF) from None
+        try:
+            data = await self._send(server.path, body, refuses)
+            return server.read(data, self._endpoint, form)
+        except ModelError as error:
+            if error.kind == "unconstrained":
+                raise _unconstrained(error.message, server.help, is_sent=True) from None
+            raise
+
+    def _text_of(self, reply: str, constraint: Constraint) -> str:
+        """The sentence that a reply in JSON stands for."""
+        assert constraint.json_form
+        try:
+            # What JSON escapes may be half a character.
+            text = scrubbed(constraint.json_form.text_of(json.loads(reply)))
+        except (ValueError, RecursionError) as error:
+            reason = self._endpoint.quote(str(error))
+            raise ModelError(
+                f"the reply of {self._endpoint.model} is not JSON as '{constraint.name}' "
+                f"asks for: {reason}",
+                kind="malformed",
+            ) from None
+        if is_blank(text):
+            raise replies.blank(self._endpoint)
+        return text
+
+
+def _unconstrained(message: str, help: str, *, is_sent: bool = False) -> ModelError:
+    return ModelError(message, kind="unconstrained", help=help, is_sent=is_sent)
+
+
+def _is_obeyed(text: str, form: Form) -> bool:
+    if form != "json-schema":
+        return text.strip() == SENTENCE
+    try:
+        return _sentence(json.loads(text)) == SENTENCE
+    except (ValueError, RecursionError):
+        return False
+
+
+@lru_cache(maxsize=64)
+def _validate(grammar: str) -> None:
+    validate(grammar)

@@ -1,0 +1,217 @@
+"""Which server, which model, which key goes where, and how messages may show them: never the key."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+from pearl.documents.digest import digest
+from pearl.errors import ModelError, UsageError
+from pearl.errors.addresses import LEFT_OUT, redacted
+
+__all__ = ["ANY_KEY", "KEY_VARIABLE", "Endpoint", "key_variable", "read_key", "scrubbed"]
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+"""The variable of a key that is OpenAI's: it goes to no other server unasked."""
+
+ANY_KEY = "PEARL_API_KEY"
+"""The variable of a key for whatever server is talked to."""
+
+_LOCAL = tuple(
+    map(ip_network, ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
+)  # fmt: skip
+"""Loopback and private addresses (RFC 1918, RFC 4193); `is_private` would take link-local ones, too."""
+
+MAX_QUOTED = 200
+"""Characters of a server's own words that a message repeats."""
+
+
+LONG_SECRET = 16
+"""Characters from which on a key is hidden in replies as well: shorter ones, as `EMPTY` where none is
+needed, are words that a document may have."""
+
+SECRET_LENGTH = 4
+"""Characters of a password or of a part of the query, from which on it is hidden wherever it stands:
+shorter ones, as a `?v=1`, are in every text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One model of one server.
+
+    Attributes:
+        url: Where the server is, `/v1` included.
+        model: As the server calls it.
+        key: What is sent as a key; "" where the server asks for none.
+        key_variable: The environment variable that the key is from; "" where none is sent.
+        shown: The address as messages show it: without the password and the query, which may hold
+            keys too.
+        base: The address without its query, to which paths are added.
+        query: What goes along with every request.
+
+    Raises:
+        UsageError: `url` is not the address of a server.
+
+    Example:
+        >>> Endpoint("http://me:secret@localhost:8000/v1/?api-key=abc", "llama3", "sk-1").shown
+        'http://localhost:8000/v1'
+    """
+
+    url: str = field(repr=False)
+    model: str
+    key: str = field(repr=False)
+    key_variable: str = ""
+    shown: str = field(init=False)
+    base: str = field(init=False, repr=False)
+    query: dict[str, str] = field(init=False, repr=False)
+    _secrets: tuple[str, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shown", _shown(self.url))
+        parts = urlsplit(self.url)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        object.__setattr__(self, "base", urlunsplit(parts._replace(query="", fragment="")))
+        object.__setattr__(self, "query", query)
+        password = parts.password or ""
+        known = {self.key, *(each for each in (password, unquote(password), *query.values())
+                             if len(each) >= SECRET_LENGTH)} - {""}  # fmt: skip
+        object.__setattr__(self, "_secrets", tuple(sorted(known, key=len, reverse=True)))
+
+    @property
+    def identity(self) -> str:
+        """What tells the server from others, without secrets: of a query its digest."""
+        pairs = [part for pair in sorted(self.query.items()) for part in pair]
+        return f"{self.shown}?{digest(pairs).hex()[:16]}" if pairs else self.shown
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether the server is OpenAI's own."""
+        return (urlsplit(self.shown).hostname or "").endswith("api.openai.com")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the server is on this machine, or in its private network by its address.
+
+        No name is looked up: what it stands for may change.
+
+        Example:
+            >>> Endpoint("http://192.168.1.5:8000/v1", "m", "").is_local
+            True
+            >>> Endpoint("http://169.254.169.254/v1", "m", "").is_local
+            False
+        """
+        host = urlsplit(self.shown).hostname or ""
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+        return any(address in network for network in _LOCAL)
+
+    @property
+    def greeting(self) -> str:
+        """One line for people: which server is asked, and whose key it is sent."""
+        with_key = f"with the key in {self.key_variable}" if self.key else "without a key"
+        return f"{self.model} at {self.shown}, {with_key}"
+
+    def hidden(self, data: Any) -> Any:
+        """JSON data with `***` for each key and password in its texts: what a reply says is kept.
+
+        Example:
+            >>> Endpoint("http://localhost/v1", "m", "0123456789abcdef").hidden(["It is 0123456789abcdef"])
+            ['It is ***']
+        """
+        match data:
+            case str():
+                for secret in self._secrets:
+                    data = data.replace(secret, "***") if len(secret) >= LONG_SECRET else data
+                return data
+            case list():
+                return [self.hidden(each) for each in data]
+            case dict():
+                return {name: self.hidden(each) for name, each in data.items()}
+            case _:
+                return data
+
+    def quote(self, text: str) -> str:
+        r"""What the server said: on one line, not too long, without keys.
+
+        Example:
+            >>> Endpoint("http://localhost/v1", "m", "abc-1").quote("Bad key:\n  abc-1")
+            'Bad key: ***'
+        """
+        text = redacted(text)
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        text = re.sub(r"\bsk-[\w*.-]+", "sk-***", scrubbed(" ".join(text.split())))
+        return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 1]}…"
+
+
+def key_variable(url: str, *, is_named: bool = True) -> str:
+    """The environment variable whose key goes to a server; "" where none does.
+
+    Args:
+        url: Of the server.
+        is_named: Whether the user has named the server; not, where a file found in a folder or in
+            a store has. A key for OpenAI goes to one that is not named only where that is OpenAI's
+            own, by HTTPS, or local.
+
+    Raises:
+        UsageError: `url` is not the address of a server.
+    """
+    if os.environ.get(ANY_KEY, "").strip():
+        return ANY_KEY
+    if not os.environ.get(KEY_VARIABLE, "").strip():
+        return ""
+    server = Endpoint(url, "", "")
+    is_its_own = server.is_openai and server.shown.startswith("https:")
+    return KEY_VARIABLE if is_named or is_its_own or server.is_local else ""
+
+
+def read_key(variable: str) -> str:
+    """The key in an environment variable; "" for no variable, or where none is set.
+
+    Raises:
+        ModelError: What it holds is no key.
+    """
+    key = os.environ.get(variable, "").strip() if variable else ""
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ModelError(
+            f"{variable} has blanks or characters that no key has",
+            kind="auth",
+            help="copy the key anew",
+        )
+    return key
+
+
+def scrubbed(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate: no file, database or server takes those.
+
+    Example:
+        >>> scrubbed("a" + chr(0xD800)) == "a" + chr(0xFFFD)
+        True
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _shown(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # no number of a port, or a broken IPv6 address
+        host = ""
+    if not host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
+        raise UsageError(
+            f"{redacted(''.join(url.split()))!r} is not the address of a server",
+            help="for example http://localhost:8000/v1",
+        )
+    if LEFT_OUT in (parts.username, parts.query):
+        raise UsageError(
+            f"the password or the query of {redacted(url)} was left out where it was kept",
+            help="give the whole address again: --base-url",
+        )
+    host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"

@@ -1,0 +1,319 @@
+"""What went wrong between us and a server → the `ModelError` that says what to do about it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from pearl.errors import ModelError, ModelErrorKind, did_you_mean
+from pearl.llm.backends.openai.endpoint import KEY_VARIABLE, Endpoint
+
+__all__ = [
+    "Refuses",
+    "StatusError",
+    "answered",
+    "cut_off",
+    "may_be_unknown_model",
+    "no_way",
+    "refused",
+    "refuses_constraint",
+    "refuses_nothing",
+    "refuses_probe",
+    "reported",
+    "retry_after_s",
+    "too_slow",
+    "unknown_model",
+]
+
+_STATUSES: Mapping[int, ModelErrorKind] = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    408: "deadline",
+    409: "transport",
+    425: "transport",
+    429: "rate_limited",
+}
+
+_CODES: Mapping[str, ModelErrorKind] = {
+    "insufficient_quota": "quota",
+    "billing_hard_limit_reached": "quota",
+    "content_filter": "filtered",
+    "content_policy_violation": "filtered",
+}
+"""Codes of an error that say more than the status: waiting brings no credit."""
+
+
+class StatusError(Exception):
+    """What a server says in place of a reply: a status that is none of success.
+
+    Attributes:
+        status: As 404.
+        body: An error as OpenAI writes it, a text, or any other JSON data.
+        headers: By their names, in any case.
+        path: What was asked for.
+    """
+
+    def __init__(
+        self, status: int, body: object, headers: Mapping[str, str], path: str = ""
+    ) -> None:
+        super().__init__(status)
+        self.status = status
+        self.body = body
+        self.headers = headers
+        self.path = path
+
+    @property
+    def code(self) -> object:
+        """What the server calls the error, where it does."""
+        return self.body.get("code") if isinstance(self.body, dict) else None
+
+    @property
+    def param(self) -> object:
+        """The parameter that it takes offence at, where it says so."""
+        return self.body.get("param") if isinstance(self.body, dict) else None
+
+
+def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
+    """The error for a status that is none of success."""
+    return answered(error.status, error.body, error.headers, endpoint)
+
+
+def reported(error: object, endpoint: Endpoint) -> ModelError:
+    """The error for an error that came with status 200: gateways pass on others' that way."""
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 200
+    return answered(status, error, {}, endpoint)
+
+
+def answered(
+    status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint
+) -> ModelError:
+    """The error for what came in place of a reply.
+
+    Args:
+        status: 200 where the error came as if it were a reply.
+        body: What was said: an error as OpenAI writes it, a text, or anything else.
+        headers: By their names in lower case.
+        endpoint: Whose it is.
+    """
+    if status == 200:
+        kind: ModelErrorKind = "malformed"
+    else:
+        kind = _STATUSES.get(status, "bad_request" if 300 <= status < 500 else "transport")
+    if isinstance(body, dict):
+        for code in (body.get("code"), body.get("type")):
+            kind = _CODES.get(str(code), kind)
+    # What comes with 401 tends to repeat parts of the key.
+    said = "" if status == 401 else endpoint.quote(_message(body))
+    answered = f"answered {status}" if status != 200 else "sent an error in place of a reply"
+    wait_s = retry_after_s(headers)
+    return ModelError(
+        f"{endpoint.shown} {answered}{': ' if said else ''}{said}",
+        kind=kind,
+        help=_advice(kind, status, said, wait_s, endpoint),
+        retry_after_s=wait_s,
+    )
+
+
+def _advice(
+    kind: ModelErrorKind, status: int, said: str, wait_s: float | None, endpoint: Endpoint
+) -> str | None:
+    if status == 404:
+        return (
+            f"check the address, which mostly ends in /v1, and the model '{endpoint.model}': "
+            f"{endpoint.shown}/models lists those there are"
+        )
+    if status == 413 or (kind == "bad_request" and "context" in said):
+        return "if the request is longer than the model's window, say how long that is: --window"
+    later = f"in {math.ceil(wait_s)} s" if wait_s else "later"
+    advice: Mapping[ModelErrorKind, str] = {
+        "auth": f"check the key in {endpoint.key_variable}"
+        if endpoint.key
+        else f"set {KEY_VARIABLE}, or name the variable of a key for it with --api-key-env",
+        "quota": f"add credit, or use another key in {endpoint.key_variable or KEY_VARIABLE}",
+        "rate_limited": f"try again {later}, with fewer calls at once: --concurrency",
+        "transport": f"try again {later}",
+        "deadline": f"try again {later}",
+    }
+    return advice.get(kind)
+
+
+def _message(body: object) -> str:
+    """What an error says; "" for a web page, which says nothing to people."""
+    if isinstance(body, dict):
+        message = body.get("message") or body.get("detail") or body.get("error") or body
+        body = message if isinstance(message, str) else json.dumps(message)
+    text = str(body or "").strip()
+    return "" if text.startswith("<") else text
+
+
+Refuses = Callable[[StatusError], bool]
+"""Whether an error is the refusal of a constraint."""
+
+_OF_CONSTRAINTS = re.compile(
+    r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)",
+    re.IGNORECASE,
+)
+"""What servers speak of where they take offence at a constraint, or at how it is passed."""
+
+
+def refuses_constraint(error: StatusError) -> bool:
+    """Whether a request under a constraint was refused because of that."""
+    said = f"{error.param or ''} {_message(error.body)}"
+    return refuses_probe(error) and bool(_OF_CONSTRAINTS.search(said))
+
+
+def refuses_probe(error: StatusError) -> bool:
+    """The same for a request with which nothing else can be wrong, whatever the words."""
+    is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
+    return (error.status in (400, 422) and not is_other) or _is_unreadable(error)
+
+
+def refuses_nothing(error: StatusError) -> bool:
+    """The same for a request without a constraint: never."""
+    return False
+
+
+def _is_unreadable(error: StatusError) -> bool:
+    # Some builds of llama.cpp answer 500 to a grammar that they cannot read.
+    says = re.search(r"grammar|schema", _message(error.body), re.IGNORECASE)
+    return error.status == 500 and bool(says)
+
+
+def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
+    """Whether it is worth asking which models there are."""
+    named = error.code == "model_not_found" or endpoint.model in _message(error.body)
+    return error.status == 404 or (error.status == 400 and named)
+
+
+def unknown_model(
+    error: StatusError, endpoint: Endpoint, served: Sequence[str], backend: str
+) -> ModelError:
+    """The error for a model that the server does not have.
+
+    Args:
+        error: What the server answered.
+        endpoint: The server and the model.
+        served: The models it has.
+        backend: What the model's name begins with.
+    """
+    close = did_you_mean(endpoint.model, served)
+    some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
+    return ModelError(
+        f"{endpoint.shown} has no model '{endpoint.model}' ({error.status})",
+        kind="bad_request",
+        help=(f"did you mean '{backend}:{close}'?" if close else f"it has {endpoint.quote(some)};")
+        + f" {endpoint.shown}/models lists them",
+    )
+
+
+def too_slow(timeout_s: float, endpoint: Endpoint) -> ModelError:
+    """The error for a reply that was not complete in time."""
+    return ModelError(
+        f"no complete reply from {endpoint.shown} within {timeout_s:g} s",
+        kind="deadline",
+        help="allow more with --timeout-s",
+    )
+
+
+def no_way(error: Exception, endpoint: Endpoint) -> ModelError:
+    """The error for a client that cannot be set up: its proxy is of a kind it does not know."""
+    return ModelError(
+        f"no way to {endpoint.shown}: {endpoint.quote(str(error))}",
+        kind="bad_request",
+        help="check the variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
+    )
+
+
+def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
+    """The error for a connection that was not made, or broke."""
+    url = endpoint.shown
+    causes = list(_causes(error))
+    if isinstance(error, TimeoutError):
+        return ModelError(
+            f"no answer from {url}",
+            kind="deadline",
+            help="check the address and the network, or try again later",
+        )
+    for cause in causes:
+        if isinstance(cause, socket.gaierror):
+            message, advice = f"no such host: {url}", "check the address and the network"
+        elif isinstance(cause, ssl.SSLError):
+            message = f"no trusted connection to {url}: {endpoint.quote(str(cause))}"
+            advice = (
+                "a server without TLS has http://; SSL_CERT_FILE names certificates of your own"
+            )
+        elif isinstance(cause, ConnectionRefusedError):
+            message = f"no server at {url}"
+            advice = "start it, or give its address with --base-url"
+        else:
+            continue
+        return ModelError(message, kind="transport", help=advice)
+    # The innermost says most.
+    reason = next((str(cause) for cause in reversed(causes) if str(cause)), "connection lost")
+    return ModelError(f"{url} broke off: {endpoint.quote(reason)}", kind="transport")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, what caused it, and what caused that."""
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            for part in error.exceptions:
+                yield from _causes(part)
+        error = error.__cause__ or error.__context__
+
+
+_DURATION = re.compile(
+    r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d+)?)s)?(?:(\d{1,9})ms)?", re.ASCII
+)
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks to wait; None where it does not say, or nothing that makes sense.
+
+    Read are `retry-after-ms`, `retry-after` (seconds, `1m30s`, a date), and without those the
+    later of the `x-ratelimit-reset-...` headers.
+
+    Args:
+        headers: By their names in lower case.
+
+    Example:
+        >>> retry_after_s({"retry-after": "1.5"}), retry_after_s({"retry-after-ms": "300"})
+        (1.5, 0.3)
+        >>> retry_after_s({"x-ratelimit-reset-tokens": "1m30s"})
+        90.0
+        >>> retry_after_s({"retry-after": "soon"})
+    """
+    resets = (
+        _seconds(headers.get(f"x-ratelimit-reset-{what}", "")) for what in ("requests", "tokens")
+    )
+    milliseconds = _seconds(headers.get("retry-after-ms", ""))
+    waits = (
+        None if milliseconds is None else milliseconds / 1000,
+        _seconds(headers.get("retry-after", "")),
+        max((wait for wait in resets if wait is not None), default=None),
+    )
+    return next((wait for wait in waits if wait is not None), None)
+
+
+def _seconds(text: str) -> float | None:
+    text = text.strip()
+    if re.fullmatch(r"\d{1,9}(?:\.\d*)?", text, re.ASCII):
+        return float(text)
+    if text and (found := _DURATION.fullmatch(text)):
+        hours, minutes, seconds, milliseconds = (float(part or 0) for part in found.groups())
+        return 3600 * hours + 60 * minutes + seconds + milliseconds / 1000
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0.0, (at - datetime.now(UTC)).total_seconds())

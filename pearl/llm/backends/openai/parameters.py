@@ -1,0 +1,93 @@
+"""Request → body of Chat Completions, as one model takes it: what it refuses is not sent again."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pearl.llm import Request
+from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
+
+__all__ = ["Parameters"]
+
+LEAST_TOKENS = 500
+"""A limit is not lowered below this: what is refused then is refused for another reason."""
+
+_LIMITS = ("max_tokens", "max_completion_tokens")
+"""OpenAI's newer models refuse the older name, other servers do not know the newer one."""
+
+_IS_OF_LIMIT = re.compile(
+    r"max_(?:completion_|output_|new_)?tokens|(?:completion|output) tokens", re.IGNORECASE
+)
+_IS_TOO_LARGE = re.compile(
+    r"too (?:large|high|long|big)|at most|exceed|maximum|less than|no more than|valid range",
+    re.IGNORECASE,
+)
+_IS_OF_WINDOW = re.compile(r"context[ _]length|input tokens|prompt", re.IGNORECASE)
+_IS_UNKNOWN = re.compile(r"unsupported|not supported|instead", re.IGNORECASE)
+
+
+class Parameters:
+    """What the bodies for one model hold.
+
+    Args:
+        endpoint: The server and the model.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._model = endpoint.model
+        self._limit = _LIMITS[endpoint.is_openai]
+        self._most_tokens: int | None = None
+        self._takes_temperature = True
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """What is sent for a request."""
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": [
+                {"role": message.role, "content": scrubbed(message.content)}
+                for message in request.messages
+            ],
+        }
+        if request.max_output_tokens is not None:
+            most = self._most_tokens or request.max_output_tokens
+            body[self._limit] = min(most, request.max_output_tokens)
+        if request.temperature is not None and self._takes_temperature:
+            body["temperature"] = request.temperature
+        if request.seed is not None:
+            body["seed"] = request.seed
+        return body
+
+    def drop_temperature(self) -> None:
+        """Send no temperature from now on."""
+        self._takes_temperature = False
+
+    def mended(
+        self, body: dict[str, Any], said: str, named: object = None
+    ) -> dict[str, Any] | None:
+        """A refused body without what was refused, which is remembered; None where it is something else.
+
+        A limit to the reply that is too much for the model is halved for good; one that is too much
+        beside this prompt, for this once.
+
+        Args:
+            body: What was refused with status 400.
+            said: Why.
+            named: The parameter that the server names.
+        """
+        if "temperature" in body and (named == "temperature" or "temperature" in said):
+            self.drop_temperature()
+            return {key: body[key] for key in body if key != "temperature"}
+        limit = next((name for name in (*_LIMITS, "max_output_tokens") if name in body), None)
+        if limit is None or not (named == limit or _IS_OF_LIMIT.search(said)):
+            return None
+        other = next((name for name in _LIMITS if name != limit and name in said), None)
+        if other and limit in _LIMITS and _IS_UNKNOWN.search(said):
+            self._limit = other
+            return {other if key == limit else key: body[key] for key in body}
+        lowered = body[limit] // 2
+        if lowered < LEAST_TOKENS or not _IS_TOO_LARGE.search(said):
+            return None
+        if not _IS_OF_WINDOW.search(said):
+            self._most_tokens = lowered
+        return {**body, limit: lowered}

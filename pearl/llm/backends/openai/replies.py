@@ -1,0 +1,327 @@
+"""Body of a reply with status 200 → `Completion`, or the `ModelError` that it really is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, TypeAdapter, ValidationError
+
+from pearl.errors import ModelError
+from pearl.llm import Completion, Request, Usage
+from pearl.llm.backends.openai.endings import ending
+from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
+from pearl.llm.backends.openai.faults import reported
+from pearl.llm.backends.openai.usage import plausible, read_usage
+from pearl.llm.blank import is_blank
+from pearl.llm.repetition import REPETITION_HELP
+
+__all__ = [
+    "Listed",
+    "Text",
+    "billed",
+    "blank",
+    "broken_off",
+    "check_ending",
+    "filtered",
+    "not_by_tool",
+    "read_as",
+    "read_completion",
+    "read_models",
+    "read_tool_call",
+    "refusal",
+    "truncated",
+    "within",
+]
+
+Text = Annotated[
+    str, BeforeValidator(lambda text: scrubbed(text) if isinstance(text, str) else text)
+]
+"""What a server wrote, without lone surrogates."""
+
+
+class _ChatMessage(BaseModel):
+    content: Text | None = None
+    refusal: Text | None = None
+    tool_calls: Any = None  # checked where a tool was to be called
+
+
+class _ChatChoice(BaseModel):
+    message: _ChatMessage | None = None
+    finish_reason: Text | None = None
+    error: Any = None  # gateways report there what failed behind them
+
+
+class _ChatReply(BaseModel):
+    choices: list[_ChatChoice]
+    usage: Any = None  # nonsense in it is no reason to throw away a reply that is paid
+    model: Text | None = None
+
+
+class _Custom(BaseModel):
+    input: Text
+
+
+class _ChatToolCall(BaseModel):
+    custom: _Custom
+
+
+_ToolCalls = TypeAdapter(list[_ChatToolCall])
+
+
+class Listed(BaseModel):
+    """One model of a listing.
+
+    Attributes:
+        id: Its name.
+        owned_by: Whose it is; servers of one kind say the same.
+    """
+
+    id: str
+    owned_by: Any = None
+
+
+class _Listing(BaseModel):
+    data: list[Listed]
+
+
+def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
+    """The completion in a body.
+
+    Raises:
+        ModelError: It holds none that is of use.
+
+    Example:
+        >>> body = b'{"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}'
+        >>> read_completion(body, Endpoint("http://localhost/v1", "llama3", "")).text
+        'Hello'
+    """
+    reply = read_as(_ChatReply, body, endpoint)
+    usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
+    with billed(usage, _said(reply)):
+        message = _message(reply, usage, endpoint)
+        return _completion(message.content or "", reply, usage, endpoint)
+
+
+def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
+    """The text in a body with which a custom tool is called.
+
+    Raises:
+        ModelError: It holds none that is of use; of the kind `unconstrained` where the model
+            replies in words instead.
+    """
+    reply = read_as(_ChatReply, body, endpoint)
+    usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
+    with billed(usage):
+        message = _message(reply, usage, endpoint, is_by_tool=True)
+        said = message.content or ""
+        try:
+            calls = _ToolCalls.validate_python(message.tool_calls or [])
+        except ValidationError as error:
+            raise _wrong(error, endpoint, "call of a custom tool") from None
+        if not calls and not is_blank(said):
+            raise not_by_tool(said, endpoint)
+        return _completion(calls[0].custom.input if calls else "", reply, usage, endpoint)
+
+
+def read_models(body: bytes) -> list[Listed]:
+    """The models of a listing.
+
+    Raises:
+        ValueError: It is no listing.
+    """
+    return _Listing.model_validate_json(body).data
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_as(
+    model: type[_Model], body: bytes, endpoint: Endpoint, what: str = "chat completion"
+) -> _Model:
+    """A body that is of one shape.
+
+    Args:
+        model: The shape.
+        body: With status 200.
+        endpoint: Whose it is.
+        what: What messages call the shape.
+
+    Raises:
+        ModelError: It is of another shape, or an error.
+    """
+    try:
+        data = endpoint.hidden(json.loads(body))
+    except (ValueError, RecursionError):
+        raise _not_json(body, endpoint) from None
+    if isinstance(data, dict) and data.get("error"):
+        raise reported(data["error"], endpoint)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise _wrong(error, endpoint, what) from None
+
+
+def refusal(said: str, endpoint: Endpoint) -> ModelError:
+    """The error for a model that will not."""
+    return ModelError(f"{endpoint.model} refuses: {endpoint.quote(said)}", kind="refused")
+
+
+def filtered(endpoint: Endpoint) -> ModelError:
+    """The error for a reply that a filter stopped."""
+    return ModelError(f"the content filter of {endpoint.shown} stopped the reply", kind="filtered")
+
+
+def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
+    """The error for a reply that came to its limit."""
+    return ModelError(
+        f"the reply of {endpoint.model} was cut off after {usage.n_output_tokens:,} tokens",
+        kind="truncated",
+        help="allow more with --max-output-tokens, or use a model with a larger window",
+    )
+
+
+def broken_off(reason: str, endpoint: Endpoint) -> ModelError:
+    """The error for a reply that ended for a reason not known to leave it whole."""
+    return ModelError(
+        f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as whole",
+        kind="transport",
+    )
+
+
+def check_ending(
+    reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
+) -> None:
+    """Whether a reply that ended for a reason is whole.
+
+    Args:
+        reason: As the server gives it.
+        usage: Tokens of the reply.
+        endpoint: Whose it is.
+        is_by_tool: Whether a tool was to be called.
+
+    Raises:
+        ModelError: It is not known to be.
+    """
+    match ending(reason):
+        case "whole":
+            return
+        case "tool" if is_by_tool:
+            return
+        case "truncated":
+            raise truncated(usage, endpoint)
+        case "filtered":
+            raise filtered(endpoint)
+        case "refused":
+            raise refusal(f"it ended the reply as '{reason}'", endpoint)
+        case "repetition":
+            raise ModelError(
+                f"{endpoint.shown} stopped the reply because it repeated itself",
+                kind="repetition",
+                help=REPETITION_HELP,
+            )
+        case _:
+            raise broken_off(reason, endpoint)
+
+
+def blank(endpoint: Endpoint) -> ModelError:
+    """The error for a reply without a text."""
+    return ModelError(f"the reply of {endpoint.model} is blank", kind="empty")
+
+
+def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
+    """The error for a reply in words of a model that was to call a tool."""
+    return ModelError(
+        f"{endpoint.model} replies without the tool it has to call: {endpoint.quote(said)}",
+        kind="unconstrained",
+    )
+
+
+def within(completion: Completion, request: Request, endpoint: Endpoint) -> Completion:
+    """The completion, with its usage held against the request.
+
+    Args:
+        completion: As read.
+        request: What it replies to.
+        endpoint: Whose it is.
+
+    Raises:
+        ModelError: `truncated`: the server does not say why the reply ends, and it is as long as
+            it may be.
+    """
+    completion = replace(completion, usage=plausible(completion.usage, request))
+    limit = request.max_output_tokens
+    is_unsaid = completion.finish_reason is None
+    if is_unsaid and limit is not None and completion.usage.n_output_tokens >= limit:
+        with billed(completion.usage):
+            raise truncated(completion.usage, endpoint)
+    return completion
+
+
+@contextmanager
+def billed(usage: Usage, said: str = "") -> Iterator[None]:
+    """Errors that a reply turns out to be cost what it took, and show what it said."""
+    try:
+        yield
+    except ModelError as error:
+        error.usage = None if usage == Usage() else usage
+        error.reply = said
+        raise
+
+
+def _said(reply: _ChatReply) -> str:
+    """What a reply says, be it of use or not."""
+    message = reply.choices[0].message if reply.choices else None
+    return (message.content if message else None) or ""
+
+
+def _message(
+    reply: _ChatReply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
+) -> _ChatMessage:
+    """The first choice. Why it ends comes first: a cut reply may be blank, too."""
+    if not reply.choices:
+        raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
+    choice = reply.choices[0]
+    if choice.error:
+        raise reported(choice.error, endpoint)
+    if choice.message is None:
+        raise _unlike("chat completion", "choices.0.message", endpoint)
+    if choice.message.refusal:
+        raise refusal(choice.message.refusal, endpoint)
+    # Some servers never say why (OpenAI's own did not for months): that is no word against it.
+    if choice.finish_reason is not None:
+        check_ending(choice.finish_reason, usage, endpoint, is_by_tool=is_by_tool)
+    return choice.message
+
+
+def _completion(text: str, reply: _ChatReply, usage: Usage, endpoint: Endpoint) -> Completion:
+    if is_blank(text):
+        raise blank(endpoint)
+    is_said = reply.choices[0].finish_reason is not None
+    return Completion(text, reply.model or endpoint.model, usage, "stop" if is_said else None)
+
+
+_HELP = "is the address right? It mostly ends in /v1"
+
+
+def _not_json(body: bytes, endpoint: Endpoint) -> ModelError:
+    # Cut a second time when keys are hidden, lest half a key is left at the end.
+    excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120]
+    message = (
+        f"the reply of {endpoint.shown} is not JSON, or breaks off: {excerpt or 'it is empty'}"
+    )
+    return ModelError(message, kind="malformed", help=_HELP)
+
+
+def _wrong(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
+    return _unlike(what, ".".join(map(str, error.errors()[0]["loc"])), endpoint)
+
+
+def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
+    """The error for a body of another shape, wrong at a place of it, or altogether."""
+    wrong = f"its '{place}' is missing or of the wrong type" if place else "it is no JSON object"
+    message = f"the reply of {endpoint.shown} is no {what}: {wrong}"
+    return ModelError(message, kind="malformed", help=_HELP)

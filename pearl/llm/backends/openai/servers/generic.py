@@ -1,0 +1,12 @@
+"""Any server that honours `response_format`; only the user can know that one does."""
+
+from __future__ import annotations
+
+from pearl.llm.backends.openai.servers import Server
+
+__all__ = ["SERVER"]
+
+SERVER = Server(
+    title="a server of another kind",
+    help="plan without a constraint: --constrain off",
+)

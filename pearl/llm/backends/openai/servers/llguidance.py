@@ -1,0 +1,17 @@
+"""llama.cpp built with llguidance, which nothing but its user can tell from one built without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pearl.llm.backends.openai.servers import llamacpp
+
+__all__ = ["SERVER"]
+
+SERVER = replace(
+    llamacpp.SERVER,
+    title="llama.cpp with llguidance",
+    help="build llama.cpp with -DLLAMA_LLGUIDANCE=ON, or say what it is: --server llamacpp",
+    owner="",
+    renderings=("llguidance", "gbnf"),
+)

@@ -1,0 +1,35 @@
+"""vLLM 0.12 and newer; older ones ignore `structured_outputs`, which the probe finds out.
+
+Lark is for the guidance backend and for newer builds of the xgrammar backend, the older ones of
+which take GBNF.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pearl.llm.backends.openai.servers import Body, Schema, Server
+
+__all__ = ["SERVER"]
+
+
+def _with_grammar(body: Body, grammar: str) -> Body:
+    # vLLM tells the notations apart by whether there is a "::=" anywhere, be it in a string.
+    if not re.match(r"[\w-]+ ::=", grammar):
+        grammar = grammar.replace("::=", r":\u003a=")
+    return {**body, "structured_outputs": {"grammar": grammar}}
+
+
+def _with_schema(body: Body, schema: Schema) -> Body:
+    return {**body, "structured_outputs": {"json": schema}}
+
+
+SERVER = Server(
+    title="vLLM",
+    help="start vLLM, 0.12 or newer, with --structured-outputs-config.backend guidance, "
+    "or use --constrain off",
+    owner="vllm",
+    renderings=("lark", "gbnf"),
+    with_grammar=_with_grammar,
+    with_schema=_with_schema,
+)

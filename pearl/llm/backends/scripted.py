@@ -1,0 +1,189 @@
+r"""Replies written beforehand: for tests and demonstrations; no model, no network.
+
+`scripted:FILE` reads a JSON array of rules `[{"match": ..., "reply": ...}]`. The first rule whose
+regular expression is found in the prompt (`.` matches line ends) gives the reply, as often as it
+is found; `\1` in a reply stands for the first group of its match.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from pearl.documents.document import file_source
+from pearl.errors import DataError, ModelError, UsageError, did_you_mean
+from pearl.llm import ActionTask, CombineTask, Completion, Constrains, Request
+from pearl.llm.backends import ModelSettings
+from pearl.llm.blank import is_blank
+
+__all__ = ["DESCRIPTION", "Scripted", "create"]
+
+DESCRIPTION = "replies from a file of rules, for tests: scripted:rules.json"
+
+NOTICE = "scripted: these replies were written beforehand, no model wrote them"
+
+FORMAT = 'a JSON array of rules: [{"match": "regular expression", "reply": "text"}]'
+
+
+class Scripted:
+    """A model that replies what a function says.
+
+    Attributes:
+        requests: Every request so far, in the order they came, where they are recorded.
+
+    Args:
+        reply: The reply to a request; may raise `ModelError` in its place.
+        name: What to call it.
+        source: What tells its replies from others under its name.
+        window: Tokens of its window; None for no limit.
+        is_recording: Whether requests are kept to be looked at; over many documents they fill the
+            memory.
+
+    Example:
+        >>> model = Scripted(lambda request: request.prompt.upper())
+        >>> from pearl.llm import ChooseTask, Message
+        >>> request = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
+        >>> asyncio.run(model.complete(request)).text
+        'WHO?'
+    """
+
+    notice = NOTICE
+    constrains = Constrains()
+    reads_prompts = False
+
+    def __init__(
+        self,
+        reply: Callable[[Request], str],
+        *,
+        name: str = "scripted",
+        source: str = "",
+        window: int | None = None,
+        is_recording: bool = True,
+    ) -> None:
+        self.name = name
+        self.identity = f"{name} {source}".rstrip()
+        self.window = window
+        self.is_recording = is_recording
+        self.requests: list[Request] = []
+        self._reply = reply
+
+    def __repr__(self) -> str:
+        return f"Scripted({self.name!r})"
+
+    @classmethod
+    def replay(cls, outputs: Mapping[str, str]) -> Scripted:
+        """A model that replies to each step what was recorded for its output.
+
+        Args:
+            outputs: The reply by the name of a step's output.
+
+        Example:
+            >>> Scripted.replay({"hero": "Ada"})
+            Scripted('scripted')
+        """
+
+        def recorded(request: Request) -> str:
+            task = request.task
+            step = task.step if isinstance(task, CombineTask) else task
+            if not isinstance(step, ActionTask):
+                raise ModelError(
+                    "the recording holds replies to steps only, no plan and no choice",
+                    kind="bad_request",
+                )
+            if step.output not in outputs:
+                close = did_you_mean(step.output, outputs)
+                raise ModelError(
+                    f"no reply was recorded for step '{step.output}'",
+                    kind="bad_request",
+                    help=f"did you mean '{close}'?" if close else None,
+                )
+            return outputs[step.output]
+
+        return cls(recorded)
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request.
+
+        Raises:
+            ModelError: The script has no reply to it.
+        """
+        if self.is_recording:
+            self.requests.append(request)
+        await asyncio.sleep(0)  # as any model, it lets others go on meanwhile
+        text = self._reply(request)
+        if is_blank(text):
+            raise ModelError(f"the reply of {self.name} is blank", kind="empty")
+        return Completion(text, self.name)
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+
+class _Rule(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    match: str
+    reply: str
+
+
+def create(name: str, settings: ModelSettings) -> Scripted:
+    """The model that replies by the rules of the file `name`.
+
+    Raises:
+        UsageError: No file is named.
+        DataError: The file cannot be read, or is no array of rules.
+    """
+    if not name:
+        raise UsageError("scripted: needs a file of rules", help="for example scripted:rules.json")
+    rules = _read(Path(name))
+
+    def reply(request: Request) -> str:
+        prompt = request.prompt
+        for pattern, text in rules:
+            if found := pattern.search(prompt):
+                return _expanded(found, text)
+        raise ModelError(
+            f"no rule of {name} matches the prompt",
+            kind="bad_request",
+            help=f"it begins: {prompt[:80]!r}",
+        )
+
+    return Scripted(
+        reply,
+        name=f"scripted:{name}",
+        source=file_source(name),
+        window=settings.window,
+        is_recording=False,
+    )
+
+
+def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:
+    try:
+        rules = TypeAdapter(list[_Rule]).validate_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = "".join(f"[{part!r}]" for part in first["loc"])
+        raise DataError(f"rules{where}: {first['msg']}", path=path, help=FORMAT) from None
+    compiled = []
+    for i, rule in enumerate(rules):
+        try:
+            compiled.append((re.compile(rule.match, re.DOTALL), rule.reply))
+        except re.error as error:
+            raise DataError(f"rules[{i}]['match']: {error}", path=path, help=FORMAT) from None
+    return compiled
+
+
+def _expanded(found: re.Match[str], text: str) -> str:
+    """The reply with its groups filled in; as it is where its backslashes mean something else."""
+    if "\\" not in text:
+        return text
+    try:
+        return found.expand(text)
+    except (re.error, IndexError):
+        return text

@@ -1,0 +1,280 @@
+"""Weights in a folder, run in this process by transformers: `transformers:PATH`.
+
+Replies can be held to a grammar, token by token, or to a new one after every line (`masks`). What
+prompts share at their beginning is read once (`prefixes`), so steps over one document cost what
+they say besides it. Calls of the model are made one after the other, in a thread of their own.
+
+A model whose tokenizer has a chat template is asked by it. Any other is shown the contents of the
+messages with a blank line between them and a line break at the end, and goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any
+
+from pearl.documents.document import file_source
+from pearl.errors import DataError, ModelError, UsageError
+from pearl.llm import Completion, Constrains, Message, Request, Usage
+from pearl.llm.backends import ModelSettings
+from pearl.llm.backends.transformers.decoding import Draw, Written, write
+from pearl.llm.backends.transformers.loading import Weights, load, read_window
+from pearl.llm.backends.transformers.masks import Held, hold
+from pearl.llm.backends.transformers.prefixes import Prefixes
+from pearl.llm.blank import is_blank
+from pearl.llm.progress import CallProgress, report
+from pearl.llm.repetition import loop_in, repeats
+from pearl.plugins.extras import require_extra
+
+__all__ = ["DESCRIPTION", "TransformersModel", "create"]
+
+DESCRIPTION = "weights in a folder, run in this process: transformers:PATH"
+
+MAX_OUTPUT_TOKENS = 4_096
+"""Tokens of a reply where nothing else is said: a model that never ends one would write on."""
+
+LOOKED_AT_EVERY = 64
+"""Tokens between two looks whether a reply repeats itself."""
+
+LOOKED_AT = 4_096
+"""Tokens at the end of it that are looked at."""
+
+MAX_TEXT = 240
+"""Characters of a free text under a constraint: enough for an explanation of a step."""
+
+
+def create(name: str, settings: ModelSettings) -> TransformersModel:
+    """The model of the folder `name`. It is loaded on its first use.
+
+    Raises:
+        UsageError: No folder is named, or the extra `transformers` is not installed.
+        DataError: There is no such folder, or it has no configuration.
+    """
+    if not name:
+        raise UsageError(
+            "transformers: needs a folder of weights", help="for example transformers:models/own"
+        )
+    folder = Path(name).expanduser()
+    try:
+        window = read_window(folder)
+    except (OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"is no folder: {error}", path=ascii(name)) from None
+    require_extra("transformers", "a model in this process", "torch", "transformers", "llguidance")
+    return TransformersModel(folder, name, settings.window or window, settings.timeout_s)
+
+
+class TransformersModel:
+    """One model of one folder.
+
+    Args:
+        folder: Where its weights are.
+        name: What to call it, after `transformers:`.
+        window: Tokens it reads and writes in one call; None for no limit.
+        timeout_s: Seconds that one call may compute, counted from when its turn comes.
+        n_kept: Prompts whose keys and values are kept for others that begin alike.
+    """
+
+    notice = ""
+    reads_prompts = True
+    constrains = Constrains(by=frozenset({"line", "grammar"}), max_text=MAX_TEXT)
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        window: int | None,
+        timeout_s: float = 600.0,
+        *,
+        n_kept: int | None = None,
+    ) -> None:
+        self.name = f"transformers:{name}"
+        files = sorted(each for each in folder.rglob("*") if each.is_file())
+        self.identity = " ".join([self.name, *map(file_source, files)])
+        self.window = window
+        self._folder = folder
+        self._timeout_s = timeout_s
+        self._n_kept = n_kept
+        self._weights: Weights | None = None
+        self._prefixes: Prefixes | None = None
+        self._worker: ThreadPoolExecutor | None = None
+
+    def __repr__(self) -> str:
+        return f"TransformersModel({self.name!r})"
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request, when those before it are done.
+
+        Raises:
+            ModelError: There is no usable reply.
+            DataError: The weights cannot be loaded.
+        """
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(1, thread_name_prefix="transformers")
+        is_left = threading.Event()
+        loop, context = asyncio.get_running_loop(), copy_context()
+
+        def tell(progress: CallProgress) -> None:
+            with suppress(RuntimeError):  # the loop has ended, and nobody listens
+                loop.call_soon_threadsafe(report, progress, context=context)
+
+        try:
+            reply = self._worker.submit(self._reply, request, is_left, tell)
+            return await asyncio.wrap_future(reply)
+        finally:
+            is_left.set()  # whoever was cancelled waits for one token at most
+
+    async def aclose(self) -> None:
+        """Let go of the weights; the next request would load them again."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.shutdown(wait=False, cancel_futures=True)
+        self._weights = self._prefixes = None
+
+    # -----------------------------------------------------------------------------------------
+    # In the worker's thread
+
+    def _reply(
+        self, request: Request, is_left: threading.Event, tell: Callable[[CallProgress], None]
+    ) -> Completion:
+        if self._weights is None:
+            tell(CallProgress("loading"))
+        weights, prefixes = self._loaded()
+        prompt = self._encoded(request, weights.tokenizer)
+        limit = self._limit(request, len(prompt))
+        held = None
+        if request.constraint is not None:
+            held = hold(request.constraint, request.constrain_by, weights.vocabulary)
+        until = time.monotonic() + self._timeout_s
+
+        def look_up() -> None:
+            if is_left.is_set() or time.monotonic() > until:
+                raise ModelError(
+                    f"no complete reply from {self.name} within {self._timeout_s:g} s",
+                    kind="deadline",
+                    help="allow more with --timeout-s",
+                )
+
+            if n_cached <= len(prefix.tokens) < len(prompt):
+                tell(CallProgress("reading", len(prefix.tokens), len(prompt)))
+
+        def look_at(tokens: Sequence[int]) -> None:
+            tell(CallProgress("writing", len(tokens)))
+            if len(tokens) % LOOKED_AT_EVERY:
+                return
+            text = weights.tokenizer.decode(tokens[-LOOKED_AT:])
+            loop = loop_in(text)
+            if loop is not None:
+                raise repeats(self.name, loop, Usage(len(prompt), len(tokens), n_cached), text)
+
+        prefix = prefixes.take(prompt)
+        n_cached = len(prefix.tokens)
+        look_up()
+        draw = Draw(request.temperature or 0.0, request.seed)
+        try:
+            written = write(weights, prefix, prompt, limit, draw, held, look_up, look_at)
+        except RuntimeError as error:  # out of memory, most of all
+            # Its prefix is not kept: what it says it has read and what it has may differ.
+            said = " ".join(str(error).split())[:200]
+            raise ModelError(
+                f"{self.name} could not compute: {said}",
+                kind="bad_request",
+                help="a smaller --window takes less memory",
+            ) from error
+        except ModelError:
+            prefixes.give(prefix)
+            raise
+        prefixes.give(prefix)
+        usage = Usage(len(prompt), written.n_tokens, n_cached)
+        text = self._usable(written, held, weights.tokenizer, usage)
+        return Completion(text, self.name, usage)
+
+    def _loaded(self) -> tuple[Weights, Prefixes]:
+        if self._weights is None or self._prefixes is None:
+            self._weights = load(self._folder)
+            kept = {} if self._n_kept is None else {"most": self._n_kept}
+            self._prefixes = Prefixes(self._weights.model.config, **kept)
+        return self._weights, self._prefixes
+
+    def _encoded(self, request: Request, tokenizer: Any) -> list[int]:
+        if not tokenizer.chat_template:
+            return _tokens(tokenizer, f"{request.prompt}\n", is_whole=True)
+        from jinja2 import TemplateError
+
+        said = ""
+        # Some models know no system: what it says is then the user's.
+        for messages in (request.messages, _without_system(request.messages)):
+            shown = [{"role": m.role, "content": m.content} for m in messages]
+            try:
+                text = tokenizer.apply_chat_template(
+                    shown, tokenize=False, add_generation_prompt=True
+                )
+            except TemplateError as error:
+                said = " ".join(str(error).split())[:200]
+            else:
+                return _tokens(tokenizer, text, is_whole=False)
+        raise ModelError(
+            f"the chat template of {self.name} refuses the messages: {said}", kind="bad_request"
+        )
+
+    def _limit(self, request: Request, n_prompt: int) -> int:
+        """Tokens that the reply may have."""
+        limit = (
+            MAX_OUTPUT_TOKENS if request.max_output_tokens is None else request.max_output_tokens
+        )
+        if self.window is None:
+            return limit
+        if n_prompt >= self.window:
+            raise ModelError(
+                f"the prompt has {n_prompt:,} tokens, the window of {self.name} {self.window:,}",
+                kind="bad_request",
+                help="use --context map-reduce or retrieve, or a model with a larger window",
+            )
+        return min(limit, self.window - n_prompt)
+
+    def _usable(self, written: Written, held: Held | None, tokenizer: Any, usage: Usage) -> str:
+        """The text of a reply. Why it ends comes first: a cut reply may be blank, too."""
+        if not written.has_ended:
+            raise ModelError(
+                f"the reply of {self.name} was cut off after {written.n_tokens:,} tokens",
+                kind="truncated",
+                help="allow more with --max-output-tokens, or use a model with a larger window",
+                usage=usage,
+            )
+        if held is not None:
+            text = held.text
+        else:
+            decoded: str = tokenizer.decode(written.tokens, skip_special_tokens=True)
+            text = decoded.replace("\ufffd", "")  # bytes that are no characters
+        if is_blank(text):
+            raise ModelError(f"the reply of {self.name} is blank", kind="empty", usage=usage)
+        return text
+
+
+def _without_system(messages: Sequence[Message]) -> list[Message]:
+    """The same with what the system says put before what the user says next."""
+    told: list[str] = []
+    found: list[Message] = []
+    for message in messages:
+        if message.role == "system":
+            told.append(message.content)
+        else:
+            content = "\n\n".join([*told, message.content])
+            found.append(Message(message.role, content))
+            told = []
+    return found
+
+
+def _tokens(tokenizer: Any, text: str, *, is_whole: bool) -> list[int]:
+    """The tokens of a text; what begins a text is put before it only where it is not there yet."""
+    sound = text.encode(errors="replace").decode()  # half a character is no text to a tokenizer
+    ids: list[int] = tokenizer(sound, add_special_tokens=is_whole, verbose=False)["input_ids"]
+    return ids

@@ -1,0 +1,120 @@
+"""Constraint → which tokens may come next.
+
+A mask has one bit for each token of the vocabulary, 32 to a word, lowest bit first. Grammars speak
+of bytes, so a token that is half a character is allowed where the other half may follow, and a
+special token nowhere. The end of the reply is allowed where the sentence may end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.errors import ModelError
+from pearl.llm import ConstrainBy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from llguidance import LLTokenizer
+    from numpy.typing import NDArray
+
+__all__ = ["Held", "hold"]
+
+
+def hold(constraint: Constraint, by: ConstrainBy, vocabulary: LLTokenizer) -> Held:
+    """What a reply under a constraint is held by.
+
+    Raises:
+        ModelError: It cannot be held to this constraint in this form.
+    """
+    if by == "line" and constraint.next_line is not None:
+        return Held(constraint, vocabulary, is_by_line=True)
+    if by == "grammar":
+        return Held(constraint, vocabulary, is_by_line=False)
+    raise ModelError(
+        f"the language '{constraint.name}' has no form '{by}' that weights in this process take",
+        kind="unconstrained",
+    )
+
+
+class Held:
+    r"""One reply being written under a constraint.
+
+    By line, there is a new grammar after every line break. A token never reaches beyond its line:
+    the grammar of a line ends with the break.
+
+    Args:
+        constraint: What the reply has to be.
+        vocabulary: The tokenizer as llguidance wraps it.
+        is_by_line: Whether each line has a grammar of its own.
+
+    Raises:
+        ModelError: llguidance refuses the grammar.
+    """
+
+    def __init__(
+        self, constraint: Constraint, vocabulary: LLTokenizer, *, is_by_line: bool
+    ) -> None:
+        import numpy as np
+
+        self._constraint = constraint
+        self._vocabulary = vocabulary
+        self._next_line = constraint.next_line if is_by_line else None
+        self._written = bytearray()
+        n_words = (vocabulary.vocab_size + 31) // 32
+        self._mask = np.zeros((1, n_words), dtype=np.int32)
+        first = self._next_line("") if self._next_line else constraint.lark
+        self._matcher = self._matching(first)
+
+    @property
+    def text(self) -> str:
+        """What is written so far; it is whole characters where the sentence may end."""
+        return self._written.decode("utf-8")
+
+    @property
+    def may_end(self) -> bool:
+        """Whether what is written so far is a whole sentence."""
+        return bool(self._matcher.is_accepting())
+
+    def mask(self) -> NDArray[np.int32]:
+        """The tokens that may come next, as words of shape `[ceil(n_tokens / 32)]`.
+
+        It is overwritten by the next call.
+
+        Raises:
+            ModelError: llguidance gave up on the grammar.
+        """
+        # llguidance.torch compiles for half a minute on its first use; this does the same.
+        from llguidance.numpy import fill_next_token_bitmask
+
+        fill_next_token_bitmask(self._matcher, self._mask)
+        self._check(self._matcher)
+        words: NDArray[np.int32] = self._mask[0]
+        return words
+
+    def take(self, token: int) -> None:
+        """Go on after a token that the mask allowed and that does not end the reply.
+
+        Raises:
+            ModelError: llguidance did not allow it, or refuses the grammar of the next line.
+        """
+        self._matcher.consume_token(token)
+        self._check(self._matcher)
+        self._written += self._vocabulary.decode_bytes([token])
+        if self._next_line is not None and self._written.endswith(b"\n"):
+            self._matcher = self._matching(self._next_line(self.text))
+
+    def _matching(self, grammar: str) -> Any:
+        from llguidance import LLMatcher
+
+        matcher = LLMatcher(self._vocabulary, LLMatcher.grammar_from_lark(grammar), log_level=0)
+        self._check(matcher)
+        return matcher
+
+    def _check(self, matcher: Any) -> None:
+        if matcher.is_error():
+            said = matcher.get_error().strip().partition("\n")[0]
+            raise ModelError(
+                f"llguidance cannot hold a reply to '{self._constraint.name}': {said[:200]}",
+                kind="unconstrained",
+            )

@@ -1,0 +1,175 @@
+"""What a model is held to while it writes, and what is tried next where it cannot be.
+
+The rungs, from what leaves nothing to mend to what leaves everything:
+
+    lines        a new grammar for every line, where the decoder takes one: every plan is valid
+    library      new actions first, then steps under a grammar of all actions: every plan is valid
+    static       one grammar for the whole reply: every plan can be read
+    json         as library, as JSON
+    json-static  as static, as JSON
+    none         no constraint: replies are read tolerantly, and what is wrong with them goes back
+
+A rung that a model has refused once is not tried with it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Literal, NamedTuple, get_args
+
+from pearl.dsl.parser import read
+from pearl.errors import ModelError, UsageError, suggest
+from pearl.llm import Completion, ConstrainBy, Constrains
+
+__all__ = [
+    "MODES",
+    "ConstraintFallback",
+    "ConstraintLevel",
+    "ConstraintLevelName",
+    "Mode",
+    "reply_fallback",
+]
+
+Mode = Literal["auto", "grammar", "json", "off"]
+"""`auto`: the best there is, down to none; the others insist."""
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+ConstraintLevelName = Literal["lines", "library", "static", "json", "json-static", "none"]
+
+
+class ConstraintLevel(NamedTuple):
+    """One way to hold a model, and the form of constraint it takes; None for no constraint."""
+
+    name: ConstraintLevelName
+    by: ConstrainBy | None
+
+
+_RUNGS = (
+    ConstraintLevel("lines", "line"),
+    ConstraintLevel("library", "grammar"),
+    ConstraintLevel("static", "grammar"),
+    ConstraintLevel("json", "json"),
+    ConstraintLevel("json-static", "json"),
+    ConstraintLevel("none", None),
+)
+
+_FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
+    "auto": frozenset({"line", "grammar", "json", None}),
+    "grammar": frozenset({"line", "grammar"}),
+    "json": frozenset({"json"}),
+    "off": frozenset({None}),
+}
+
+
+def reply_fallback(constrains: Constrains, mode: Mode = "auto") -> ConstraintFallback:
+    """What a model is held to where the reply to a step has a form.
+
+    Raises:
+        UsageError: The model takes nothing of what the mode insists on.
+    """
+    return ConstraintFallback(constrains, mode, ("static", "json-static", "none"))
+
+
+def _plan_flaw(text: str) -> str | None:
+    """The first thing that the strict reader of plans finds."""
+    return next((broken.message for broken in read(text).errors), None)
+
+
+class ConstraintFallback:
+    """Where one model stands; shared by all that ask it for the same kind of text.
+
+    Args:
+        constrains: What the model takes.
+        mode: What the user wants.
+        names: The rungs there are for this kind of text.
+
+    Attributes:
+        max_text: Characters of a free text in constraints for this model; None for no limit.
+
+    Raises:
+        UsageError: The model takes nothing of what the mode insists on.
+
+    Example:
+        >>> ConstraintFallback(Constrains(frozenset({"grammar"}))).rung.name
+        'library'
+    """
+
+    def __init__(
+        self,
+        constrains: Constrains,
+        mode: Mode = "auto",
+        names: Collection[ConstraintLevelName] = get_args(ConstraintLevelName),
+    ) -> None:
+        if mode not in MODES:
+            raise UsageError(
+                f"unknown constraint '{mode}'", help=suggest(mode, MODES, "constraints")
+            )
+        takes = {*constrains.by, None}
+        self._rungs = [
+            r for r in _RUNGS if r.by in takes and r.by in _FORMS[mode] and r.name in names
+        ]
+        self.max_text = constrains.max_text
+        if not self._rungs:
+            raise UsageError(
+                f"the model cannot be held to a constraint (--constrain {mode})",
+                help="--constrain auto does what it can do, off does without",
+            )
+
+    @property
+    def rung(self) -> ConstraintLevel:
+        """The best that was not refused yet."""
+        return self._rungs[0]
+
+    def step_down(self, refused: ConstraintLevel, error: ModelError) -> None:
+        """Go on below a rung; once, if several tasks under way were refused the same.
+
+        Raises:
+            ModelError: There is nothing below: the mode insists.
+        """
+        if self._rungs[0] == refused:
+            if len(self._rungs) == 1:
+                raise error
+            del self._rungs[0]
+
+    async def ask(
+        self,
+        ask: Callable[[ConstraintLevel], Awaitable[Completion]],
+        on_refused: Callable[[ConstraintLevel, ModelError], None],
+        flaw: Callable[[str], str | None] = _plan_flaw,
+    ) -> tuple[Completion, ConstraintLevel]:
+        """Ask on the best rung that the model takes.
+
+        Some servers take a grammar and do without it in silence, so a reply on a rung is read by
+        a strict reader: one that it does not read is returned, and its rung not used again.
+
+        Args:
+            ask: Makes and sends the requests of a rung, and returns the text.
+            on_refused: Told of every rung that was refused, or not kept to.
+            flaw: How a text departs from what it was held to; None where it does not.
+
+        Returns:
+            The reply, and the rung it was had on.
+
+        Raises:
+            ModelError: There is no usable reply, or the model takes nothing that the mode allows.
+        """
+        while True:
+            rung = self.rung
+            try:
+                completion = await ask(rung)
+            except ModelError as error:
+                if error.kind != "unconstrained":
+                    raise
+                on_refused(rung, error)
+                self.step_down(rung, error)
+                continue
+            if rung.by is not None and (broken := flaw(completion.text)):
+                ignored = ModelError(
+                    f"{completion.model} does not keep to the grammar: {broken}",
+                    kind="unconstrained",
+                    help="--constrain off does without",
+                )
+                on_refused(rung, ignored)
+                self.step_down(rung, ignored)
+            return completion, rung

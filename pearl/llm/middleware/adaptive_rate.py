@@ -1,0 +1,324 @@
+"""What rate a server admits, learned from what it refuses.
+
+Servers keep a bucket too. Whenever one refuses a call, its bucket is empty; what it admitted from
+one refusal to the next is therefore what came in meanwhile, whatever the bucket holds: the rate,
+to one call. That rate is kept to with a small margin for `HOLD_S`; then it is left upwards, ever
+faster, until the next refusal says what the limit is by now. A refusal on the way up says that the
+limit is still there, one that comes before says that it was thought too high.
+
+A server may also refuse calls at random, whatever the rate (`faults`), or refuse all of them for a
+while, a storm. As long as none is admitted, a refusal says nothing that the first has not said: it
+teaches no rate. Single calls try whether the storm is over, each after as long again as it has lasted,
+so that whoever waits does so for twice as long as it lasts at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pearl.llm.middleware.faults import Faults
+from pearl.llm.middleware.token_bucket import TokenBucket
+
+__all__ = ["AdaptiveRate", "AdmittedRate", "Refusal", "Sent"]
+
+Refusal = Literal["limit", "same", "fault", "cleared"]
+"""What a refusal says: that a limit was met; that it is the same one, met by a call which was under way
+by then; nothing but a fault; that those before it were faults too, and there is no limit."""
+
+MARGIN = 0.97
+HOLD_S = 10.0
+RAMP = 4e-4
+"""The rate is left by exp(RAMP x s³): 1.5 times after 10 s, 10 times after 18 s."""
+
+APPROACH = 0.15
+"""Share of the way from the known rate to a probe that was refused, which the rate is taken to
+have grown: the margin lets the server's bucket run over, so that rates are found too low. One that
+is taken too high is found by its next refusal."""
+
+BACK = 0.85
+"""What is left of a rate that is refused at once again."""
+
+SILENT = 0.5
+"""Share of the time in which nothing was sent that counts: of what came in then, the server's
+bucket may have held all, or nothing."""
+
+MOVED = 1.7
+"""A refusal so far above the known rate means that the limit has moved, and not that a full bucket
+lasted for a while."""
+
+SHORTEST_S = 1.0
+"""Between refusals that are closer together there are too few calls to tell a rate."""
+
+MOST_IDLE = 0.2
+"""Share of the time; a bucket runs over when less is asked for, and then says nothing."""
+
+FIRST_RATE = 10.0
+"""A first refusal may come before anything was admitted, and then says little about the rate."""
+
+LEAST_RATE = 1 / 120
+WINDOW_S = 10
+"""Seconds over which what was admitted is counted; where that was nothing, nothing was asked, and no
+rate below one call in so many seconds is told by it."""
+
+NOT_BY_CHANCE = 3
+"""So many refusals in a row are none at random."""
+
+MOST_PAUSE_S = 60.0
+"""Seconds between two calls that try whether a storm is over."""
+
+FORGET = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A call that was sent.
+
+    Attributes:
+        number: Counted from 1.
+        at: Seconds of the monotonic clock.
+        rate: Calls per second that were allowed; None for as many as come.
+        is_probe: Whether that was above the rate known to be admitted.
+    """
+
+    number: int
+    at: float
+    rate: float | None
+    is_probe: bool
+
+
+class AdmittedRate:
+    """Calls that were sent and not refused, by the second, for the last `seconds`."""
+
+    def __init__(self, seconds: int = WINDOW_S) -> None:
+        self._seconds = seconds
+        self._counts: deque[list[int]] = deque()  # [second, calls]
+        self._began: float | None = None
+
+    def add(self, at: float, n: int = 1) -> None:
+        """Count a call sent `at`, or with -1 take one back that was refused."""
+        second = int(at)
+        if self._began is None:
+            self._began = at
+        for row in reversed(self._counts):
+            if row[0] == second:
+                row[1] += n
+                return
+            if row[0] < second:
+                break
+        if n > 0:
+            self._counts.append([second, n])
+            while self._counts[0][0] < second - self._seconds:
+                self._counts.popleft()
+
+    @property
+    def most(self) -> int:
+        """The most in one second."""
+        return max((count for _, count in self._counts), default=0)
+
+    def rate(self, now: float, seconds: int) -> float:
+        """Calls per second over the last `seconds`, or over as many as there were, at least 1."""
+        first = int(now) - seconds + 1
+        since = max(now if self._began is None else self._began, float(first))
+        n = sum(count for second, count in self._counts if second >= first)
+        return n / max(1.0, now - since)
+
+
+@dataclass(frozen=True, slots=True)
+class _BucketDrained:
+    """When the server's bucket was empty, and how much had come out of it.
+
+    Attributes:
+        number: Of the last call that was refused; of a storm, the first.
+        at: When that call was sent.
+        n_admitted: Calls admitted until then.
+        idle_s: Seconds until then in which less was asked for than the rate allows.
+        until: When the last call was sent that was refused; later than `at` in a storm alone.
+    """
+
+    number: int
+    at: float
+    n_admitted: int
+    idle_s: float
+    until: float
+
+
+class AdaptiveRate:
+    """Calls per second that a server admits; none are known until it refuses one.
+
+    Attributes:
+        known: Calls per second that the server was last found to admit; None if not known.
+        faults: What it refuses at random.
+        n_sent: Calls so far.
+        n_refused: Those of them that were refused.
+    """
+
+    def __init__(self) -> None:
+        self.known: float | None = None
+        self.faults = Faults()
+        self._bucket: TokenBucket | None = None
+        self._calm_s = 0.0
+        self.n_sent = 0
+        self.n_refused = 0
+        self._episode = 0
+        self._last: _BucketDrained | None = None
+        self._resume_at = 0.0
+        self._n_storm = 0
+        self._is_guess = False
+        self._admitted = AdmittedRate()
+
+    @property
+    def now(self) -> float | None:
+        """Calls per second that are allowed; None for as many as come."""
+        return self._bucket.rate if self._bucket else None
+
+    @property
+    def is_storm(self) -> bool:
+        """Whether every call is refused, and single ones try whether that is over."""
+        return self._n_storm > 0
+
+    def delay_s(self, now: float) -> float:
+        """Seconds until the next call may be sent; fewer, as time goes by without a refusal."""
+        if self._n_storm:
+            return max(0.0, self._resume_at - now)
+        if self._bucket is None or self.known is None:
+            return 0.0
+        # Only while calls are held back does time without a refusal say anything.
+        self._calm_s += self._bucket.fill(now)
+        above = math.exp(min(10.0, RAMP * max(0.0, self._calm_s - HOLD_S) ** 3))
+        if above > FORGET:
+            self._forget()
+            return 0.0
+        self._bucket.rate = self.known * MARGIN * above
+        return self._bucket.delay_s(1.0, now)
+
+    def send(self, now: float) -> Sent:
+        """Count a call that is sent now."""
+        self.n_sent += 1
+        self._admitted.add(now)
+        rate = self.now
+        is_probe = rate is not None and self._calm_s > HOLD_S
+        self.faults.send(is_probe)
+        if self._n_storm:
+            self._pause(now, 0.0)  # the next one has not to wait until this one is answered
+        elif self._bucket:
+            self._bucket.spend(1.0)
+        return Sent(self.n_sent, now, rate, is_probe)
+
+    def refuse(self, sent: Sent, now: float, pause_s: float) -> Refusal:
+        """Learn from a call that was refused.
+
+        Args:
+            sent: The call.
+            now: Seconds of the monotonic clock.
+            pause_s: Seconds during which nothing will be sent, where it is of a limit.
+        """
+        self.n_refused += 1
+        self._admitted.add(sent.at, -1)
+        is_new = sent.number > self._episode
+        if is_new:
+            if self.faults.explain(sent.is_probe):
+                return "fault"
+            if self._n_storm:
+                if self._n_storm >= NOT_BY_CHANCE:
+                    self.faults.doubt()
+                return self._storm(sent, now, pause_s)
+            is_early = sent.rate is not None and not sent.is_probe
+            if self.faults.suspect(sent.number, self.n_refused, is_early):
+                self._forget()
+                self._episode = 0  # nor was there a limit that calls under way have met
+                return "cleared"
+            if self._is_unchanged(sent):
+                return self._storm(sent, now, pause_s)
+            self._is_guess = False
+            self.known = rate = max(LEAST_RATE, self._learn(sent, now))
+            self._bucket = self._bucket or TokenBucket(rate * MARGIN, now)
+            self._bucket.rate = rate * MARGIN
+            self._calm_s = HOLD_S if self._is_guess else 0.0  # what is a guess is not held
+            self._episode = self.n_sent
+        self._resume_at = max(self._resume_at, now + pause_s)
+        if self._bucket:
+            self._bucket.drain(self._resume_at)
+        idle_s = self._bucket.idle_s if self._bucket else 0.0
+        last = self._last
+        if is_new or last is None or (sent.number > last.number and not self._n_storm):
+            n_admitted = sent.number - self.n_refused
+            self._last = _BucketDrained(sent.number, sent.at, n_admitted, idle_s, sent.at)
+        elif sent.number < last.number:
+            # Refusals do not come back in the order in which the calls were sent.
+            self._last = replace(last, n_admitted=last.n_admitted - 1)
+        return "limit" if is_new else "same"
+
+    def admit(self, sent: Sent) -> bool:
+        """A call was answered: if it was sent in a storm, that is over.
+
+        Returns:
+            Whether it is, and no rate was known before it: as many calls as come are allowed, and the
+            caller had better begin with few.
+        """
+        if not self._n_storm or sent.number <= self._episode:
+            return False
+        self._n_storm = 0
+        self._resume_at = sent.at
+        if self._is_guess:
+            self.known = self._bucket = None
+        elif self._bucket:
+            self._bucket.drain(sent.at)
+        return self._is_guess
+
+    def _is_unchanged(self, sent: Sent) -> bool:
+        """Whether no call was admitted between the last one that was refused and this one."""
+        return self._last is not None and sent.number - self.n_refused <= self._last.n_admitted
+
+    def _storm(self, sent: Sent, now: float, pause_s: float) -> Refusal:
+        assert self._last is not None
+        self._n_storm += 1
+        self._episode = self.n_sent
+        self._last = replace(self._last, until=max(sent.at, self._last.until))
+        self._pause(now, pause_s)
+        return "same"
+
+    def _pause(self, now: float, pause_s: float) -> None:
+        """Try no other call before the storm has lasted for as long again, or `pause_s` are over."""
+        lasted_s = now - (self._last.at if self._last else now)
+        self._resume_at = now + max(pause_s, min(MOST_PAUSE_S, lasted_s))
+
+    def _forget(self) -> None:
+        self.known = self._bucket = self._last = None
+
+    def _learn(self, sent: Sent, now: float) -> float:
+        if self.faults.share is not None:  # single refusals say nothing of when a bucket was empty
+            return self._admitted.rate(now, WINDOW_S)
+        between = self._between(sent)
+        if self.known is None or sent.rate is None:
+            if self._last and between is not None:
+                return between
+            self._is_guess = True
+            return max(FIRST_RATE, 2 * self._admitted.most)
+        if sent.is_probe:
+            if sent.rate > MOVED * self.known:
+                return max(self.known, self._admitted.rate(now, 3))
+            return max(between or 0.0, self.known + APPROACH * (sent.rate - self.known))
+        if between is not None:
+            return max(between, self.known * BACK) if self.faults.are_suspected else between
+        if self._last and sent.at - self._last.at < SHORTEST_S:
+            return self.known * BACK
+        return min(self.known, max(1 / WINDOW_S, self._admitted.rate(now, WINDOW_S)))
+
+    def _between(self, sent: Sent) -> float | None:
+        """Calls per second admitted since the last refusal, if that tells the limit."""
+        if self._last is None:
+            return None
+        span_s = sent.at - self._last.at
+        idle_s = self._bucket.idle_s - self._last.idle_s if self._bucket else 0.0
+        if span_s < SHORTEST_S or idle_s > MOST_IDLE * span_s:
+            return None
+        n_admitted = sent.number - self.n_refused - self._last.n_admitted
+        silent_s = min(span_s, self._resume_at - self._last.until)
+        # This refusal is counted already. One call more: a rate found too high is refused soon,
+        # and found again over a longer time; one found too low takes long to be left. Of a few calls
+        # a minute, one more is too many.
+        more = 1.0 if n_admitted > span_s / 4 else n_admitted / (n_admitted + 1)
+        return (n_admitted + more) / (span_s - (1 - SILENT) * silent_s)

@@ -1,0 +1,419 @@
+"""Requests → batches → replies: uploads, waits, reads, and keeps what was paid for.
+
+The order is what makes a kill harmless: the file goes up (free), the record is written, the batch is
+created (paid), the replies are kept, the record is removed. Whoever begins again finds the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TypeVar
+
+from pearl.errors import ModelError, StoreError
+from pearl.llm import Completion, Request
+from pearl.llm.backends.openai.batches import MAX_BYTES, MAX_REQUESTS, Batch, Batches
+from pearl.llm.middleware.dedup_cache import Replies
+from pearl.llm.middleware.pending_batches import PendingBatch, PendingBatches
+
+__all__ = ["DEFAULT_PACE", "BatchProgress", "Deliver", "OnTrouble", "Pace", "Submitter"]
+
+KEPT_AT_ONCE = 1_000
+"""Replies that are on their way to the disk together; the store groups them."""
+
+POLL_GROWTH = 1.5
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long to wait for what.
+
+    Attributes:
+        quiet_s: Seconds without a new request after which nothing more is expected to come until
+            there are replies.
+        poll_s: Seconds until a batch is looked at for the first time; grows from there.
+        longest_poll_s: Seconds between two looks at most.
+        patience_s: Seconds for which a server may fail on end before it is given up.
+        max_requests: Requests in one batch.
+        max_bytes: Bytes of one file of requests.
+    """
+
+    quiet_s: float = 2.0
+    poll_s: float = 5.0
+    longest_poll_s: float = 60.0
+    patience_s: float = 3600.0
+    max_requests: int = MAX_REQUESTS
+    max_bytes: int = MAX_BYTES
+
+
+DEFAULT_PACE = Pace()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """How far a round is.
+
+    Attributes:
+        round: Counted from 1.
+        n_requests: Requests of the round.
+        n_found: Those of them that were submitted before, by a process that ended meanwhile.
+        n_batches: Batches that they are in, as far as they are submitted.
+        n_done: Requests with a reply or an error, by what the server tells.
+        is_left: Whether nobody waits any more, and the batches go on at the server.
+    """
+
+    round: int
+    n_requests: int
+    n_found: int = 0
+    n_batches: int = 0
+    n_done: int = 0
+    is_left: bool = False
+
+    def __str__(self) -> str:
+        """One line for people.
+
+        Example:
+            >>> str(BatchProgress(2, 1_204, n_batches=1, n_done=310))
+            'round 2: 1,204 requests in 1 batch, 310 done'
+        """
+        requests = f"{self.n_requests:,} request{'' if self.n_requests == 1 else 's'}"
+        batches = f"{self.n_batches:,} batch{'' if self.n_batches == 1 else 'es'}"
+        found = f" ({self.n_found:,} submitted before)" if self.n_found else ""
+        if self.is_left:
+            state = "left under way at the server; run the same command again to read the replies"
+        else:
+            state = f"{self.n_done:,} done" if self.n_done else "waiting"
+        return f"round {self.round}: {requests}{found} in {batches}, {state}"
+
+
+Deliver = Callable[[bytes, Completion | Exception], None]
+"""Told what came of a request, by its key."""
+
+
+OnTrouble = Callable[[ModelError, float], None]
+"""Told what a call failed with, and for how many seconds it is made again."""
+
+
+class Submitter:
+    """Carries out rounds of requests by batches.
+
+    Args:
+        batches: The server's side.
+        records: What was submitted and not read.
+        deliver: Told the reply or the error of every request, once a round.
+        replies: Where every reply is kept before it is delivered; None to keep none.
+        pace: How long to wait for what.
+        on_progress: Told when a round gets on.
+        on_trouble: Told when the server begins to fail, once until it answers again.
+    """
+
+    def __init__(
+        self,
+        batches: Batches,
+        records: PendingBatches,
+        deliver: Deliver,
+        *,
+        replies: Replies | None = None,
+        pace: Pace = DEFAULT_PACE,
+        on_progress: Callable[[BatchProgress], None] | None = None,
+        on_trouble: OnTrouble | None = None,
+    ) -> None:
+        self._batches = batches
+        self._records = records
+        self._deliver = deliver
+        self._replies = replies
+        self._pace = pace
+        self._on_progress = on_progress
+        self._on_trouble = on_trouble
+        self._is_in_trouble = False
+        self._turn = asyncio.Lock()
+        self._n_rounds = 0
+        self._n_under_way = 0
+        self._has_ended = asyncio.Event()
+
+    @property
+    def n_under_way(self) -> int:
+        """Batches that are waited for."""
+        return self._n_under_way
+
+    async def carry_out(self, requests: Mapping[bytes, Request]) -> None:
+        """Carry out one round; returns when every request has been delivered a reply or an error.
+
+        Args:
+            requests: By their keys.
+        """
+        self._n_rounds += 1
+        records = self._records.take(requests)
+        found = {key for record in records for key in record.keys & requests.keys()}
+        round = _Round(BatchProgress(self._n_rounds, len(requests), len(found)), self._on_progress)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for record in records:
+                    asked = {key: requests[key] for key in record.keys & requests.keys()}
+                    group.create_task(self._see_through(asked, record, round, is_new=False))
+                rest = {key: request for key, request in requests.items() if key not in found}
+                for keys, data in self._files(rest):
+                    asked = {key: rest[key] for key in keys}
+                    try:
+                        record = await self._submit(asked, data)
+                    except Exception as error:  # noqa: BLE001 - it is told to whoever asked
+                        self._fail(asked, error)
+                        continue
+                    group.create_task(self._see_through(asked, record, round, is_new=True))
+        except asyncio.CancelledError:
+            round.left()
+            raise
+
+    def _files(self, requests: Mapping[bytes, Request]) -> Iterator[tuple[list[bytes], bytes]]:
+        """The requests as files within the limits, one at a time: each may be large."""
+        keys: list[bytes] = []
+        lines: list[bytes] = []
+        size = 0
+        for key, request in requests.items():
+            line = self._batches.line(key, request)
+            is_full = (
+                size + len(line) > self._pace.max_bytes or len(keys) == self._pace.max_requests
+            )
+            if keys and is_full:
+                yield keys, b"".join(lines)
+                keys, lines, size = [], [], 0
+            keys.append(key)
+            lines.append(line)
+            size += len(line)
+        if keys:
+            yield keys, b"".join(lines)
+
+    async def _submit(self, keys: Collection[bytes], data: bytes) -> PendingBatch:
+        """Submit a file of requests.
+
+        Raises:
+            ModelError: The server does not take it.
+            StoreError: It cannot be recorded, and is not submitted.
+        """
+        file_id = await self._patiently(lambda: self._batches.upload(data))
+        record = self._records.add(file_id, keys)
+        is_doubtful = False
+
+        async def create() -> Batch:
+            nonlocal is_doubtful
+            # An answer that got lost does not mean that nothing was created.
+            if is_doubtful and (found := await self._find(file_id)):
+                return found
+            try:
+                return await self._batches.create(file_id)
+            except ModelError as error:
+                is_doubtful = is_doubtful or error.is_retryable
+                raise
+
+        try:
+            batch = await self._patiently(create)
+        except ModelError:
+            if is_doubtful:
+                self._records.put_back(record)
+            else:
+                self._records.remove(record)
+            raise
+        try:
+            self._records.created(record, batch.id)
+        except StoreError:
+            self._records.put_back(record)
+            raise
+        return record
+
+    async def _find(self, file_id: str) -> Batch | None:
+        try:
+            return await self._batches.find(file_id)
+        except ModelError as error:
+            if error.kind == "bad_request":  # the server lists no batches
+                return None
+            raise
+
+    async def _see_through(
+        self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
+    ) -> None:
+        """Wait for a batch and deliver what comes of it, for all that was asked."""
+        self._n_under_way += 1
+        try:
+            batch = await self._ended(record, round, is_new=is_new)
+            if batch is not None and not batch.is_too_much:
+                await self._read(asked, record, batch)
+                return
+            self._records.remove(record)
+        except Exception as error:  # noqa: BLE001 - it is told to whoever asked
+            self._records.put_back(record)
+            self._fail(asked, error)
+            return
+        finally:
+            self._n_under_way -= 1
+            self._has_ended.set()
+        async with self._turn:
+            await self._once_more(asked, round)
+
+    async def _once_more(self, asked: Mapping[bytes, Request], round: _Round) -> None:
+        """Submit again what the server would not take or has lost, one batch after the other.
+
+        Servers limit the tokens that wait in all batches. So a batch that was too much waits for
+        those before it, and is halved where there are none.
+        """
+        while True:
+            record: PendingBatch | None = None
+            try:
+                data = b"".join(self._batches.line(key, asked[key]) for key in asked)
+                record = await self._submit(asked, data)
+                batch = await self._ended(record, round, is_new=True)
+                if batch is not None and not batch.is_too_much:
+                    await self._read(asked, record, batch)
+                    return
+            except Exception as error:  # noqa: BLE001 - it is told to whoever asked
+                if record is not None:
+                    self._records.put_back(record)
+                self._fail(asked, error)
+                return
+            self._records.remove(record)
+            if self._n_under_way:
+                self._has_ended.clear()
+                await self._has_ended.wait()
+                continue
+            problem = (batch and batch.problem) or ModelError(
+                f"{self._batches.server} knows nothing of a batch it has created", kind="transport"
+            )
+            if batch is None or len(asked) == 1:
+                self._fail(asked, problem)
+                return
+            keys = list(asked)
+            middle = len(keys) // 2
+            for half in (keys[:middle], keys[middle:]):
+                await self._once_more({key: asked[key] for key in half}, round)
+            return
+
+    async def _ended(self, record: PendingBatch, round: _Round, *, is_new: bool) -> Batch | None:
+        """The batch of a record when it is over; None where there is none.
+
+        Args:
+            record: Of the batch.
+            round: Is told.
+            is_new: Whether it was created just now, and cannot be over.
+
+        Raises:
+            ModelError: The server does not tell.
+        """
+        if record.batch_id is None:
+            found = await self._patiently(lambda: self._find(record.file_id))
+            if found is None:
+                return None
+            self._records.created(record, found.id)
+        id = record.batch_id
+        assert id is not None
+        round.submitted()
+        wait_s, n_done = self._pace.poll_s, 0
+        if is_new:
+            await asyncio.sleep(wait_s)
+        while True:
+            batch = await self._patiently(lambda: self._batches.retrieve(id))
+            if batch is None:  # it is worth a second look: what is submitted again is paid again
+                batch = await self._patiently(lambda: self._find(record.file_id))
+            if batch is None:
+                return None
+            round.done(batch.n_done - n_done)
+            n_done = batch.n_done
+            if batch.is_over:
+                return batch
+            await asyncio.sleep(wait_s)
+            wait_s = min(self._pace.longest_poll_s, POLL_GROWTH * wait_s)
+
+    async def _read(
+        self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
+    ) -> None:
+        """Keep what came of a batch, also of requests that nobody asks for now, and deliver it."""
+        if batch.problem is not None:
+            self._records.remove(record)
+            self._fail(asked, batch.problem)
+            return
+        results = await self._patiently(lambda: self._batches.results(batch, asked))
+        paid = [
+            (key, result)
+            for key, result in results.items()
+            if key in record.keys and isinstance(result, Completion)
+        ]
+        await self._keep(paid)
+        self._records.remove(record)
+        for key in asked:
+            self._deliver(key, results.get(key) or self._missing(batch))
+
+    async def _keep(self, paid: Sequence[tuple[bytes, Completion]]) -> None:
+        if self._replies is None:
+            return
+        for start in range(0, len(paid), KEPT_AT_ONCE):
+            part = paid[start : start + KEPT_AT_ONCE]
+            await asyncio.gather(*(self._replies.keep(key, completion) for key, completion in part))
+
+    def _missing(self, batch: Batch) -> ModelError:
+        """The error of a request that has no line."""
+        if batch.status == "cancelled":
+            return ModelError(
+                f"the batch was cancelled at {self._batches.server}",
+                kind="bad_request",
+                help="run the same command again to submit what is left",
+            )
+        if batch.status == "expired":
+            message = f"the batch expired at {self._batches.server} before this request's turn"
+            return ModelError(message, kind="deadline")
+        message = f"the batch came back from {self._batches.server} without this request"
+        return ModelError(message, kind="malformed")
+
+    def _fail(self, keys: Collection[bytes], error: Exception) -> None:
+        for key in keys:
+            self._deliver(key, error)
+
+    async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """The result of a call that may fail for a while.
+
+        Raises:
+            ModelError: It fails for good, or for too long.
+        """
+        give_up, wait_s = monotonic() + self._pace.patience_s, self._pace.poll_s
+        while True:
+            try:
+                result = await call()
+            except ModelError as error:
+                named_s = error.retry_after_s or wait_s
+                if not error.is_retryable or monotonic() + named_s > give_up:
+                    raise
+                if self._on_trouble is not None and not self._is_in_trouble:
+                    self._on_trouble(error, self._pace.patience_s)
+                self._is_in_trouble = True
+            else:
+                self._is_in_trouble = False
+                return result
+            await asyncio.sleep(named_s)
+            wait_s = min(self._pace.longest_poll_s, 2 * wait_s)
+
+
+class _Round:
+    """Counts what becomes of one round, and tells of it."""
+
+    def __init__(
+        self, progress: BatchProgress, on_progress: Callable[[BatchProgress], None] | None
+    ) -> None:
+        self._progress = progress
+        self._on_progress = on_progress
+
+    def submitted(self) -> None:
+        self._tell(replace(self._progress, n_batches=self._progress.n_batches + 1))
+
+    def left(self) -> None:
+        if self._progress.n_batches:
+            self._tell(replace(self._progress, is_left=True))
+
+    def done(self, n: int) -> None:
+        if n:
+            self._tell(replace(self._progress, n_done=self._progress.n_done + n))
+
+    def _tell(self, progress: BatchProgress) -> None:
+        self._progress = progress
+        if self._on_progress is not None:
+            self._on_progress(progress)

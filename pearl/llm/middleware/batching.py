@@ -1,0 +1,195 @@
+"""Calls wait for each other and go out together: as one batch, when nothing more can be asked.
+
+A caller sees a model that takes its time. Behind it, requests are collected until it has been quiet
+for a while: then whoever could ask has asked, and waits. What was collected is one round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from pearl.errors import ModelError, PausedError
+from pearl.llm import Completion, Model, Request
+from pearl.llm.backends.openai.batches import Batches
+from pearl.llm.middleware.batch_submission import (
+    DEFAULT_PACE,
+    BatchProgress,
+    OnTrouble,
+    Pace,
+    Submitter,
+)
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.middleware.dedup_cache import Replies, request_key
+from pearl.llm.middleware.pending_batches import PendingBatches
+from pearl.llm.middleware.wrapper import Wrapper
+
+__all__ = ["Batched"]
+
+PASSES = 20
+"""Turns of the event loop that have to be quiet, too: on a busy machine time alone tells little."""
+
+
+class Batched(Wrapper):
+    """Collects requests and sends them by rounds through the Batch API.
+
+    Identical requests are one; a request whose batch is under way, here or since an earlier
+    process, is not submitted again. Requests under a constraint go to the model directly: finding
+    out what a server takes needs single calls. Close it in the event loop that it is used in.
+
+    Args:
+        model: Takes the requests under a constraint.
+        batches: The server's Batch API.
+        replies: Where replies are kept as soon as they are read.
+        folder: Where it is kept which batches are under way; None to forget them with the process.
+        pace: How long to wait for what.
+        halt: What ends the run; share it with `Retrying`.
+        is_busy: Whether somebody is about to ask, of whom nothing has been heard yet.
+        on_progress: Told when a round gets on.
+        on_trouble: Told when the server begins to fail, once until it answers again.
+
+    Raises:
+        StoreError: What is kept in the folder cannot be read.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        batches: Batches,
+        *,
+        replies: Replies | None = None,
+        folder: Path | None = None,
+        pace: Pace = DEFAULT_PACE,
+        halt: CircuitBreaker | None = None,
+        is_busy: Callable[[], bool] = lambda: False,
+        on_progress: Callable[[BatchProgress], None] | None = None,
+        on_trouble: OnTrouble | None = None,
+    ) -> None:
+        super().__init__(model)
+        self.halt = halt or CircuitBreaker()
+        self._submitter = Submitter(
+            batches,
+            PendingBatches(folder, batches.server, model.name),
+            self._deliver,
+            replies=replies,
+            pace=pace,
+            on_progress=on_progress,
+            on_trouble=on_trouble,
+        )
+        self._quiet_s = pace.quiet_s
+        self._is_busy = is_busy
+        self._futures: dict[bytes, asyncio.Future[Completion]] = {}
+        self._n_waiting: dict[bytes, int] = {}
+        self._collected: dict[bytes, Request] = {}
+        self._n_direct = 0
+        self._stirred_at = 0.0
+        self._watch: asyncio.Task[None] | None = None
+        self._rounds: set[asyncio.Task[None]] = set()
+
+    @property
+    def n_under_way(self) -> int:
+        """Batches that are waited for."""
+        return self._submitter.n_under_way
+
+    def stir(self) -> None:
+        """Something happened, so that more may be asked soon."""
+        self._stirred_at = monotonic()
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request, with the others of its round.
+
+        Raises:
+            ModelError: There is no usable reply.
+            PearlError: The run is over.
+        """
+        self.halt.check()
+        if request.constraint is not None:
+            return await self._complete_directly(request)
+        key = request_key(request, self.identity)
+        if key not in self._futures:
+            self._futures[key] = asyncio.get_running_loop().create_future()
+            self._collected[key] = request
+        self.stir()
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._collect())
+        self._n_waiting[key] = self._n_waiting.get(key, 0) + 1
+        try:
+            return await self.halt.interruptible(asyncio.shield(self._futures[key]))
+        finally:
+            self._leave(key)
+
+    def leave(self) -> None:
+        """End the run; batches that are under way go on at the server."""
+        n = self.n_under_way
+        left = f"{n:,} batch{'' if n == 1 else 'es'} left under way at the server"
+        self.halt.throw(
+            PausedError(
+                left if n else "stopped before anything was submitted",
+                help="run the same command again: their replies are read then",
+            )
+        )
+
+    async def aclose(self) -> None:
+        """Wait for nothing any more. The wrapped model stays open, for it is not this one's own."""
+        ending = [*self._rounds, *([self._watch] if self._watch else [])]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _complete_directly(self, request: Request) -> Completion:
+        self._n_direct += 1
+        try:
+            return await self._model.complete(request)
+        finally:
+            self._n_direct -= 1
+            self.stir()
+
+    async def _collect(self) -> None:
+        """Begin a round each time that it is quiet, until nothing is collected any more."""
+        while self._collected:
+            await self._quiet()
+            requests, self._collected = self._collected, {}
+            if requests and self.halt.error is None:
+                round = asyncio.create_task(self._carry_out(requests))
+                self._rounds.add(round)
+                round.add_done_callback(self._rounds.discard)
+
+    async def _quiet(self) -> None:
+        while True:
+            wait_s = self._stirred_at + self._quiet_s - monotonic()
+            if wait_s > 0 or self._n_direct or self._is_busy():
+                await asyncio.sleep(max(wait_s, self._quiet_s / 4))
+                continue
+            seen = self._stirred_at
+            for _ in range(PASSES):
+                await asyncio.sleep(0)
+            if self._stirred_at == seen:
+                return
+
+    async def _carry_out(self, requests: dict[bytes, Request]) -> None:
+        try:
+            await self._submitter.carry_out(requests)
+        except Exception as error:  # noqa: BLE001 - a bug must not leave callers waiting for ever
+            for key in requests:
+                self._deliver(key, error)
+
+    def _deliver(self, key: bytes, result: Completion | Exception) -> None:
+        future = self._futures.pop(key, None)
+        if future is None or future.done():
+            return
+        if isinstance(result, Completion):
+            future.set_result(result)
+            return
+        future.set_exception(result.again() if isinstance(result, ModelError) else result)
+        future.exception()  # nobody may be left to hear of it
+
+    def _leave(self, key: bytes) -> None:
+        """Nobody is asked for what nobody waits for any more, unless it is on its way."""
+        self._n_waiting[key] -= 1
+        if not self._n_waiting[key]:
+            del self._n_waiting[key]
+            if key in self._collected:
+                del self._collected[key]
+                self._futures.pop(key).cancel()

@@ -1,0 +1,165 @@
+"""Identical calls are made once: across steps, questions and documents, also while in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pearl.documents.digest import digest
+from pearl.llm import Completion, Model, Request, Usage
+from pearl.llm.middleware.wrapper import Wrapper
+
+__all__ = ["CacheWriter", "DedupCache", "Replies", "request_key"]
+
+
+class Replies(Protocol):
+    """Where replies are kept beyond the call that they came from."""
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The reply that was kept under a key; None where there is none that is whole."""
+        ...
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Keep a reply; one that is there already may stay in its place."""
+        ...
+
+
+def request_key(request: Request, identity: str) -> bytes:
+    """What a reply depends on, as one digest.
+
+    These are the model's `identity`, the messages, which hold the document, the action, the inputs and the
+    wording of the prompt, the limit of the reply, the temperature, the seed and the constraint.
+    `request.task` is left out: it says the same to backends that read no prompts, and holds names
+    that make no difference to the reply of one that does. Of a constraint told line by line its
+    whole text is taken: the lines are made from the same.
+
+    Returns:
+        32 bytes.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from pearl.llm import ChooseTask, Message
+        >>> request = Request((Message("user", "who?"),), ChooseTask("who?", ("I", "you")))
+        >>> key = request_key(request, "openai:m")
+        >>> len(key), key == request_key(replace(request, seed=7), "openai:m")
+        (32, False)
+    """
+    return digest(_parts(request, identity))
+
+
+def _parts(request: Request, identity: str) -> Iterator[str]:
+    yield "pearl request 2"
+    yield identity
+    yield repr((request.max_output_tokens, request.temperature, request.seed))
+    if request.constraint is None:
+        yield ""
+    else:
+        yield request.constrain_by
+        yield request.constraint.name
+        yield request.constraint.lark
+        is_json = request.constrain_by == "json" and request.constraint.json_form is not None
+        yield request.constraint.rendered("json-schema") if is_json else ""
+    yield request.digest
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call that is under way."""
+
+    task: asyncio.Task[Completion]
+    n_waiting: int = 0
+    is_paid: bool = False
+
+
+class CacheWriter(Wrapper):
+    """Keeps every reply before it is told.
+
+    Within the place of the call (`Limited(CacheWriter(model, ...), n)`), so that a process that is killed
+    has no more than `n` replies to lose.
+
+    Args:
+        model: The model to ask.
+        replies: Where they are kept.
+    """
+
+    def __init__(self, model: Model, replies: Replies) -> None:
+        super().__init__(model)
+        self._replies = replies
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request, and keep the reply.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        completion = await self._model.complete(request)
+        await self._replies.keep(request_key(request, self.identity), completion)
+        return completion
+
+
+class DedupCache(Wrapper):
+    """Makes identical calls once.
+
+    Those who wait for the same call share what comes of it, an error, too; whoever asks after an
+    error calls anew. Whoever is cancelled leaves the others alone, and the last one to leave ends
+    the call. One of those who share a reply is told what it cost; to the others, and to all who
+    come later, it is remembered and costs nothing.
+
+    For models that read `Request.messages`: one that computes its reply from `Request.task` may
+    make a difference between requests with the same messages.
+
+    Args:
+        model: The model to ask.
+        replies: Where `CacheWriter` puts replies; None to share only what is in flight.
+    """
+
+    def __init__(self, model: Model, replies: Replies | None = None) -> None:
+        super().__init__(model)
+        self._replies = replies
+        self._calls: dict[bytes, _Call] = {}
+
+    async def complete(self, request: Request) -> Completion:
+        """The reply to a request, asked for if need be.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        key = request_key(request, self.identity)
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = _Call(asyncio.create_task(self._ask(key, request)))
+        call.n_waiting += 1
+        try:
+            completion = await asyncio.shield(call.task)
+        finally:
+            call.n_waiting -= 1
+            if not call.n_waiting and not call.task.done():
+                self._forget(key, call.task)  # at once: who asks now must not join what is ending
+                call.task.cancel()
+                await asyncio.gather(call.task, return_exceptions=True)
+        if call.is_paid:
+            return _remembered(completion)
+        call.is_paid = True
+        return completion
+
+    async def _ask(self, key: bytes, request: Request) -> Completion:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            known = None if self._replies is None else await self._replies.reply(key)
+            if known is not None:
+                return _remembered(known)
+            return await self._model.complete(request)
+        finally:
+            self._forget(key, task)
+
+    def _forget(self, key: bytes, task: asyncio.Task[Completion]) -> None:
+        """Let later requests call anew, unless another call has taken the place of this one."""
+        if key in self._calls and self._calls[key].task is task:
+            del self._calls[key]
+
+
+def _remembered(completion: Completion) -> Completion:
+    return replace(completion, usage=Usage(), is_remembered=True, prefix=None)

@@ -1,0 +1,114 @@
+"""First come, first served: calls that wait until they may be sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pearl.llm.middleware.adaptive_rate import Sent
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.progress import reporting_wait
+
+__all__ = ["Queue"]
+
+LOOK_S = 1.0
+"""Seconds after which it is asked again how long the next call has to wait: rates that are learned grow."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiter:
+    future: asyncio.Future[Sent]
+    cost: float
+
+
+class Queue:
+    """Calls in order of arrival, on one event loop.
+
+    Args:
+        delay_s: Of the calls under way and the cost of the next one, seconds until that may be
+            sent; None for not before one of them ends.
+        enter: Told the cost of each call whose turn it is; what it returns goes along with the call.
+        why: The reason for which the next call waits, and the seconds; reported to those who wait long.
+        halt: Wakes everybody when the run ends.
+
+    Attributes:
+        loop: The event loop; a queue is of no use to another one.
+        n_running: Calls that had their turn and have not ended.
+    """
+
+    def __init__(
+        self,
+        delay_s: Callable[[int, float], float | None],
+        enter: Callable[[float], Sent],
+        why: Callable[[], tuple[str, float]],
+        halt: CircuitBreaker,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.n_running = 0
+        self._delay_s = delay_s
+        self._enter = enter
+        self._why = why
+        self._halt = halt
+        self._waiters: deque[_Waiter] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    @property
+    def next_cost(self) -> float | None:
+        """Cost of the call that is next; None where none waits."""
+        return self._waiters[0].cost if self._waiters else None
+
+    async def turn(self, cost: float) -> Sent:
+        """Return when a call of this cost may be sent; `end` has to be called when it has ended.
+
+        Raises:
+            PearlError: The run is over.
+        """
+        self._halt.check()
+        if not self._waiters and self._delay_s(self.n_running, cost) == 0.0:
+            self.n_running += 1
+            return self._enter(cost)
+        waiter = _Waiter(self.loop.create_future(), cost)
+        self._waiters.append(waiter)
+        if len(self._waiters) == 1:
+            self.serve()
+        try:
+            with reporting_wait(self._why):
+                return await self._halt.interruptible(waiter.future)
+        except BaseException:
+            future = waiter.future
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self.end()  # cancelled in the moment in which it was its turn
+            else:
+                with suppress(ValueError):
+                    self._waiters.remove(waiter)
+                self.serve()
+            raise
+
+    def end(self) -> None:
+        """A call has ended: its place is another's."""
+        self.n_running -= 1
+        self.serve()
+
+    def serve(self) -> None:
+        """Let those go whose turn it is, and come back when it is the next one's."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        while self._waiters:
+            waiter = self._waiters[0]
+            if not waiter.future.done():
+                delay_s = self._delay_s(self.n_running, waiter.cost)
+                if delay_s is None:
+                    return
+                if delay_s > 0.0:
+                    self._timer = self.loop.call_later(min(delay_s, LOOK_S), self.serve)
+                    return
+                self.n_running += 1
+                waiter.future.set_result(self._enter(waiter.cost))
+            self._waiters.popleft()

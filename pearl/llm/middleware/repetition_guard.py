@@ -1,0 +1,36 @@
+"""Replies that end in a loop are of no use, whoever wrote them."""
+
+from __future__ import annotations
+
+from pearl.errors import ModelError
+from pearl.llm import Completion, Request
+from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.repetition import loop_in, repeats
+
+__all__ = ["RepetitionGuard"]
+
+
+class RepetitionGuard(Wrapper):
+    """Refuses replies that come to repeat the same without end, whole or cut off at their limit.
+
+    Put it next to the model, within what keeps replies, so that none of these is kept. Backends
+    that see a reply while it is written cut it off themselves.
+    """
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request.
+
+        Raises:
+            ModelError: There is no usable reply; of the kind `repetition` where it is a loop.
+        """
+        try:
+            completion = await self._model.complete(request)
+        except ModelError as error:
+            loop = loop_in(error.reply) if error.kind == "truncated" else None
+            if loop is None:
+                raise
+            raise repeats(self.name, loop, error.usage, error.reply) from None
+        loop = loop_in(completion.text)
+        if loop is not None:
+            raise repeats(completion.model, loop, completion.usage, completion.text)
+        return completion

@@ -1,0 +1,36 @@
+"""Have replies drawn by a seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pearl.llm import Completion, Model, Request
+from pearl.llm.middleware.wrapper import Wrapper
+
+__all__ = ["Sampling"]
+
+
+class Sampling(Wrapper):
+    """Asks every request with a seed, and with a temperature of its own if one is given.
+
+    Args:
+        model: The model to ask.
+        seed: For servers that take one; others ignore it.
+        temperature: 0 for the most likely reply; None leaves the request's own.
+    """
+
+    def __init__(self, model: Model, seed: int, temperature: float | None = None) -> None:
+        super().__init__(model)
+        self._seed = seed
+        self._temperature = temperature
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request.
+
+        Raises:
+            ModelError: There is no usable reply.
+        """
+        temperature = request.temperature if self._temperature is None else self._temperature
+        return await self._model.complete(
+            replace(request, seed=self._seed, temperature=temperature)
+        )

@@ -1,0 +1,51 @@
+"""What every wrapper of a model has in common."""
+
+from __future__ import annotations
+
+from pearl.llm import Constrains, Model
+
+__all__ = ["Wrapper"]
+
+
+class Wrapper:
+    """A model that asks another one; what a wrapper leaves as it is."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._model!r})"
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self._model.name
+
+    @property
+    def identity(self) -> str:
+        """The wrapped model's identity."""
+        return self._model.identity
+
+    @property
+    def window(self) -> int | None:
+        """The wrapped model's window, in tokens."""
+        return self._model.window
+
+    @property
+    def notice(self) -> str:
+        """The wrapped model's notice."""
+        return self._model.notice
+
+    @property
+    def constrains(self) -> Constrains:
+        """How the wrapped model may be held to a constraint."""
+        return self._model.constrains
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether the wrapped model reads the messages of a request."""
+        return self._model.reads_prompts
+
+    async def aclose(self) -> None:
+        """Let go of the wrapped model's connections."""
+        await self._model.aclose()

@@ -1,0 +1,131 @@
+"""Name of a model → what its tokens cost; an unknown price is None, never 0."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
+
+from pearl.data.journal import Frozen, reason
+from pearl.errors import DataError
+from pearl.llm import Usage
+
+__all__ = ["Price", "Prices", "read_prices"]
+
+_SHIPPED = Path(__file__).with_name("prices.toml")
+
+_FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
+
+_VERSION = re.compile(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
+"""What may follow the beginning of a name: a date, or nothing."""
+
+
+class Price(Frozen):
+    """US dollars per million tokens."""
+
+    input_usd: NonNegativeFloat
+    output_usd: NonNegativeFloat
+    cached_usd: NonNegativeFloat | None = None
+    """Of input tokens that the server's cache served; as any input where it is not known."""
+
+    def __str__(self) -> str:
+        return "/".join(
+            f"{usd:g}"
+            for usd in (self.input_usd, self.cached_usd, self.output_usd)
+            if usd is not None
+        )
+
+    def cost_usd(self, usage: Usage) -> float:
+        """What so many tokens cost.
+
+        Example:
+            >>> Price(input_usd=2.0, output_usd=8.0).cost_usd(Usage(500_000, 100_000))
+            1.8
+        """
+        cached = self.input_usd if self.cached_usd is None else self.cached_usd
+        fresh = usage.n_input_tokens - usage.n_cached_tokens
+        return (
+            fresh * self.input_usd
+            + usage.n_cached_tokens * cached
+            + usage.n_output_tokens * self.output_usd
+        ) / 1_000_000
+
+
+class _PriceRow(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+    cached: NonNegativeFloat | None = None
+
+
+class _PriceTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    as_of: date
+    usd_per_million: dict[str, _PriceRow]
+
+
+@dataclass(frozen=True)
+class Prices:
+    """A table of prices.
+
+    Attributes:
+        as_of: The day they were read.
+        source: The file they are from; None for the shipped one.
+    """
+
+    as_of: date
+    by_beginning: dict[str, Price]
+    source: str | None = None
+
+    def of(self, model: str) -> Price | None:
+        """The price of a model, None where it is not known.
+
+        Args:
+            model: `backend:name`, or the name alone. What stands before the last `/` does not
+                matter, and neither does the case.
+
+        Example:
+            >>> str(read_prices().of("openai:gpt-4o-mini-2024-07-18"))
+            '0.15/0.075/0.6'
+            >>> read_prices().of("openai:gpt-4o-mini-like-model") is None
+            True
+        """
+        name = (model.partition(":")[2] or model).rpartition("/")[2].casefold()
+        fits = [
+            beginning
+            for beginning in self.by_beginning
+            if name.startswith(beginning) and _VERSION.match(name, len(beginning))
+        ]
+        return self.by_beginning[max(fits, key=len)] if fits else None
+
+
+def read_prices(path: str | Path | None = None) -> Prices:
+    """A table of prices from its file, or the shipped one.
+
+    Raises:
+        DataError: The file cannot be read, or is no table of prices.
+    """
+    where = _SHIPPED if path is None else Path(path)
+    try:
+        found: dict[str, Any] = tomllib.loads(where.read_text(encoding="utf-8"))
+        table = _PriceTable.model_validate(found)
+    except OSError as error:
+        raise DataError(
+            f"cannot be read: {error.strerror}", path=where, help="check the path"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"no TOML: {error}", path=where, help=_FORMAT) from None
+    except ValidationError as error:
+        raise DataError(reason(error), path=where, help=_FORMAT) from None
+    by_beginning = {
+        name.casefold(): Price(input_usd=row.input, output_usd=row.output, cached_usd=row.cached)
+        for name, row in table.usd_per_million.items()
+    }
+    return Prices(table.as_of, by_beginning, None if path is None else str(path))

@@ -1,0 +1,60 @@
+"""Drafts of actions: what mining writes and refining reads.
+
+The first line of a file of mined drafts is the header, every further line a question with what the
+model proposed for it. A file grows while mining runs, in the order in which replies come in.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pearl.data.journal import Frozen
+from pearl.llm import Usage
+from pearl.llm.fallback import ConstraintLevelName
+
+__all__ = ["DRAFTS_VERSION", "MinedHeader", "MinedRow"]
+
+DRAFTS_VERSION: Literal[1] = 1
+
+
+class MinedHeader(Frozen):
+    """What was mined, and with what."""
+
+    kind: Literal["pearl-mined"] = "pearl-mined"
+    v: Literal[1] = DRAFTS_VERSION
+    pearl_version: str
+    domain: str
+    data: str
+    model: str
+    library: str
+    """Name of the library whose actions the prompt showed."""
+    seed_actions: tuple[str, ...]
+    """Those actions, as an action file has them: `NAME(CTX, X) : definition`."""
+    prompt_sha256: str
+    """Of the prompt without the question."""
+
+
+class MinedRow(Frozen):
+    """One question and the actions that were proposed for it."""
+
+    id: str
+    index: int
+    """Place of the question in the data, from 0; rows come in the order of the replies."""
+    question: str
+    status: Literal["mined", "unreadable", "failed"]
+    """`mined`: every action of the reply was read, be it none; `unreadable`: some or all were not;
+    `failed`: there was no reply."""
+    model: str
+    prompt_sha256: str
+    reply: str = ""
+    actions: tuple[str, ...] = ()
+    """The actions that could be read, `NAME(CTX, X) : definition` each."""
+    calls: tuple[str, ...] = ()
+    """Names of the actions that the sketched plan calls, each once."""
+    diagnostics: tuple[str, ...] = ()
+    """What could not be read and why, rendered."""
+    constraint: ConstraintLevelName = "none"
+    """What the model was held to while it wrote."""
+    error: str | None = None
+    usage: Usage = Usage()
+    duration_s: float = 0.0

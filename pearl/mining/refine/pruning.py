@@ -1,0 +1,112 @@
+"""What fits into a library, and what goes where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pearl.actions.likeness import Matrix, may_merge
+from pearl.dsl.printer import print_action
+from pearl.mining.refine.entries import Dropped, Entry, Stage, best, merged
+from pearl.mining.refine.merging import Rules
+
+__all__ = ["LibraryBudget", "by_name", "prune_library", "without_clashes"]
+
+_ROOM = Stage("room")
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryBudget:
+    """How large a library may be.
+
+    Attributes:
+        max_actions: Native ones included.
+        max_tokens: Of the library as the prompt of a planner holds it; None for no limit.
+        count: Tokens of a text.
+    """
+
+    max_actions: int
+    max_tokens: int | None
+    count: Callable[[str], int]
+
+    def tokens(self, entries: Sequence[Entry]) -> int:
+        """Tokens of the library in a planner's prompt."""
+        return self.count("\n".join(f"- {print_action(e.action)}" for e in by_name(entries)))
+
+    def fits(self, entries: Sequence[Entry]) -> bool:
+        """Whether these may be the library."""
+        return len(entries) <= self.max_actions and (
+            self.max_tokens is None or self.tokens(entries) <= self.max_tokens
+        )
+
+    def room(self, entries: Sequence[Entry]) -> int:
+        """How many of the entries have room, about: actions are not equally long."""
+        if self.max_tokens is None:
+            return min(len(entries), self.max_actions)
+        share = self.max_tokens / max(1, self.tokens(entries))
+        return min(len(entries), self.max_actions, int(len(entries) * share))
+
+
+def by_name(entries: Sequence[Entry]) -> list[Entry]:
+    """The order of a library: native actions first."""
+    return sorted(entries, key=lambda entry: (not entry.action.is_native, entry.action.name))
+
+
+def without_clashes(entries: Sequence[Entry]) -> tuple[list[Entry], list[Dropped]]:
+    """One action a name, the best one; a library cannot hold two, and other shapes never merge."""
+    kept: dict[str, Entry] = {}
+    dropped: list[Dropped] = []
+    for entry in sorted(entries, key=lambda entry: (not entry.action.is_native, *best(entry))):
+        holder = kept.setdefault(entry.action.name, entry)
+        if holder is not entry:
+            why = f"the name is taken by {holder.action.signature}"
+            dropped.append(Dropped(entry, why, _ROOM))
+    return list(kept.values()), dropped
+
+
+def prune_library(
+    entries: Sequence[Entry], budget: LibraryBudget, rules: Rules
+) -> tuple[list[Entry], list[Dropped]]:
+    """Fold or drop until the rest fits.
+
+    The least supported action goes first, among equals the one most alike to another: it is folded
+    into that one if they are close enough. Native actions stay. Likeness is measured once, over
+    all that there was.
+    """
+    if budget.fits(entries):
+        return list(entries), []
+    ordered = sorted(entries, key=best)
+    close = _closeness(ordered, rules)
+    alive = dict(enumerate(ordered))
+    dropped: list[Dropped] = []
+    best_of, nearest = close.max(axis=1, initial=0), close.argmax(axis=1)
+    while not budget.fits(list(alive.values())):
+        i = min(
+            (i for i, entry in alive.items() if not entry.action.is_native),
+            key=lambda i: (alive[i].is_seed, alive[i].support, -best_of[i], -i),
+            default=None,
+        )
+        if i is None:
+            break
+        entry = alive.pop(i)
+        if best_of[i] > 0:
+            alive[int(nearest[i])] = merged([alive[int(nearest[i])], entry], _ROOM)
+        else:
+            dropped.append(Dropped(entry, "no room", _ROOM))
+        close[i, :] = close[:, i] = 0
+        for j in (nearest == i).nonzero()[0]:
+            best_of[j], nearest[j] = close[j].max(), close[j].argmax()
+    return list(alive.values()), dropped
+
+
+def _closeness(entries: Sequence[Entry], rules: Rules) -> Matrix:
+    """Likeness where one action may stand for the other, else 0."""
+    import numpy as np
+
+    likeness = rules.likeness([entry.action for entry in entries])
+    close = np.zeros_like(likeness)
+    for i, j in np.argwhere(np.triu(likeness, 1) >= rules.close):
+        one, other = entries[i].action, entries[j].action
+        if not one.is_native and not other.is_native and may_merge(one, other):
+            close[i, j] = close[j, i] = likeness[i, j]
+    return close

@@ -1,0 +1,151 @@
+"""Rounds of the model: shards go out at once, replies are followed in the order of the shards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pearl.errors import ModelError
+from pearl.llm import Model, RefineTask, Request
+from pearl.llm.reply_limits import reply_limit
+from pearl.mining.refine.entries import Dropped, Entry, Stage, best, merged
+from pearl.mining.refine.merging import Rules, merge_by_rule
+from pearl.mining.refine.prompt import refine_messages
+from pearl.mining.refine.pruning import LibraryBudget
+from pearl.mining.refine.refinement import Round, ShardRecord
+from pearl.mining.refine.replies import MergeReply, read_reply
+from pearl.mining.refine.sharding import shards
+
+__all__ = ["run_rounds"]
+
+_MOST_FOLDED = 2
+"""A round may leave one in so many: a model that is asked for more loses what matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """What one call made of its entries."""
+
+    entries: list[Entry]
+    dropped: list[Dropped]
+    record: ShardRecord
+    error: ModelError | None = None
+
+
+async def run_rounds(
+    entries: Sequence[Entry],
+    model: Model,
+    budget: LibraryBudget,
+    rules: Rules,
+    *,
+    max_rounds: int,
+    shard_size: int,
+    max_output_tokens: int | None = None,
+) -> tuple[list[Entry], list[Dropped], list[Round]]:
+    """Have entries merged until they fit, a round merges none, or `max_rounds` are over.
+
+    Native actions are not shown: they stay as they are.
+
+    Args:
+        entries: What is to be merged.
+        model: Who merges.
+        budget: What they have to fit.
+        rules: How alike is the same.
+        max_rounds: Rounds at most.
+        shard_size: Drafts shown to the model at once.
+        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
+
+    Raises:
+        ModelError: The first round got no reply at all.
+    """
+    current, dropped, rounds = list(entries), [], []
+    for number in range(1, max_rounds + 1):
+        if budget.fits(current):
+            break
+        native = [entry for entry in current if entry.action.is_native]
+        drafts = sorted((e for e in current if not e.action.is_native), key=best)
+        if len(drafts) < 2:
+            break
+        wanted = max(budget.room(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
+        parts = shards(drafts, shard_size, rules.likeness)
+        ask = partial(
+            _refine, model=model, stage=Stage("model", number),
+            max_output_tokens=max_output_tokens,
+        )  # fmt: skip
+        done = await asyncio.gather(
+            *(ask(part, max(1, len(part) * wanted // len(drafts))) for part in parts)
+        )
+        if number == 1 and all(shard.error for shard in done):
+            error = next(shard.error for shard in done if shard.error)
+            raise ModelError(
+                f"none of the calls got a reply; the first: {error.message}",
+                kind=error.kind,
+                help=error.help or "--rounds 0 merges by rule alone, without a model",
+            ) from error
+        left = merge_by_rule([*native, *(e for shard in done for e in shard.entries)], rules)
+        dropped += [item for shard in done for item in shard.dropped]
+        records = tuple(shard.record for shard in done)
+        rounds.append(
+            Round(number=number, n_before=len(current), n_after=len(left), shards=records)
+        )
+        is_stuck = len(left) == len(current)
+        current = left
+        if is_stuck:
+            break
+    return current, dropped, rounds
+
+
+async def _refine(
+    shard: list[Entry],
+    max_actions: int,
+    *,
+    model: Model,
+    stage: Stage,
+    max_output_tokens: int | None,
+) -> _Shard:
+    drafts = tuple(entry.action for entry in shard)
+    task = RefineTask(drafts, max_actions)
+    limit = reply_limit(task, model.window, max_output_tokens)
+    try:
+        completion = await model.complete(Request(refine_messages(task), task, limit))
+    except ModelError as error:
+        failed = ShardRecord(
+            n_before=len(shard),
+            n_after=len(shard),
+            max_actions=max_actions,
+            status="failed",
+            problems=(error.message,),
+        )
+        return _Shard(shard, [], failed, error)
+    reply = read_reply(completion.text, drafts)
+    entries, dropped = _follow(reply, shard, stage)
+    record = ShardRecord(
+        n_before=len(shard),
+        n_after=len(entries),
+        max_actions=max_actions,
+        status="merged" if reply.is_usable else "unusable",
+        reply=completion.text,
+        problems=reply.problems,
+        usage=completion.usage,
+    )
+    return _Shard(entries, dropped, record)
+
+
+def _follow(
+    reply: MergeReply, shard: Sequence[Entry], stage: Stage
+) -> tuple[list[Entry], list[Dropped]]:
+    """Do what a reply says; a draft that it names nowhere stays as it is."""
+    dropped = [Dropped(shard[number - 1], why, stage) for number, why in reply.drops]
+    named = {number for number, _ in reply.drops}
+    entries: list[Entry] = []
+    for action, numbers in reply.merges:
+        named.update(numbers)
+        # The draft that the action is word for word, if there is one, stands for the others.
+        group = sorted(
+            (shard[number - 1] for number in numbers), key=lambda e: (e.action != action, best(e))
+        )
+        entries.append(merged(group, stage, action))
+    entries += [entry for number, entry in enumerate(shard, start=1) if number not in named]
+    return entries, dropped

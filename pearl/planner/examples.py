@@ -1,0 +1,178 @@
+"""Examples for the planner: plan files with their questions, checked against the library in use."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pearl.documents.document import read_bytes
+from pearl.documents.passages import terms
+from pearl.dsl.checker import check
+from pearl.dsl.nodes import Plan
+from pearl.dsl.parser import parse
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
+from pearl.plugins.files import find_data
+from pearl.retrieval.bm25 import Index
+
+__all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread", "wording"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with a plan that is known to be good.
+
+    Attributes:
+        path: The file it is from, if it is from one.
+    """
+
+    question: str
+    plan: Plan
+    path: Path | None = field(default=None, compare=False)
+
+
+def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
+    """The examples of a folder, sorted by file name, that are valid under a library.
+
+    An example that calls actions the library lacks would teach the model to call them; it is left
+    out. That happens when a domain's examples are used with another library.
+
+    Args:
+        bank: Name of a shipped bank (`quality`, `medical`, `generic`) or a folder of plan files.
+        library: The library the planner is given.
+
+    Raises:
+        DataError: There is no such bank, nothing is in it, or a file of it is no plan with a
+            question.
+    """
+    read = read_bank(bank)
+    if not read:
+        raise DataError(
+            f"there is no plan in the bank '{bank}'", help="name a folder of .plan files"
+        )
+    examples: list[Example] = []
+    for example in read:
+        try:
+            check(example.plan, library)
+        except PlanCheckError:
+            continue
+        examples.append(example)
+    return tuple(examples)
+
+
+def read_bank(bank: str | Path) -> tuple[Example, ...]:
+    """Every example of a folder, sorted by file name, whatever actions it calls.
+
+    Raises:
+        DataError: There is no such bank, or a file of it is no plan with a question.
+    """
+    folder = find_data("fewshot", str(bank)) or Path(bank)
+    if not folder.is_dir():
+        raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
+    examples: list[Example] = []
+    for path in sorted(folder.glob("*.plan")):
+        if not path.is_file():  # a pipe never begins, a device never ends
+            raise DataError("is no file", path=path, help="remove it from the folder of examples")
+        try:
+            plan = parse(read_bytes(str(path), str(path)).decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise DataError(f"cannot be read as a plan: {error}", path=path) from error
+        except PlanSyntaxError as error:
+            first = next(d for d in error.diagnostics if d.severity == "error")
+            line, _ = first.span.position(error.text)
+            raise DataError(
+                f"not a plan: {first.message}",
+                path=path,
+                line=line,
+                help="`pearl check FILE` lists all that is wrong; mend the file or remove it",
+            ) from error
+        if not plan.question:
+            raise DataError("an example begins with 'Question: ...'", path=path, line=1)
+        examples.append(Example(plan.question, plan, path))
+    return tuple(examples)
+
+
+def select(
+    examples: Sequence[Example], question: str, n_nearest: int, n_unlike: int = 2
+) -> tuple[Example, ...]:
+    """The examples most like a question, and a few that are deliberately unlike it.
+
+    Unlike ones keep the model from taking one shape of plan for the only one. They come first, the
+    nearest comes last, next to the question. Likeness is BM25 over the questions; among the
+    unlike, those are taken that are least like one another, too.
+
+    Args:
+        examples: The bank.
+        question: What a plan is wanted for.
+        n_nearest: Examples that are like it.
+        n_unlike: Examples that are not.
+
+    Example:
+        >>> from pearl.dsl.parser import parse
+        >>> plan = parse('1. ans = FIND(CTX, "x") : Find it')
+        >>> bank = [Example(q, plan) for q in ("Why did Ada leave?", "How many dogs?", "Why stay?")]
+        >>> [example.question for example in select(bank, "Why did Tom leave?", 1, 1)]
+        ['How many dogs?', 'Why did Ada leave?']
+
+    Source:
+        Adaptive prompting: relevant examples beside random, unrelated ones.
+    """
+    scores = _likeness(question, [example.question for example in examples])
+    order = sorted(range(len(examples)), key=lambda i: (-scores[i], i))
+    nearest, rest = order[:n_nearest], order[n_nearest:]
+    seen = [question, *(examples[i].question for i in nearest)]
+    unlike = _least_like(seen, [examples[i] for i in rest], n_unlike)
+    return (*unlike, *(examples[i] for i in reversed(nearest)))
+
+
+def spread(examples: Sequence[Example], n: int) -> list[Example]:
+    """So many examples that are as little like one another as can be, in their own order.
+
+    The first is among them; a bank that is small enough is kept as it is.
+    """
+    if len(examples) <= n:
+        return list(examples)
+    first, *rest = examples
+    chosen = [first, *_least_like([first.question], rest, n - 1)]
+    return sorted(chosen, key=examples.index)
+
+
+def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> list[Example]:
+    """One after the other, the example that is least like what has been seen."""
+    like = [0.0] * len(examples)
+    chosen: dict[int, None] = {}
+    texts = [example.question for example in examples]
+    latest = list(seen)
+    while len(chosen) < min(n, len(examples)):
+        for text in latest:
+            like = [max(pair) for pair in zip(like, _likeness(text, texts), strict=True)]
+        best = min((k for k in range(len(texts)) if k not in chosen), key=lambda k: (like[k], k))
+        chosen[best] = None
+        latest = [texts[best]]
+    return [examples[k] for k in chosen]
+
+
+def _likeness(question: str, others: Sequence[str]) -> list[float]:
+    """BM25 with question words, which say most about the plan; rankers of passages drop them."""
+    return Index([terms(other) for other in others]).scores(terms(question))
+
+
+def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[Example]:
+    """The examples whose questions are among others, told by words: case, blanks, marks do not count.
+
+    Example:
+        >>> from pearl.dsl.parser import parse
+        >>> bank = [Example("Why did Ada leave?", parse('1. a = FIND(CTX, "x") : Find'))]
+        >>> [example.question for example in asked_again(bank, ["Who came?", "why did  Ada leave"])]
+        ['Why did Ada leave?']
+    """
+    known = {wording(question) for question in questions}
+    return [example for example in bank if wording(example.question) in known]
+
+
+def wording(question: str) -> tuple[str, ...]:
+    """What makes two questions the same: their words, whatever the case, blanks and marks."""
+    return tuple(re.findall(r"\w+", unicodedata.normalize("NFKC", question).casefold()))

@@ -1,0 +1,122 @@
+"""Question + library + examples → messages that ask for a plan, and for a mended one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pearl.dsl.printer import print_action, print_plan
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import Diagnostic, render_diagnostics
+from pearl.llm import Message
+from pearl.planner.examples import Example
+
+__all__ = [
+    "Rejected",
+    "material",
+    "plan_messages",
+    "rejection_messages",
+    "repair_messages",
+    "steps_messages",
+]
+
+_PLANNER = """\
+You write plans that answer questions about a long document. You do not see the document: in a \
+plan it is called CTX. A plan is a list of steps. Each step calls one action, and each action is \
+carried out later by a reader who sees the document and the arguments, nothing else."""
+
+_RULES = """\
+How to write the plan:
+- Begin with a line "New actions:" and below it "- None", or one line "- NAME(CTX, X) : definition" \
+for every action you need that is not in the list. Prefer the actions of the list.
+- Then a blank line, then the steps, numbered from 1: 1. output = ACTION(arguments) : what the step is for
+- An argument is CTX, the output of an earlier step, a string in straight double quotes, a number, \
+or a list of those in square brackets. A call never stands inside a call.
+- Give every action exactly the arguments of its signature, every step an output name of its own.
+- The answer is made of every output that no other step uses, so use up what does not belong to it.
+- Reply with the plan alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A valid plan that was run in vain.
+
+    Attributes:
+        plan: Its text.
+        error: Why it could not be run; None where it was, and its answer was wrong.
+    """
+
+    plan: str
+    error: str | None = None
+
+
+def material(
+    heading: str, library: ActionLibrary, rules: str, examples: Sequence[Example]
+) -> list[str]:
+    """What a prompt for plans shows of the language: actions under a heading, rules, examples."""
+    actions = "\n".join(f"- {print_action(action)}" for action in library.values())
+    shown = "\n\n".join(print_plan(example.plan) for example in examples)
+    return [f"{heading}:\n{actions}", rules, *([f"Examples:\n\n{shown}"] if shown else [])]
+
+
+def plan_messages(
+    question: str, library: ActionLibrary, examples: Sequence[Example] = ()
+) -> tuple[Message, ...]:
+    """Ask for a plan: actions, rules and examples first, for they are the same for all questions."""
+    parts = [
+        *material("Actions", library, _RULES, examples),
+        f"Write the plan for this question.\n\nQuestion: {question}",
+    ]
+    return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
+
+
+def repair_messages(
+    messages: tuple[Message, ...], plan: str, diagnostics: Sequence[Diagnostic]
+) -> tuple[Message, ...]:
+    """Show a broken plan with everything that is wrong with it, and ask for it again."""
+    found = render_diagnostics(diagnostics, plan, "plan")
+    return (
+        *messages,
+        Message("assistant", plan or "(no plan)"),
+        Message(
+            "user",
+            f"This plan cannot be used:\n\n{found}\n\n"
+            "Write the whole plan again with every one of these mended. Reply with the plan alone.",
+        ),
+    )
+
+
+def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message, ...]:
+    """Ask for the steps of a plan whose new actions are there."""
+    return (
+        *messages,
+        Message("assistant", header),
+        Message(
+            "user",
+            "Now write the steps of this plan and nothing else, numbered from 1. Name their outputs "
+            "v1, v2, v3, ...; only outputs that are numbers are named n1, n2, ... instead.",
+        ),
+    )
+
+
+def rejection_messages(rejected: Sequence[Rejected]) -> tuple[Message, ...]:
+    """What follows the first prompt where valid plans were run in vain."""
+    return tuple(
+        message
+        for one in rejected
+        for message in (
+            Message("assistant", one.plan),
+            Message(
+                "user",
+                f"This plan is valid. {_in_vain(one)} "
+                "Write another plan for the same question that gets at the answer in a different way. "
+                "Reply with the plan alone.",
+            ),
+        )
+    )
+
+
+def _in_vain(rejected: Rejected) -> str:
+    if rejected.error is None:
+        return "It was run over the document, and the answer it gave was wrong."
+    return f"It could not be run over the document: {rejected.error}."

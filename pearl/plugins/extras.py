@@ -1,0 +1,81 @@
+"""What is installed beside the core: which packages an extra brings, and how it is installed here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pearl.errors import UsageError
+
+__all__ = ["DISTRIBUTION", "install_hint", "require_extra"]
+
+DISTRIBUTION = "pearl-plans"
+"""What package indexes call it; `pearl` is somebody else's program there."""
+
+
+def require_extra(extra: str, purpose: str, *packages: str) -> None:
+    """Make sure that the packages of an extra are there, without importing them.
+
+    Args:
+        extra: Its name in pyproject.toml.
+        purpose: What needs them, as the subject of a sentence: "a cluster", "reading Parquet".
+        packages: Names as they are imported.
+
+    Raises:
+        UsageError: One is not installed.
+
+    Example:
+        >>> require_extra("data", "reading Parquet", "json")
+        >>> require_extra("data", "reading Parquet", "no_such_package")
+        Traceback (most recent call last):
+            ...
+        pearl.errors.UsageError: reading Parquet needs no_such_package, which is not installed
+          help: ...pip install ...
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            raise UsageError(
+                f"{purpose} needs {package}, which is not installed", help=install_hint(extra)
+            )
+
+
+def install_hint(extra: str) -> str:
+    """The command that adds an extra to this very installation, as a shell takes it.
+
+    That is, with the `pip` of the interpreter that runs, and from where PEARL itself came: a
+    checkout that is edited, a folder or an address (PEP 610), else the package index.
+    """
+    found = shutil.which("pip")
+    here = Path(sys.executable).parent
+    pip = "pip" if found and Path(found).parent == here else f"{sys.executable} -m pip"
+    return f"{pip} install {_requirement(extra)}"
+
+
+def _requirement(extra: str) -> str:
+    origin = _origin()
+    url = str(origin.get("url", ""))
+    if origin.get("dir_info", {}).get("editable"):
+        folder = Path(unquote(urlsplit(url).path))
+        return f'-e "{"." if folder == Path.cwd() else folder}[{extra}]"'
+    if vcs := origin.get("vcs_info", {}).get("vcs"):
+        url = f"{vcs}+{url}"
+    return f'"{DISTRIBUTION}[{extra}] @ {url}"' if url else f'"{DISTRIBUTION}[{extra}]"'
+
+
+def _origin() -> dict[str, Any]:
+    """Where the installation came from, as its installer noted it; empty for a package index."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        noted = distribution(DISTRIBUTION).read_text("direct_url.json")
+    except PackageNotFoundError:  # a copy of the sources that was never installed
+        noted = json.dumps(
+            {"url": Path(__file__).parents[2].as_uri(), "dir_info": {"editable": True}}
+        )
+    origin: dict[str, Any] = json.loads(noted or "{}")
+    return origin

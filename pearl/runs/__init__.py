@@ -1,0 +1,1 @@
+"""Many tasks: the store, executors, what is recorded and resumed, forecasts."""

@@ -1,0 +1,330 @@
+"""On a Ray cluster: one worker a node, many units in each; nodes may come to grief.
+
+Actors of Ray Core and nothing above it. A task whose worker is lost runs again elsewhere, and the
+first outcome that comes of a task is the only one. The driver keeps no state that it would need
+again: who wants to survive its end records the outcomes, and leaves out those tasks next time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from pearl.errors import PearlError, UsageError
+from pearl.pipeline import Pearl
+from pearl.plugins.extras import require_extra
+from pearl.runs.executors import Listener, Outcome, Task, Unit
+from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, perform
+from pearl.runs.executors.ray.limiter import CallLease, Limiter
+from pearl.runs.executors.ray.wire import unpacked_error, unpacked_outcome
+from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.identity import version
+from pearl.runs.resources import Resources
+from pearl.runs.scheduling import in_order
+from pearl.trace import Trace
+
+__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "run"]
+
+DESCRIPTION = "on a Ray cluster whose nodes come and go"
+KEEPS_LIMITS = False
+
+U = TypeVar("U", bound=Unit)
+
+ATTEMPTS = 4
+"""Workers that may be lost over one task; then it may well be what kills them."""
+
+REVIVE_S = 0.5
+"""Seconds between looks whether a worker that was lost is there again."""
+
+OBJECT_STORE = 100 * 2**20
+"""Bytes of shared memory of a cluster that is started here: only tasks and outcomes go through."""
+
+
+async def run(
+    pearl: Pearl,
+    units: Iterable[U],
+    *,
+    n_workers: int | None = None,
+    listener: Listener | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> AsyncGenerator[Outcome[U], None]:
+    """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine.
+
+    Args:
+        pearl: Each worker builds one like it from its settings; its places and its rate are
+            those of all workers together.
+        units: As in `local.run`. Documents are loaded by the workers: paths have to lead to the
+            same files on every node.
+        n_workers: None for one a node. More than `concurrency` are of no use.
+        listener: Told of the events of a unit when its outcome comes.
+        is_stopping: Whether no more units are to be begun.
+
+    Raises:
+        UsageError: Ray is not installed, the cluster cannot be reached, a node has another version,
+            or the model is no name that another process could make a model of.
+        PearlError: No worker can set up the model.
+    """
+    if not isinstance(pearl.client.settings.model, str):
+        raise UsageError(
+            "a model that is an object cannot be sent to a cluster", help="give it by its name"
+        )
+    n_places = pearl.client.settings.concurrency
+    with _cluster():
+        crew = _Crew(pearl, n_workers)
+        here = Resources(pearl)
+
+        async def one(unit: U) -> Outcome[U]:
+            if isinstance(unit, Task) and (unit.problem is not None or unit.document is None):
+                return await perform(unit, here, listener)
+            found = await crew.run(unit)
+            if isinstance(found.halted, PearlError):
+                pearl.client.halt.throw(found.halted)
+            if listener is not None:
+                for event in found.outcome.trace:
+                    listener(unit.id, event)
+            return found.outcome
+
+        outcomes = in_order(
+            units,
+            one,
+            UNDER_WAY * n_places,
+            ahead=AHEAD * n_places,
+            group=document_of,
+            rank=lambda unit: unit.n_chained(here),
+            is_stopping=is_stopping,
+        )
+        try:
+            with pearl.client.halt.running():
+                async with aclosing(outcomes):
+                    async for outcome in outcomes:
+                        yield outcome
+        finally:
+            crew.end()
+
+
+@contextmanager
+def _cluster() -> Iterator[None]:
+    """Connected to a cluster; one that was started here is ended, as is a connection made here.
+
+    Raises:
+        UsageError: There is none.
+    """
+    require_extra("ray", "the executor 'ray'", "ray")
+    # Nothing of what runs here is told to anybody, unless the user says so.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
+    try:
+        ray.init(**quiet, **({"address": address} if address else own))
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        where = f"at {address}" if address else "on this machine"
+        reason = str(error).strip().partition("\n")[0]
+        raise UsageError(
+            f"no Ray cluster {where}: {reason}", help="RAY_ADDRESS says where it is: HOST:6379"
+        ) from None
+    _divert()
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _divert() -> None:
+    """Have what Ray tells of lost workers in the log, a line each.
+
+    It writes pages of it to stdout, whatever is asked of it, and stdout is for data.
+    """
+    worker: Any = import_module("ray._private.worker")
+
+    def log(data: Mapping[str, Any], **_: Any) -> None:
+        for message in data["lines"]:
+            logging.getLogger(__name__).warning("ray: %s", str(message).partition(". ")[0][:160])
+
+    worker.print_to_stdstream = log
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A place for a worker: who is in it now, and how many tasks it has."""
+
+    setup: WorkerConfig
+    actor: Any
+    n_tasks: int = 0
+    reviving: asyncio.Task[None] | None = None
+    """Until the worker is there again; None while it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    outcome: Outcome[Any]
+    halted: Exception | None = None
+
+
+class _Crew:
+    """The workers and their limiter.
+
+    Args:
+        pearl: What each worker builds one like; its places are those of all of them.
+        n_workers: None for one a node.
+    """
+
+    def __init__(self, pearl: Pearl, n_workers: int | None) -> None:
+        nodes = _nodes()
+        settings = pearl.client.settings
+        n_places = settings.concurrency
+        n = min(n_workers or len(nodes), n_places)
+        rate, tokens = settings.requests_per_minute, settings.tokens_per_minute
+        own = replace(
+            settings,
+            requests_per_minute=None,  # the leases hold them to it, all together
+            tokens_per_minute=tokens and tokens / n,
+        )
+        per_s = rate and rate / 60
+        head = next((node for node in nodes if "node:__internal_head__" in node["Resources"]), None)
+        self._most = UNDER_WAY * n_places  # tasks under way, all of which one may have to take
+        self._share = -(-self._most // n)
+        # By its name: a handle among the arguments of an actor could be gone when that restarts.
+        self._limiter_name = f"pearl-limiter-{uuid4().hex}"
+        limiter = _actor(_LimiterActor, head, is_pinned=True, name=self._limiter_name)
+        self.limiter = limiter.remote(n_places, n, per_s)
+        self.workers: list[_Slot] = []
+        for i in range(n):
+            lease = CallLease(n_places // n, per_s and per_s / n)
+            setup = WorkerConfig(
+                f"worker-{i}", version(), pearl.settings, own, lease, str(Path.cwd())
+            )
+            self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
+        self._document: Hashable = None
+        self._last = self.workers[0]
+
+    def end(self) -> None:
+        """Stop the workers with whatever they do."""
+        import ray
+
+        for slot in self.workers:
+            if slot.reviving is not None:
+                slot.reviving.cancel()
+        for actor in (self.limiter, *(slot.actor for slot in self.workers)):
+            ray.kill(actor)
+
+    async def run(self, unit: Unit) -> _Found:
+        """What becomes of a unit, wherever it runs in the end.
+
+        Raises:
+            PearlError: No worker can run anything.
+        """
+        from ray import exceptions
+
+        for _ in range(ATTEMPTS):
+            slot = await self._slot(unit)
+            slot.n_tasks += 1
+            try:
+                said = await slot.actor.work.remote(unit, version())
+            except (exceptions.RayTaskError, TypeError) as error:  # it cannot even be sent
+                reason = str(getattr(error, "cause", error)).strip().partition("\n")[0]
+                return _Found(_failed(unit, f"it cannot be run on a cluster: {reason}"))
+            except exceptions.RayError:  # the worker is lost, or its node with what it said
+                self._lose(slot)
+                continue
+            finally:
+                slot.n_tasks -= 1
+            if "refused" in said:
+                raise unpacked_error(said["refused"])
+            halted = unpacked_error(said["halted"]) if said["halted"] else None
+            return _Found(unpacked_outcome(unit, said["outcome"]), halted)
+        return _Found(_failed(unit, f"{ATTEMPTS} workers were lost while they ran it"))
+
+    async def _slot(self, unit: Unit) -> _Slot:
+        """Where units over the same document are, else where the fewest are."""
+        while not (there := [slot for slot in self.workers if slot.reviving is None]):
+            lost = [slot.reviving for slot in self.workers if slot.reviving is not None]
+            await asyncio.wait(lost, return_when=asyncio.FIRST_COMPLETED)
+        document = document_of(unit)
+        is_same = document is not None and document == self._document
+        if not is_same or self._last not in there or self._last.n_tasks >= self._share:
+            self._last = min(there, key=lambda slot: slot.n_tasks)
+        self._document = document
+        return self._last
+
+    def _lose(self, slot: _Slot) -> None:
+        if slot.reviving is None:
+            slot.reviving = asyncio.create_task(self._revive(slot))
+
+    async def _revive(self, slot: _Slot) -> None:
+        """Wait until Ray has restarted a worker; one that it gave up is made anew."""
+        import ray
+        from ray import exceptions
+
+        while True:
+            try:
+                await slot.actor.is_there.remote()
+                break
+            except exceptions.ActorDiedError:
+                ray.kill(slot.actor)  # lest there be two, should it be on its way after all
+                slot.actor = self._hired(slot.setup, None)
+            except exceptions.RayError:
+                await asyncio.sleep(REVIVE_S)
+        slot.reviving = None
+
+    def _hired(self, setup: WorkerConfig, node: Mapping[str, Any] | None) -> Any:
+        worker = _actor(RayWorker, node, max_concurrency=self._most + 1)
+        return worker.remote(setup, self._limiter_name)
+
+
+def _nodes() -> list[Mapping[str, Any]]:
+    """Those that are alive."""
+    import ray
+
+    listed: Any = ray.nodes  # it says nothing of its types
+    return [node for node in listed() if node["Alive"]]
+
+
+class _LimiterActor:
+    """`Limiter` by the clock of its node."""
+
+    def __init__(self, n_places: int, n_workers: int, rate: float | None) -> None:
+        self._limiter = Limiter(n_places, n_workers, rate, monotonic())
+
+    async def report(self, worker: str, report: dict[str, Any]) -> CallLease:
+        """As `Limiter.report`."""
+        return self._limiter.report(worker, report, monotonic())
+
+
+def _actor(
+    kind: type, node: Mapping[str, Any] | None, *, is_pinned: bool = False, **options: Any
+) -> Any:
+    """A kind of actor that is restarted as often as need be, on this node if it is there.
+
+    What it was doing when it was lost is not repeated by Ray but by `_Crew`, elsewhere and at once.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    where = node and NodeAffinitySchedulingStrategy(node["NodeID"], soft=not is_pinned)
+    return ray.remote(kind).options(
+        num_cpus=0,
+        max_restarts=-1,
+        max_task_retries=0,
+        scheduling_strategy=where or "SPREAD",
+        **options,
+    )
+
+
+def _failed(unit: Unit, message: str) -> Outcome[Unit]:
+    return Outcome(unit, None, PearlError(f"task {unit.id}: {message}"), Trace(unit.id))

@@ -1,0 +1,115 @@
+"""What runs on a node: units of work, many at once, with a `Pearl` of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pearl.errors import PearlError, UsageError
+from pearl.llm.client import Client, ClientSettings
+from pearl.pipeline import Pearl
+from pearl.runs.executors import Unit
+from pearl.runs.executors.local import perform
+from pearl.runs.executors.ray.leasing import Leased
+from pearl.runs.executors.ray.limiter import CallLease
+from pearl.runs.executors.ray.wire import packed_error, packed_outcome
+from pearl.runs.identity import version
+from pearl.runs.resources import Resources
+
+__all__ = ["RayWorker", "WorkerConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What a worker needs to know.
+
+    Attributes:
+        name: The same after a restart.
+        version: Of the driver.
+        settings: Arguments of `Pearl` that are not the client's.
+        client: Of this worker alone.
+        first: What it may do before it has reached the limiter.
+        folder: Where the driver works: paths of documents are relative to it.
+    """
+
+    name: str
+    version: str
+    settings: Mapping[str, Any]
+    client: ClientSettings
+    first: CallLease
+    folder: str
+
+
+class RayWorker:
+    """Performs units as `local` does.
+
+    Args:
+        setup: What it needs to know.
+        limiter: Name of the actor that gives leases.
+    """
+
+    def __init__(self, setup: WorkerConfig, limiter: str) -> None:
+        # Nothing here may fail: who asks could not be told why.
+        self._setup = setup
+        self._limiter = limiter
+        self._handle: Any = None
+        self._resources: Resources | None = None
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def is_there(self) -> None:
+        """Answers as soon as it can work."""
+
+    async def work(
+        self,
+        unit: Unit,
+        driver: str,
+    ) -> dict[str, Any]:
+        """Perform one unit.
+
+        Args:
+            unit: What is to be done.
+            driver: The version of the driver.
+
+        Returns:
+            `outcome`, as packed; `halted`, the packed error after which no call can succeed, or
+            None. Or only `refused`, the packed error for which this worker can run nothing.
+        """
+        try:
+            resources = self._ready(driver)
+        except PearlError as error:
+            return {"refused": packed_error(error)}
+        outcome = await perform(unit, resources)
+        halted = resources.pearl.client.halt.error
+        return {
+            "outcome": packed_outcome(outcome),
+            "halted": None if halted is None else packed_error(halted),
+        }
+
+    def _ready(self, driver: str) -> Resources:
+        if driver != version():
+            raise UsageError(
+                f"the node {platform.node()} has {version()}, this is {driver}",
+                help="install the same on every node of the cluster",
+            )
+        if self._resources is None:
+            if Path(self._setup.folder).is_dir():
+                os.chdir(self._setup.folder)
+            settings = self._setup.client
+            model = Leased(settings.create_model(), self._setup.first, self._report)
+            client = Client(replace(settings, model=model))
+            self._resources = Resources(Pearl(client, **self._setup.settings))
+            self._renewing = asyncio.create_task(model.renew())
+        return self._resources
+
+    async def _report(self, report: dict[str, Any]) -> CallLease:
+        import ray
+
+        if self._handle is None:
+            self._handle = await asyncio.to_thread(ray.get_actor, self._limiter)
+        lease: CallLease = await self._handle.report.remote(self._setup.name, report)
+        return lease

@@ -1,0 +1,326 @@
+"""Tasks → what running them takes, told before anything is sent: calls, tokens, money, time.
+
+Prompts are made by the code that makes those of a run. Where a step takes what an earlier one will
+say, that is taken to be nothing at least and a reply of the greatest length at most. Retries of
+failed calls are no part of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+from pearl.documents.digest import digest
+from pearl.documents.document import Document
+from pearl.dsl.graph import PlanGraph, build_graph
+from pearl.errors import PearlError
+from pearl.interpreter.estimate import CostEstimator, Range, StepCosts
+from pearl.interpreter.requests import RequestBuilder
+from pearl.llm import PlanTask, Usage
+from pearl.llm.prices import Price
+from pearl.llm.reply_limits import reply_limit
+from pearl.pipeline import Pearl
+from pearl.planner.prompt import plan_messages
+from pearl.planner.writer import one_line
+from pearl.runs.executors import Task
+
+__all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
+
+BLOCK = 128
+"""Tokens of the blocks in which servers cache the beginnings of prompts."""
+
+MAX_REMEMBERED = 50_000
+"""Texts and questions remembered, so that memory stays flat; an older one counts as new again."""
+
+MAX_STEPS_SHOWN = 1_000
+"""Different steps told apart; further ones are added up as one."""
+
+PLANNING = "(plans)"
+OTHERS = "(other steps)"
+
+
+@dataclass(slots=True)
+class StepForecast:
+    """One step over all tasks, or the writing of plans.
+
+    Attributes:
+        name: `output = ACTION`.
+        n: How often it is run.
+        calls: Calls to the model.
+        input_tokens: Of prompts; one figure where every prompt is known to the token.
+        output_tokens: Of replies.
+        cached_tokens: Of `input_tokens`, those in whole blocks that an earlier call over the same
+            document has sent; expected, not promised.
+    """
+
+    name: str
+    n: int = 0
+    calls: Range = field(default_factory=lambda: Range(0, 0))
+    input_tokens: Range = field(default_factory=lambda: Range(0, 0))
+    output_tokens: Range = field(default_factory=lambda: Range(0, 0))
+    cached_tokens: int = 0
+
+    def add(self, costs: StepCosts, cached: int) -> None:
+        """One more run of it."""
+        self.n += 1
+        self.calls += costs.calls
+        self.input_tokens += costs.input_tokens
+        self.output_tokens += costs.output_tokens
+        self.cached_tokens += cached
+
+    def cost_usd(self, price: Price) -> Range:
+        """US dollars: all that may be cached is, at least; nothing is, at most."""
+        read, said = self.input_tokens, self.output_tokens
+        least = Usage(int(read.least), int(said.least), min(self.cached_tokens, int(read.least)))
+        most: float | None = None
+        if read.most is not None and said.most is not None:
+            most = price.cost_usd(Usage(ceil(read.most), ceil(said.most)))
+        return Range(price.cost_usd(least), most)
+
+    def to_json(self, price: Price | None) -> dict[str, Any]:
+        """As JSON data; null is unknown."""
+        return {
+            "name": self.name,
+            "n": self.n,
+            "calls": self.calls.to_json(),
+            "input_tokens": self.input_tokens.to_json(),
+            "output_tokens": self.output_tokens.to_json(),
+            "cached_tokens": self.cached_tokens,
+            "cost_usd": None if price is None else self.cost_usd(price).to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a run takes.
+
+    Attributes:
+        steps: In the order in which they were first met.
+        total: All of them.
+        n_tasks: Pieces of work, those that cannot be done included.
+        n_unplanned: Those among them whose plan is yet to be written: its steps are unknown, so
+            `total` has no upper end.
+        problems: Why pieces of work cannot be done, the first few reasons.
+        n_problems: How many cannot.
+        time_s: Seconds, where the seconds of a call are known.
+        reply_tokens: Tokens of a step's reply at most, which is sent along with each call.
+        counter: How tokens are counted.
+        model: Who would be asked.
+        price: What tokens cost; None where it is not known.
+        n_known: Tasks that are no part of it, for they have a row already.
+    """
+
+    steps: tuple[StepForecast, ...]
+    total: StepForecast
+    n_tasks: int
+    n_unplanned: int
+    problems: tuple[str, ...]
+    n_problems: int
+    time_s: Range | None
+    reply_tokens: int
+    counter: str
+    model: str
+    price: Price | None
+    n_known: int = 0
+
+    @property
+    def cost_usd(self) -> Range | None:
+        """US dollars; None where the price is not known."""
+        return None if self.price is None else self.total.cost_usd(self.price)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data; null is unknown."""
+        return {
+            "kind": "pearl-forecast",
+            "v": 1,
+            "model": self.model,
+            "n_tasks": self.n_tasks,
+            "n_unplanned": self.n_unplanned,
+            "n_problems": self.n_problems,
+            "problems": list(self.problems),
+            "steps": [step.to_json(self.price) for step in self.steps],
+            "total": self.total.to_json(self.price),
+            "time_s": None if self.time_s is None else self.time_s.to_json(),
+            "reply_tokens": self.reply_tokens,
+            "token_count": self.counter,
+            "price_usd_per_million": None if self.price is None else str(self.price),
+            "n_known": self.n_known,
+        }
+
+
+def forecast(
+    pearl: Pearl,
+    tasks: Iterable[Task],
+    *,
+    price: Price | None = None,
+    seconds_per_call: float | None = None,
+) -> Forecast:
+    """What it takes to run tasks; nothing is sent.
+
+    Args:
+        pearl: Model, library and limits; the model is not asked.
+        tasks: Read one by one; each document is held for as long as it is looked at.
+        price: What tokens cost.
+        seconds_per_call: How long a call takes.
+    """
+    forecaster = Forecaster(pearl, price=price, seconds_per_call=seconds_per_call)
+    for task in tasks:
+        forecaster.add(task)
+    return forecaster.result()
+
+
+class Forecaster:
+    """Adds up what tasks take; threads may share it.
+
+    Args:
+        pearl: Model, library and limits; the model is not asked.
+        price: What tokens cost.
+        seconds_per_call: How long a call takes.
+    """
+
+    def __init__(
+        self, pearl: Pearl, *, price: Price | None = None, seconds_per_call: float | None = None
+    ) -> None:
+        self._pearl = pearl
+        self._price = price
+        self._call_s = seconds_per_call
+        self._steps: dict[str, StepForecast] = {}
+        self._seen: OrderedDict[bytes, int] = OrderedDict()
+        self._n_tasks = self._n_unplanned = self._n_problems = 0
+        self._problems: list[str] = []
+        self._paths = Range(0, 0)
+        self._longest = 0
+        self._lock = threading.Lock()
+        self._graph = lru_cache(maxsize=256)(self._read)
+
+    def add(self, task: Task, document: Document | None = None) -> None:
+        """One more piece of work.
+
+        Args:
+            task: What is to be done.
+            document: Its document, where it is loaded already.
+        """
+        with self._lock:
+            self._n_tasks += 1
+            try:
+                if task.problem is not None or task.document is None:
+                    raise task.problem or PearlError("the task has no document")
+                if task.plan is None:
+                    self._plan(task.question or "")
+                    return
+                document = task.document() if document is None else document
+                self._run(self._graph(task.plan, task.question), document)
+            except PearlError as error:
+                self._n_problems += 1
+                if len(self._problems) < 3:
+                    where = f"{task.id}: " if task.id else ""
+                    self._problems.append(f"{where}{error.message}")
+
+    def result(self) -> Forecast:
+        """What all tasks so far take."""
+        limits = self._pearl.limits
+        total = StepForecast("total")
+        with self._lock:
+            steps = tuple(self._steps.values())
+            for step in steps:
+                total.n += step.n
+                total.calls += step.calls
+                total.input_tokens += step.input_tokens
+                total.output_tokens += step.output_tokens
+                total.cached_tokens += step.cached_tokens
+            if self._n_unplanned:  # what its steps take is known when it is written
+                total.calls = Range(total.calls.least, None)
+                total.input_tokens = Range(total.input_tokens.least, None)
+                total.output_tokens = Range(total.output_tokens.least, None)
+            return Forecast(
+                steps=steps,
+                total=total,
+                n_tasks=self._n_tasks,
+                n_unplanned=self._n_unplanned,
+                problems=tuple(self._problems),
+                n_problems=self._n_problems,
+                time_s=self._time_s(total),
+                reply_tokens=limits.reply_tokens,
+                counter=limits.counter.method,
+                model=self._pearl.client.name,
+                price=self._price,
+            )
+
+    def _read(self, plan: str, question: str | None) -> PlanGraph:
+        return build_graph(self._pearl.compile(plan, question=question))
+
+    def _run(self, graph: PlanGraph, document: Document) -> None:
+        """A plan over a document."""
+        walk = CostEstimator(RequestBuilder(graph, document, self._pearl.limits))
+        for step in graph.steps:
+            costs = walk.step(step)
+            if costs.calls.most != 0:
+                cached = sum(map(self._cached, costs.prefixes))
+                self._named(f"{step.output} = {step.action}").add(costs, cached)
+        path = walk.path
+        self._paths += path
+        self._longest = max(self._longest, int(path.least))
+
+    def _cached(self, prefix: str) -> int:
+        """Tokens in whole blocks that a server knows; from now on it knows these."""
+        key = digest([prefix])
+        known = self._seen.pop(key, None)
+        n = self._pearl.limits.counter.count(prefix) // BLOCK * BLOCK if known is None else known
+        self._remember(key, n)
+        return 0 if known is None else n
+
+    def _remember(self, key: bytes, n: int) -> None:
+        self._seen[key] = n
+        if len(self._seen) > MAX_REMEMBERED:
+            self._seen.popitem(last=False)
+
+    def _named(self, name: str) -> StepForecast:
+        if name not in self._steps and len(self._steps) >= MAX_STEPS_SHOWN:
+            name = OTHERS
+        return self._steps.setdefault(name, StepForecast(name))
+
+    def _plan(self, question: str) -> None:
+        """A plan that is yet to be written, once for all who ask the same."""
+        pearl = self._pearl
+        messages = plan_messages(
+            one_line(question), pearl.library, pearl.examples_for(one_line(question))
+        )
+        self._n_unplanned += 1
+        key = digest(["question", question])
+        if self._seen.pop(key, None) is not None:
+            self._remember(key, 0)
+            return
+        self._remember(key, 0)
+        # New actions first and then the steps, where a grammar or a schema is asked for.
+        is_held = pearl.client.settings.constrain != "off"
+        n_phases = 2 if is_held and pearl.client.constrains.by & {"grammar", "json"} else 1
+        first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
+        most = n_phases * (1 + pearl.max_repairs)
+        is_exact = most == 1
+        limits = pearl.limits
+        task = PlanTask(question, pearl.library)
+        reply_tokens = reply_limit(
+            task, limits.window, limits.max_output_tokens, max_steps=pearl.max_steps
+        )
+        costs = StepCosts(
+            Range(1, most), Range(first, first if is_exact else None),
+            Range(1, most * reply_tokens), Range(1, most),
+        )  # fmt: skip
+        self._named(PLANNING).add(costs, 0)
+
+    def _time_s(self, total: StepForecast) -> Range | None:
+        """As long as its longest chain of calls, and as all calls take in so many places."""
+        if self._call_s is None:
+            return None
+        n = self._pearl.client.settings.concurrency
+        least = max(self._longest, total.calls.least / n)
+        most: float | None = None
+        if total.calls.most is not None and self._paths.most is not None:
+            # While not all places are taken, the oldest task under way gets ahead with every call.
+            most = min(total.calls.most, total.calls.most / n + self._paths.most)
+        return Range(least * self._call_s, None if most is None else most * self._call_s)

@@ -1,0 +1,201 @@
+"""Work over many items, so many at once: the one way in which items are turned into tasks.
+
+Items are taken one by one, when there is room for the next, so an iterable that ends early ends the
+work: what is under way is still finished. Closing the iterator cancels it instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Hashable,
+    Iterable,
+)
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Any, TypeVar
+
+__all__ = ["as_completed", "each_kept", "in_order"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+async def as_completed(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[Result]], n: int
+) -> AsyncGenerator[Result, None]:
+    """Work on at most `n` items at once; results come as they are ready.
+
+    Args:
+        items: What to work on.
+        work: Makes the result of one item.
+        n: At least 1.
+
+    Raises:
+        Exception: The first that `work` raises; the rest is cancelled.
+    """
+    source = iter(items)
+    running: set[asyncio.Future[Result]] = set()
+    is_more = True
+    try:
+        while is_more or running:
+            while is_more and len(running) < n:
+                try:
+                    item = next(source)
+                except StopIteration:
+                    is_more = False
+                    break
+                running.add(asyncio.ensure_future(work(item)))
+            if not running:
+                break
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            failed: BaseException | None = None
+            for task in done:
+                failed = failed or task.exception()
+            for task in done:
+                if task.exception() is None:
+                    yield task.result()
+            if failed is not None:
+                raise failed
+    finally:
+        await _end(running)
+
+
+async def in_order(
+    items: Iterable[Item],
+    work: Callable[[Item], Awaitable[Result]],
+    n: int,
+    *,
+    ahead: int | None = None,
+    group: Callable[[Item], Hashable] | None = None,
+    rank: Callable[[Item], int] = lambda item: 0,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> AsyncGenerator[Result, None]:
+    """Work on at most `n` items at once; results come in the order of the items.
+
+    Items of one group are begun one after the other, as far as they are within `ahead` of the
+    results. A group that never ends does not keep the others waiting for ever: sooner or later
+    the next result to come is of another one, and there are no more items to take before it.
+
+    Args:
+        items: What to work on.
+        work: Makes the result of one item.
+        n: At least 1.
+        ahead: Items taken whose results have not been given yet, at most; `n` where it is less,
+            or None. More of them keep `n` items under way while an early one takes its time.
+        group: What an item belongs to; None to begin the items in their order, each taken when it
+            is begun.
+        rank: Of the items of a group, those of a higher rank are begun first: what takes longest,
+            lest it be all that is left in the end.
+        is_stopping: Whether no more items are to be begun, those taken ahead included.
+
+    Raises:
+        Exception: The first, in the order of the items, that `work` raises; the rest is cancelled.
+    """
+    ahead = max(n, ahead or n)
+    source = enumerate(items)
+    waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # of each group a heap
+    running: dict[asyncio.Future[Result], int] = {}
+    done: dict[int, asyncio.Future[Result]] = {}
+    # Told by each once: asyncio.wait asks every one that is running whenever one of them has ended.
+    ended: deque[asyncio.Future[Result]] = deque()
+    has_ended = asyncio.Event()
+
+    def note(future: asyncio.Future[Result]) -> None:
+        ended.append(future)
+        has_ended.set()
+
+    n_taken = n_given = 0
+    last: Hashable = None
+    try:
+        while True:
+            while len(running) < n and not is_stopping():
+                room = ahead - (n_taken - n_given)
+                for index, item in islice(source, room if group else min(1, room)):
+                    heap = waiting.setdefault(group(item) if group else None, [])
+                    heappush(heap, (-rank(item), index, item))
+                    n_taken += 1
+                if not waiting:
+                    break
+                if last not in waiting:
+                    last = next(iter(waiting))
+                _, index, item = heappop(waiting[last])
+                if not waiting[last]:
+                    del waiting[last]
+                begun: asyncio.Future[Result] = asyncio.ensure_future(work(item))
+                running[begun] = index
+                begun.add_done_callback(note)
+            if n_given in done:
+                yield done.pop(n_given).result()
+                n_given += 1  # there may be room now for the next to begin
+            elif running:
+                await has_ended.wait()
+                has_ended.clear()
+                while ended:
+                    future = ended.popleft()
+                    done[running.pop(future)] = future
+            else:
+                break
+        for index in sorted(done):  # of those after the first that was not begun any more
+            yield done.pop(index).result()
+    finally:
+        await _end([*running, *done.values()])
+
+
+MOST_BEING_KEPT = 256
+"""Results that wait to be kept, at most: a bound for the memory where what keeps them is slow."""
+
+
+async def each_kept(
+    results: AsyncGenerator[Result, None], keep: Callable[[Result], Coroutine[Any, Any, None]]
+) -> AsyncGenerator[Result, None]:
+    """Give every result, in order, when it is kept; many are being kept meanwhile.
+
+    Args:
+        results: Where they come from.
+        keep: Keeps one. Those that come first are begun with first.
+
+    Raises:
+        Exception: The first that `keep` or `results` raises.
+    """
+    keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
+    following: asyncio.Future[Result] | None = asyncio.ensure_future(anext(results))
+    is_more = True
+    try:
+        while is_more or keeping:
+            if is_more and following is None and len(keeping) < MOST_BEING_KEPT:
+                following = asyncio.ensure_future(anext(results))
+            first = keeping[0][1] if keeping else None
+            await asyncio.wait(
+                [each for each in (first, following) if each is not None],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if following is not None and following.done():
+                try:
+                    result = following.result()
+                    keeping.append((result, asyncio.ensure_future(keep(result))))
+                except StopAsyncIteration:
+                    is_more = False
+                following = None
+            while keeping and keeping[0][1].done():
+                result, kept = keeping.popleft()
+                kept.result()
+                yield result
+    finally:
+        if following is not None:
+            await _end([following])
+        # What is done is paid for: it is kept, whoever does not want to hear of it any more.
+        await asyncio.gather(*(kept for _, kept in keeping), return_exceptions=True)
+
+
+async def _end(running: Collection[asyncio.Future[Result]]) -> None:
+    """Cancel what is under way, and wait until it is over."""
+    for unfinished in running:
+        unfinished.cancel()
+    await asyncio.gather(*running, return_exceptions=True)

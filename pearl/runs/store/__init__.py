@@ -1,0 +1,317 @@
+"""The store: what runs have done, kept so that nothing is paid for twice and nothing is lost.
+
+One folder with one SQLite file. What a method has returned from is on the disk. Every process that
+works with the store has one thread that writes; processes take turns by a lock that dies with them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pearl.errors import StoreError
+from pearl.llm import Completion, Usage
+from pearl.runs.store.database import (
+    FAILURES,
+    FILE,
+    VERSION,
+    connect,
+    create_database,
+    open_existing,
+    to_store_error,
+)
+from pearl.runs.store.locks import Holder, WriteLock
+from pearl.runs.store.merging import Merged, merge
+from pearl.runs.store.pruning import Pruned, chosen, prune
+from pearl.runs.store.reading import Reader
+from pearl.runs.store.rows import checksum, packed_reply
+from pearl.runs.store.run import Run, begin_run
+from pearl.runs.store.runs import RunInfo, RunSpec, Status
+from pearl.runs.store.writer import StoreWriter
+
+__all__ = [
+    "FILE",
+    "VERSION",
+    "FreshCache",
+    "Holder",
+    "Merged",
+    "Pruned",
+    "Run",
+    "RunInfo",
+    "RunSpec",
+    "Status",
+    "Store",
+    "default_folder",
+]
+
+_KEEP = """
+INSERT INTO replies (key, checksum, body, created) VALUES (?, ?, CAST(? AS TEXT), ?)
+ON CONFLICT (key) DO UPDATE SET
+    checksum = excluded.checksum, body = excluded.body, created = excluded.created
+"""
+
+
+def default_folder() -> Path:
+    """`$PEARL_STORE`, else `pearl` in `$XDG_DATA_HOME` or `~/.local/share`.
+
+    Raises:
+        StoreError: There is no home to look in.
+    """
+    if named := os.environ.get("PEARL_STORE"):
+        return Path(named)
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    if data.is_absolute():  # as the rules for that variable say
+        return data / "pearl"
+    try:
+        return Path.home() / ".local" / "share" / "pearl"
+    except RuntimeError:
+        raise StoreError("there is no home folder", help="name a folder with --store") from None
+
+
+class FreshCache:
+    """Keeps replies, and finds only those that were kept since: what is begun anew is asked anew."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: set[bytes] = set()
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The reply that was kept under a key since then."""
+        return await self._store.reply(key) if key in self._known else None
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Keep a reply."""
+        await self._store.keep(key, completion)
+        self._known.add(key)
+
+
+class Store:
+    """An open store; use it as a context manager, or close it. `Store.open` makes one.
+
+    Attributes:
+        folder: Where it is.
+        warning: What to tell people about the disk it is on, or None.
+    """
+
+    def __init__(
+        self, folder: Path, reader: Reader, writer: StoreWriter | None, warning: str | None = None
+    ) -> None:
+        self.folder = folder
+        self.warning = warning
+        self._reader = reader
+        self._writer = writer
+        self._runs: list[Run] = []
+
+    @classmethod
+    def open(cls, folder: Path | None = None, *, read_only: bool = False) -> Store:
+        """Open the store of a folder; it is made where it is not there, unless it is only read.
+
+        Args:
+            folder: None for `default_folder()`.
+            read_only: Nothing can be written; what others write meanwhile is seen.
+
+        Raises:
+            StoreError: The store cannot be used.
+        """
+        folder = default_folder() if folder is None else folder
+        path = folder / FILE
+        try:
+            if read_only:
+                return cls(folder, Reader(path, open_existing(path)), None)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return cls._opened(folder, path)
+        except FAILURES as error:
+            raise to_store_error(error, path) from None
+
+    @classmethod
+    def _opened(cls, folder: Path, path: Path) -> Store:
+        lock = WriteLock(folder / "write.lock")
+        try:
+            with lock.held():
+                connection, warning = create_database(path)
+        except BaseException:
+            lock.close()
+            raise
+        writer = StoreWriter(path, connection, lock)
+        try:
+            return cls(folder, Reader(path, connect(path, "ro")), writer, warning)
+        except BaseException:
+            writer.close()
+            raise
+
+    @property
+    def n_bad_replies(self) -> int:
+        """Replies that were asked for, and were found damaged: they count as not there."""
+        return self._reader.n_bad_replies
+
+    @property
+    def n_bad_rows(self) -> int:
+        """Results that were read, and were found damaged: they count as not there."""
+        return self._reader.n_bad_rows
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The reply that was kept under this key, if it is there and whole.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        return self._reader.reply(key)
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Keep a reply; returns when it is on the disk.
+
+        Args:
+            key: Of everything that the reply depends on.
+            completion: Takes the place of one that was kept under this key.
+
+        Raises:
+            StoreError: It is not kept.
+        """
+        body = packed_reply(completion)
+        values = (key, checksum(key, body), body, time.time())
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_KEEP, values)
+
+        await self._writing.write(work)
+
+    def fresh(self) -> FreshCache:
+        """Keeps replies as this store does, and finds none that was kept before."""
+        return FreshCache(self)
+
+    def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
+        """Begin a run, or go on with the latest of the same spec, however that ended.
+
+        Args:
+            spec: The work.
+            fresh: Begin a new run in any case.
+            id: Go on with this run.
+
+        Raises:
+            StoreError: Another process writes the run, or the one that is named is no run of the
+                spec.
+        """
+        run_id, lease = begin_run(self.folder, self._writing, spec, is_fresh=fresh, id=id)
+        run = Run(run_id, self._reader, self._writing, lease)
+        self._runs.append(run)
+        return run
+
+    def runs(self) -> list[RunInfo]:
+        """All runs, the latest first.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        return self._reader.runs()
+
+    def run(self, name: str) -> RunInfo:
+        """The run with this id, or with an id that begins so, with its day or without.
+
+        Raises:
+            StoreError: There is none, there are several, or the store cannot be read.
+        """
+        return self._reader.run(name)
+
+    def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
+        """As `Run.rows`, of a run that somebody else may be writing."""
+        return self._reader.rows(run_id)
+
+    def traces(self, run_id: str) -> Iterator[str]:
+        """As `Run.traces`, of a run that somebody else may be writing."""
+        return self._reader.traces(run_id)
+
+    def is_done(self, run_id: str, key: bytes) -> bool:
+        """As `Run.has`, of a run that somebody else may be writing."""
+        return self._reader.is_done(run_id, key)
+
+    def tally(self, run_id: str) -> dict[str, int]:
+        """How many rows of a run have which status."""
+        return self._reader.tally(run_id)
+
+    def usage(self, run_id: str) -> Usage:
+        """Tokens of all rows of a run, of replies that were of use."""
+        return self._reader.usage(run_id)
+
+    def prune(
+        self,
+        *,
+        older_than_s: float | None = None,
+        keep: int | None = None,
+        ids: Sequence[str] = (),
+        replies: bool = False,
+    ) -> Pruned:
+        """Remove runs with their results; never one that is in use.
+
+        Args:
+            older_than_s: Those whose status last changed so many seconds ago; of replies, those
+                that were kept so many seconds ago.
+            keep: Those that are not among the latest so many.
+            ids: These, whatever the limits say.
+            replies: Remove replies, too.
+
+        Raises:
+            StoreError: A run that is named is not there or in use, or nothing can be written.
+        """
+        named = {info.id: info for info in map(self.run, ids)}
+        for info in chosen(self.runs(), older_than_s=older_than_s, keep=keep):
+            named.setdefault(info.id, info)
+        return prune(
+            self.folder, self._writing, list(named.values()), replies=replies,
+            older_than_s=older_than_s,
+        )  # fmt: skip
+
+    def merge(self, folders: Sequence[Path]) -> Merged:
+        """Take over the results and replies of other stores; doing it again changes nothing.
+
+        Args:
+            folders: Of the other stores; they stay as they are.
+
+        Raises:
+            StoreError: One of them cannot be read, or a run that would grow is in use.
+        """
+        merged = Merged()
+        for folder in folders:
+            if folder.resolve() == self.folder.resolve():
+                raise StoreError("cannot be merged into itself", path=folder, help="name another")
+            with Store.open(folder, read_only=True) as other:
+                merged += merge(other._reader, self.folder, self._writing)
+        return merged
+
+    @property
+    def _writing(self) -> StoreWriter:
+        if self._writer is None:
+            raise StoreError("the store was opened to be read", path=self.folder)
+        return self._writer
+
+    def close(self) -> None:
+        """Write what is still to be written, and let go; runs that are not finished are stopped."""
+        try:
+            for run in self._runs:
+                # What is wrong was told when the first result could not be kept.
+                with suppress(StoreError):
+                    run.finish("stopped")
+        finally:
+            self._reader.close()  # first: the last connection removes the log, this one cannot
+            if self._writer is not None:
+                self._writer.close()
+
+    async def aclose(self) -> None:
+        """As `close`."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,247 @@
+"""Several stores → one: the union of their results and replies, however often it is made."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pearl.documents.digest import digest
+from pearl.runs.store.locks import RunLease
+from pearl.runs.store.reading import Reader, row_sum
+from pearl.runs.store.rows import packed, unpacked, unpacked_reply
+from pearl.runs.store.run import lease_run
+from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, is_shard
+from pearl.runs.store.writer import StoreWriter
+
+__all__ = ["Merged", "merge"]
+
+_PAGE = 200
+"""Replies in one transaction."""
+
+_KEEP = "INSERT OR REPLACE INTO replies (key, checksum, body, created) VALUES (?, ?, CAST(? AS TEXT), ?)"
+_ADD = (
+    "INSERT OR REPLACE INTO results (run_id, key, seq, task_id, status, checksum, row, trace)"
+    " VALUES (?, ?, ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT))"
+)
+
+_HERE = (
+    "SELECT key, seq, checksum, row FROM results WHERE run_id = ? AND key = ?"
+    " UNION SELECT key, seq, checksum, row FROM results"
+    " WHERE run_id = ? AND seq = ? AND task_id = CAST(? AS TEXT)"
+)
+_REMOVE = "DELETE FROM results WHERE run_id = ? AND key = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What came of a merge.
+
+    Attributes:
+        n_runs: Runs read.
+        n_results: Results that are new here, or take the place of failures.
+        n_replies: Replies that are new here.
+        n_conflicts: Results and replies that are here with other content; what was here stays.
+        n_bad: Damaged ones, left out.
+    """
+
+    n_runs: int = 0
+    n_results: int = 0
+    n_replies: int = 0
+    n_conflicts: int = 0
+    n_bad: int = 0
+
+    def __add__(self, other: Merged) -> Merged:
+        return Merged(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+def merge(source: Reader, folder: Path, writer: StoreWriter) -> Merged:
+    """Take over what another store has.
+
+    A run goes into the run with its id, else into the latest with its spec, else becomes a run of
+    its own. A shard goes into the run of all the work, so the shards of one command become one run.
+
+    Args:
+        source: The other store.
+        folder: Of the store that grows.
+        writer: Of the store that grows.
+
+    Raises:
+        StoreError: The other store cannot be read, or a run that would grow is in use.
+    """
+    merged = Merged()
+    for page in _replies(source):
+        merged += writer.transact(partial(_keep, page=page))
+    seen: set[bytes] = set()
+    for info in source.runs():
+        # Of several runs of one spec only the latest joins another: a fresh one starts over.
+        merged += _merge_run(source, folder, writer, info, by_spec=info.spec_key not in seen)
+        seen.add(info.spec_key)
+    return merged
+
+
+def _merge_run(
+    source: Reader, folder: Path, writer: StoreWriter, info: RunInfo, *, by_spec: bool
+) -> Merged:
+    leases: list[RunLease] = []
+    spec = RunSpec(info.command, info.settings, info.inputs, info.folder, info.work)
+    whole = info
+    if spec.shard:
+        whole = replace(info, spec_key=spec.whole.key, settings=spec.whole.settings)
+
+    def begin(connection: sqlite3.Connection) -> str:
+        target = _target(connection, whole, by_spec=by_spec)
+        id = target.id if target else _free_id(connection, whole)
+        leases.append(lease_run(folder, id, target))
+        _join(connection, id, whole, target, spec.shard)
+        return id
+
+    try:
+        id = writer.transact(begin)
+        merged = Merged(n_runs=1)
+        for page in source.results(info.id):
+            merged += writer.transact(partial(_add, id=id, page=page))
+    finally:
+        for lease in leases:
+            lease.release()
+    return merged
+
+
+def _target(connection: sqlite3.Connection, info: RunInfo, *, by_spec: bool) -> RunInfo | None:
+    """The run here that this one goes into."""
+    same = f"SELECT {COLUMNS} FROM runs WHERE spec_key = ?"
+    row = connection.execute(
+        f"{same} AND id IN (?, ?)", (info.spec_key, info.id, _other_id(info))
+    ).fetchone()
+    if row is None and by_spec:
+        row = connection.execute(
+            f"{same} ORDER BY created DESC, rowid DESC LIMIT 1", (info.spec_key,)
+        ).fetchone()
+    return None if row is None else info_of(row)
+
+
+def _free_id(connection: sqlite3.Connection, info: RunInfo) -> str:
+    """Its own id, unless another run has that here."""
+    is_taken = connection.execute("SELECT 1 FROM runs WHERE id = ?", (info.id,)).fetchone()
+    return info.id if is_id(info.id) and is_taken is None else _other_id(info)
+
+
+def _other_id(info: RunInfo) -> str:
+    """An id that is the same at every merge."""
+    told = digest([info.spec_key, info.id, str(info.created)]).hex()
+    return f"{datetime.fromtimestamp(info.created):%Y%m%d}-{told[:8]}"
+
+
+def _join(
+    connection: sqlite3.Connection, id: str, info: RunInfo, target: RunInfo | None, shard: str
+) -> None:
+    """Make the run, or say of the one that is there how both ended."""
+    status: Status = "stopped" if info.status == "running" else info.status  # nobody goes on here
+    counts = dict(target.counts) if target else {}
+    was_done = target is not None and target.status == "done"  # as it has all rows, it stays so
+    if shard and ("shards" in counts or not was_done):
+        parts = _parts(counts) - {shard} | ({shard} if status == "done" else set())
+        status, counts["shards"] = "done" if _are_all(parts) else "stopped", sorted(parts)
+    elif target is not None and target.status != status != "done":
+        status = "stopped"
+    if was_done:
+        status = "done"
+    if target is not None:
+        connection.execute(
+            "UPDATE runs SET status = ?, counts = CAST(? AS TEXT) WHERE id = ?",
+            (status, packed(counts), id),
+        )
+        return
+    connection.execute(
+        "INSERT INTO runs (id, spec_key, command, folder, settings, inputs, status, created, updated,"
+        " counts) VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"
+        " ?, ?, ?, CAST(? AS TEXT))",
+        (
+            id, info.spec_key, packed({"argv": list(info.command), "work": dict(info.work)}),
+            info.folder.encode("utf-8", "backslashreplace"), packed(dict(info.settings)),
+            packed(dict(info.inputs)), status, info.created, time.time(), packed(counts),
+        ),
+    )  # fmt: skip
+
+
+def _parts(counts: Mapping[str, Any]) -> set[str]:
+    """The shards of a run that are done."""
+    known = counts.get("shards")
+    return (
+        {part for part in map(str, known) if is_shard(part)} if isinstance(known, list) else set()
+    )
+
+
+def _are_all(parts: set[str]) -> bool:
+    """Whether they are all shards of some number of them."""
+    found = Counter(int(part.partition("/")[2]) for part in parts)
+    return any(n_found == n for n, n_found in found.items())
+
+
+def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -> Merged:
+    n_results = n_conflicts = n_bad = 0
+    for key, seq, task_id, status, checksum, row, trace in page:
+        if not _is_whole(key, seq, checksum, row):
+            n_bad += 1
+            continue
+        # Also under another key: a task whose document was another when it was run there.
+        here = connection.execute(_HERE, (id, key, id, seq, task_id)).fetchall()
+        whole = [each[3] for each in here if _is_whole(*each)]
+        if row in whole:
+            continue
+        if whole:
+            is_failed, was_failed = _is_failed(row), all(map(_is_failed, whole))
+            if is_failed == was_failed:
+                n_conflicts += 1
+            if is_failed or not was_failed:
+                continue
+        connection.executemany(_REMOVE, [(id, each[0]) for each in here])
+        connection.execute(_ADD, (id, key, seq, task_id, status, checksum, row, trace))
+        n_results += 1
+    return Merged(n_results=n_results, n_conflicts=n_conflicts, n_bad=n_bad)
+
+
+def _is_whole(key: object, seq: object, checksum: object, row: object) -> bool:
+    if not (isinstance(key, bytes) and isinstance(seq, int) and isinstance(row, bytes)):
+        return False
+    return checksum == row_sum(key, seq, row) and unpacked(row) is not None
+
+
+def _is_failed(row: bytes) -> bool:
+    return (unpacked(row) or {}).get("status") == "failed"
+
+
+def _replies(source: Reader) -> Iterator[list[tuple[Any, ...]]]:
+    key = b""
+    while True:
+        page = source.all(
+            "SELECT key, checksum, body, created FROM replies WHERE key > ? ORDER BY key LIMIT ?",
+            (key, _PAGE),
+        )
+        if not page or not isinstance(page[-1][0], bytes) or page[-1][0] <= key:
+            return
+        key = page[-1][0]
+        yield page
+
+
+def _keep(connection: sqlite3.Connection, page: list[tuple[Any, ...]]) -> Merged:
+    n_replies = n_conflicts = n_bad = 0
+    for key, checksum, body, created in page:
+        if not isinstance(key, bytes) or unpacked_reply(key, checksum, body) is None:
+            n_bad += 1
+            continue
+        here = connection.execute(
+            "SELECT checksum, body FROM replies WHERE key = ?", (key,)
+        ).fetchone()
+        if here is not None and unpacked_reply(key, *here) is not None:
+            n_conflicts += here[1] != body
+            continue
+        connection.execute(_KEEP, (key, checksum, body, created))
+        n_replies += 1
+    return Merged(n_replies=n_replies, n_conflicts=n_conflicts, n_bad=n_bad)

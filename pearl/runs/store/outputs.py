@@ -1,0 +1,89 @@
+"""What commands wrote where, so that no other file is ever replaced unasked.
+
+One small file a path, in a folder of the store. It holds no text of what was written, only digests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pearl.documents.digest import digest, file_sha256
+
+__all__ = ["Outputs"]
+
+_N_DIGESTS = 4
+"""Of what a command wrote to a path: the last one may have been noted and not been put there."""
+
+
+class Outputs:
+    """The outputs that are known to a store.
+
+    Args:
+        folder: Of the store; it need not be there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "outputs"
+
+    def wrote(self, path: Path, command: str | None = None, *, by: str | None = None) -> bool:
+        """Whether the file is as a command left it.
+
+        Args:
+            path: The file, links resolved.
+            command: What tells the command from others; None for any.
+            by: The command's name, as `pearl plan`; None for any.
+        """
+        entry = self._entry(path)
+        if (
+            not entry
+            or command not in (None, entry["command"])
+            or by not in (None, entry.get("by"))
+        ):
+            return False
+        try:
+            return file_sha256(path) in entry["sha256"]
+        except OSError:
+            return False
+
+    def note(self, path: Path, command: str, written: Path, *, by: str = "") -> None:
+        """Keep what is about to be put at a path.
+
+        Where it cannot be kept, the file will count as that of somebody else, and be asked about.
+
+        Args:
+            path: Where, links resolved.
+            command: What tells the command from others.
+            written: The file that will be put there.
+            by: The command's name.
+        """
+        entry = self._entry(path)
+        before = entry["sha256"] if entry and entry["command"] == command else []
+        digests = [file_sha256(written), *before][:_N_DIGESTS]
+        data = {"path": os.fsencode(path).decode("utf-8", "backslashreplace"), "command": command,
+                "by": by, "sha256": digests}  # fmt: skip
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False) as file:
+                json.dump(data, file)
+            Path(file.name).replace(self._file(path))
+
+    def _file(self, path: Path) -> Path:
+        return self._folder / f"{digest([os.fsencode(path)]).hex()}.json"
+
+    def _entry(self, path: Path) -> dict[str, Any]:
+        """What is kept of a path; empty where that is nothing, or damaged."""
+        try:
+            data = json.loads(self._file(path).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        is_whole = (
+            isinstance(data, dict)
+            and isinstance(data.get("command"), str)
+            and isinstance(data.get("sha256"), list)
+        )
+        return data if is_whole else {}

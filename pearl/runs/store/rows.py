@@ -1,0 +1,81 @@
+"""What is kept ↔ bytes: JSON with a checksum, never anything that could be executed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pearl.documents.digest import digest
+from pearl.llm import Completion, Usage
+from pearl.llm.blank import is_blank
+
+__all__ = [
+    "checksum",
+    "packed",
+    "packed_reply",
+    "unpacked",
+    "unpacked_reply",
+]
+
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made once
+
+
+def packed(data: Any) -> bytes:
+    r"""JSON in UTF-8. A lone surrogate, which UTF-8 has no bytes for, becomes its escape.
+
+    Example:
+        >>> packed({"a": "é\ud800"})
+        b'{"a":"\xc3\xa9\\ud800"}'
+    """
+    return _encoded(data).encode("utf-8", "backslashreplace")
+
+
+def unpacked(data: object) -> dict[str, Any] | None:
+    """The object that the JSON stands for, or None where it stands for none."""
+    if not isinstance(data, bytes):
+        return None
+    try:
+        found = json.loads(data.decode())  # of bytes it would guess the encoding
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def checksum(*parts: bytes) -> bytes:
+    """16 bytes that tell whether one of the parts is another."""
+    return digest(parts)[:16]
+
+
+def packed_reply(completion: Completion) -> bytes:
+    """The body of a reply."""
+    usage = completion.usage
+    return packed(
+        {
+            "text": completion.text,
+            "model": completion.model,
+            "usage": {
+                "input_tokens": usage.n_input_tokens,
+                "output_tokens": usage.n_output_tokens,
+                "cached_tokens": usage.n_cached_tokens,
+            },
+        }
+    )
+
+
+def unpacked_reply(key: bytes, digest: object, body: object) -> Completion | None:
+    """The completion of a row of the replies, or None where it is not what was kept."""
+    if not isinstance(body, bytes) or digest != checksum(key, body):
+        return None
+    match unpacked(body):
+        case {
+            "text": str(text),
+            "model": str(model),
+            "usage": {
+                "input_tokens": int(n_input),
+                "output_tokens": int(n_output),
+                "cached_tokens": int(n_cached),
+            },
+        } if not is_blank(text):
+            return Completion(text, model, Usage(n_input, n_output, n_cached))
+        case _:
+            return None

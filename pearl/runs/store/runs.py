@@ -1,0 +1,177 @@
+"""What a run is: the work that was asked for, and how far it came."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pearl.documents.digest import digest
+from pearl.runs.store.database import decoded
+from pearl.runs.store.locks import Holder
+from pearl.runs.store.rows import unpacked
+
+__all__ = ["COLUMNS", "RunInfo", "RunSpec", "Status", "info_of", "is_id", "is_shard", "new_id"]
+
+Status = Literal["running", "done", "stopped", "paused", "failed"]
+"""`stopped` by the user or a limit, `paused` until a server can take more."""
+
+COLUMNS = (
+    "id, spec_key, command, folder, settings, inputs, status, created, updated, counts, "
+    "lease_pid, lease_host, lease_started, lease_at, "
+    "(SELECT count(*) FROM results WHERE run_id = runs.id), "
+    "(SELECT count(*) FROM results WHERE run_id = runs.id AND status = 'failed')"
+)
+"""What `info_of` reads."""
+
+_ID = re.compile(r"\d{8}-[0-9a-f]{4,}")
+
+
+def is_id(text: str) -> bool:
+    """Whether it has the form of a run's id: no part of a path, for example."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_shard(text: str) -> bool:
+    """Whether it names a part of the work, as `1/8`."""
+    return re.fullmatch(r"\d{1,9}/\d{1,9}", text, re.ASCII) is not None
+
+
+def new_id(n_digits: int = 4) -> str:
+    """An id that sorts by the day and is short enough to be typed."""
+    return f"{datetime.now():%Y%m%d}-{secrets.token_hex((n_digits + 1) // 2)[:n_digits]}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """The work that is asked for.
+
+    Attributes:
+        command: Arguments of `pearl` as they were given; to be shown, never to be run.
+        settings: What decides the results, as JSON data: the same settings and inputs are the same
+            run. What changes only how fast or how long it runs stays out, as concurrency. `shard`,
+            as `1/8`, is the part of the work that the run is: each part is a run of its own, and
+            merging makes them one.
+        inputs: Name and digest, or path, of what is worked on.
+        folder: Where the command was given: its paths are relative to that.
+        work: What was asked for, as JSON data; whoever resumes the run reads and checks it.
+    """
+
+    command: tuple[str, ...]
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    folder: str = field(default_factory=lambda: str(Path.cwd()))
+    work: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> bytes:
+        """32 bytes that differ where settings or inputs differ."""
+        said = {"settings": dict(self.settings), "inputs": dict(self.inputs)}
+        return digest([json.dumps(said, sort_keys=True)])
+
+    @property
+    def shard(self) -> str:
+        """The part of the work that it is; "" where it is all of it."""
+        said = str(self.settings.get("shard"))
+        return said if is_shard(said) else ""
+
+    @property
+    def whole(self) -> RunSpec:
+        """The same work, all of it."""
+        settings = {name: value for name, value in self.settings.items() if name != "shard"}
+        return replace(self, settings=settings)
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """How far a run came.
+
+    Attributes:
+        spec_key: `RunSpec.key` of what was asked for.
+        created: When it began, in seconds since 1970.
+        updated: When its status last changed, in seconds since 1970.
+        counts: What it said at its end, or at the last one.
+        n_results: Rows that are kept.
+        n_failed: Those of them that say why a task failed.
+        holder: The process that writes it; None where none does, or the one that did is dead.
+    """
+
+    id: str
+    spec_key: bytes
+    command: tuple[str, ...]
+    folder: str
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    status: Status
+    created: float
+    updated: float
+    counts: Mapping[str, Any]
+    n_results: int
+    n_failed: int
+    holder: Holder | None
+    work: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        """The status; `interrupted` where the process of a running one is dead."""
+        return "interrupted" if self.status == "running" and self.holder is None else self.status
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as JSON data; times are seconds since 1970."""
+        return {
+            "id": self.id,
+            "state": self.state,
+            "command": list(self.command),
+            "work": dict(self.work),
+            "folder": self.folder,
+            "settings": dict(self.settings),
+            "inputs": dict(self.inputs),
+            "created": round(self.created, 3),
+            "updated": round(self.updated, 3),
+            "results": self.n_results,
+            "failed": self.n_failed,
+            "counts": dict(self.counts),
+            "pid": self.holder.pid if self.holder else None,
+        }
+
+
+def info_of(row: tuple[Any, ...]) -> RunInfo:
+    """The run of a row of `COLUMNS`; what is damaged in it comes out empty."""
+    holder = _holder(row)
+    status = decoded(row[6])
+    asked = unpacked(row[2]) or {}
+    words, work = asked.get("argv"), asked.get("work")
+    return RunInfo(
+        id=decoded(row[0]),
+        spec_key=row[1] if isinstance(row[1], bytes) else b"",
+        command=tuple(map(str, words)) if isinstance(words, list) else (),
+        work=work if isinstance(work, dict) else {},
+        folder=decoded(row[3]),
+        settings=unpacked(row[4]) or {},
+        inputs=unpacked(row[5]) or {},
+        status=status if status in get_args(Status) else "stopped",  # type: ignore[arg-type]
+        created=_seconds(row[7]),
+        updated=_seconds(row[8]),
+        counts=unpacked(row[9]) or {},
+        n_results=row[14],
+        n_failed=row[15],
+        holder=holder if holder is not None and holder.is_alive else None,
+    )
+
+
+def _holder(row: tuple[Any, ...]) -> Holder | None:
+    if not isinstance(row[10], int) or row[10] <= 0:
+        return None
+    return Holder(row[10], decoded(row[11]), decoded(row[12]), _seconds(row[13]))
+
+
+def _seconds(value: object) -> float:
+    """A time that can be shown: that of a damaged row may be any number, or none."""
+    is_time = isinstance(value, int | float) and 0 <= value <= time.time() + 1e9
+    return float(value) if is_time else 0.0  # type: ignore[arg-type]

@@ -1,0 +1,425 @@
+"""Files of tasks, and samples → tasks, one by one; a bad row is a task with a problem.
+
+A row of a tasks file: `id`, one of `plan | plan_path | question`, one of `document |
+document_path`. Paths are relative to the file. What `pearl plan --data` writes can be read here:
+`planned_for` says what a plan was written for, and what is right of a row (`options, gold, reference,
+subsets`) is passed on to its result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pearl.actions.library import library_names
+from pearl.data.journal import reason
+from pearl.data.naming import Names
+from pearl.data.rows import Row, read_file
+from pearl.data.samples import Sample
+from pearl.documents.digest import text_sha256
+from pearl.documents.document import Document, file_source, from_text, load, read_bytes
+from pearl.errors import DataError, StoreError, UsageError
+from pearl.runs.executors import Task, Unit
+from pearl.runs.store import RunInfo
+
+__all__ = ["DocumentTasks", "PlannedFor", "TaskFile", "over_files", "read_tasks", "tasks_to_json"]
+
+_PASSED_ON = ("options", "gold", "reference", "subsets")
+
+
+class PlannedFor(BaseModel):
+    """What a plan was written for.
+
+    Attributes:
+        domain: Name of the domain.
+        library: Name of the library, or its file, relative to that of the row.
+        library_sha256: Its `library_digest`.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    domain: str
+    library: str
+    library_sha256: str
+
+
+class _TaskRow(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    id: str | int | None = None
+    question: str | None = None
+    plan: str | None = None
+    plan_path: str | None = None
+    document: str | None = None
+    document_name: str | None = None
+    document_path: str | None = None
+    status: str | None = None
+    error: Any = None
+    planned_for: PlannedFor | None = None
+
+
+class TaskFile:
+    """The tasks of a file, read anew each time they are gone through; a pipe is read once.
+
+    Args:
+        path: JSON Lines, or any other file of rows.
+        documents: Documents for those rows that name none: each row runs over each of them.
+        allow_outside: Whether rows may name files outside the folder of the file.
+        library_sha256: `library_digest` of the library that the tasks are run with. A plan that was
+            written for another one is a task that fails. "" runs all.
+
+    Raises:
+        DataError: While the tasks are gone through, the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        documents: tuple[str, ...] = (),
+        *,
+        allow_outside: bool = False,
+        library_sha256: str = "",
+    ) -> None:
+        self._path = Path(path)
+        self._documents = documents
+        self._allow_outside = allow_outside
+        self.library_sha256 = library_sha256
+
+    @cached_property
+    def first_plan(self) -> tuple[PlannedFor | None, Path | None] | None:
+        """Of the first plan what it was written for, and the file of that library if it has one.
+
+        None where the first task has no plan.
+
+        Raises:
+            DataError: The file cannot be read, or the row may not name the file of the library.
+        """
+        for source in self._rows():
+            row = None if isinstance(source, DataError) else _read(source)
+            if isinstance(source, DataError) or row is None or row.status == "failed":
+                continue
+            if row.plan is None and row.plan_path is None:
+                return None
+            planned = row.planned_for
+            if planned is None or planned.library in library_names():
+                return planned, None
+            named = replace(source, fields={"library": planned.library})
+            return planned, named.file("library")
+        return None
+
+    @property
+    def names_documents(self) -> bool:
+        """Whether there are tasks and each of them names its document.
+
+        Raises:
+            DataError: The file cannot be read.
+        """
+        n_named = 0
+        for source in self._rows():
+            row = _read(source) if isinstance(source, Row) else None
+            if row is None:
+                continue
+            if row.document is None and row.document_path is None:
+                return False
+            n_named += 1
+        return n_named > 0
+
+    def __iter__(self) -> Iterator[Task]:
+        names = Names()
+        for row in self._rows():
+            if isinstance(row, DataError):
+                yield Task(str(row.line), problem=row)
+            else:
+                yield from _tasks(row, self._documents, names, self.library_sha256)
+
+    def _rows(self) -> Iterable[Row | DataError]:
+        return self._piped if self._path.is_fifo() else self._read_file()
+
+    def _read_file(self) -> Iterator[Row | DataError]:
+        return read_file(self._path, allow_outside=self._allow_outside)
+
+    @cached_property
+    def _piped(self) -> list[Row | DataError]:
+        return list(self._read_file())
+
+
+def _read(source: Row) -> _TaskRow | None:
+    try:
+        return _TaskRow.model_validate(source.fields)
+    except ValidationError:  # told when its task is made
+        return None
+
+
+def over_files(
+    documents: Sequence[str | Path],
+    *,
+    question: str | None = None,
+    plan: str | None = None,
+    is_named: bool = True,
+) -> list[Task]:
+    """A question or a plan over files of documents: a task for each, called as its file.
+
+    Args:
+        documents: Read when their tasks are run.
+        question: What is asked.
+        plan: Text of a plan.
+        is_named: Whether a single task is called as its file, too, and not "".
+    """
+    paths = [str(path) for path in documents]
+    ids = paths if len(paths) > 1 or is_named else [""]
+    return [
+        Task(id, partial(load, path), question, plan, source=file_source(path))
+        for id, path in zip(ids, paths, strict=True)
+    ]
+
+
+class _KeptTask(BaseModel):
+    """A task over a file, as a store has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    path: str
+    name: str
+    question: str | None
+    plan: str | None
+    extra: dict[str, Any]
+
+
+MAX_KEPT = 10_000
+"""Tasks that a store has in full at most."""
+
+
+def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
+    """Tasks over files as JSON data; None where there are others among them, or too many."""
+    found: list[dict[str, Any]] = []
+    for task in tasks:
+        load_it = task.document
+        is_file = isinstance(load_it, partial) and load_it.func is load and len(load_it.args) == 1
+        if len(found) == MAX_KEPT or not isinstance(task, Task) or task.problem or not is_file:
+            return None
+        assert isinstance(load_it, partial)
+        found.append(
+            {
+                "id": task.id,
+                "path": str(load_it.args[0]),
+                "name": load_it.keywords.get("name") or str(load_it.args[0]),
+                "question": task.question,
+                "plan": task.plan,
+                "extra": dict(task.extra),
+            }
+        )
+    return found
+
+
+def read_tasks(info: RunInfo) -> list[Task]:
+    """The tasks of a run that was begun with tasks over files; their paths begin in its folder.
+
+    Raises:
+        UsageError: The store does not have them.
+        StoreError: They make no sense.
+    """
+    kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
+    if not isinstance(kept, list):
+        raise UsageError(
+            f"the store does not have the tasks of run {info.id}",
+            help="give them: session.resume(run_id, tasks)",
+        )
+    try:
+        rows = [_KeptTask.model_validate(row) for row in kept]
+    except ValidationError as error:
+        raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
+    tasks = []
+    for row in rows:
+        path = str(Path(info.folder) / row.path)
+        loaded = partial(load, path, name=row.name)
+        tasks.append(
+            Task(row.id, loaded, row.question, row.plan, None, file_source(path), row.extra)
+        )
+    return tasks
+
+
+class DocumentTasks:
+    """One plan over the documents of samples, each document once, in the order of the data.
+
+    What is right of a sample is passed on where it is the only one of its document. The samples are
+    read twice, so that their documents are in memory one at a time.
+
+    Args:
+        read: Reads the samples from the first; an error, and a sample that has no document, becomes
+            a task that fails.
+        plan: Text of the plan.
+        n_longest: Only so many documents, the longest by characters, the longest first. What cannot
+            be read has no length, and is left out.
+
+    Attributes:
+        left_out: Why rows and documents are left out, where the longest are wanted.
+
+    Raises:
+        PearlError: What `read` raises.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Sample | DataError]],
+        plan: str,
+        n_longest: int | None = None,
+    ) -> None:
+        self._read = read
+        self._plan = plan
+        self.left_out: list[DataError] = []
+        self._n_samples: Counter[Hashable] = Counter()
+        self._n_failing = 0
+        lengths: dict[Hashable, int] = {}
+        for sample in read():
+            if isinstance(sample, DataError) or sample.document is None:
+                if n_longest is None:
+                    self._n_failing += 1
+                else:
+                    self.left_out.append(_problem(sample))
+                continue
+            key = _document_key(sample.document)
+            if n_longest is not None and key not in self._n_samples:
+                try:
+                    lengths[key] = len(sample.load().text)
+                except DataError as error:
+                    self.left_out.append(error)
+            self._n_samples[key] += 1
+        self._longest: list[Hashable] | None = None
+        if n_longest is not None:
+            self._longest = sorted(lengths, key=lambda key: -lengths[key])[:n_longest]
+
+    def __len__(self) -> int:
+        return (
+            self._n_failing + len(self._n_samples) if self._longest is None else len(self._longest)
+        )
+
+    def __iter__(self) -> Iterator[Task]:
+        if self._longest is None:
+            return (task for _, task in self._tasks())
+        places = {key: place for place, key in enumerate(self._longest)}
+        found = [(places[key], task) for key, task in self._tasks(places) if key in places]
+        return (task for _, task in sorted(found, key=lambda each: each[0]))
+
+    def _tasks(self, wanted: Container[Hashable] | None = None) -> Iterator[tuple[Hashable, Task]]:
+        seen: set[Hashable] = set()
+        for sample in self._read():
+            if isinstance(sample, DataError):
+                yield None, Task(str(sample.line), problem=sample)
+                continue
+            if sample.document is None:
+                yield None, Task(sample.id, sample.load, plan=self._plan)
+                continue
+            key = _document_key(sample.document)
+            if key in seen or (wanted is not None and key not in wanted):
+                continue
+            seen.add(key)
+            extra = _passed_on(sample.to_json()) if self._n_samples[key] == 1 else {}
+            document = sample.document
+            source = file_source(document) if isinstance(document, Path) else document.digest
+            yield (
+                key,
+                Task(
+                    sample.document_name, sample.load, plan=self._plan, source=source, extra=extra
+                ),
+            )
+
+
+def _document_key(document: Document | Path) -> Path | bytes:
+    """What tells a document from others, without its text."""
+    return document if isinstance(document, Path) else bytes.fromhex(document.digest)
+
+
+def _problem(sample: Sample | DataError) -> DataError:
+    """Why there is no document."""
+    if isinstance(sample, DataError):
+        return sample
+    return DataError(f"sample '{sample.id}' has no document")
+
+
+def _passed_on(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in _PASSED_ON if fields.get(name) is not None}
+
+
+def _tasks(
+    source: Row, documents: tuple[str, ...], names: Names, library_sha256: str
+) -> Iterator[Task]:
+    """The tasks of a row: one, or one for each of the documents; or one that says what is wrong."""
+    extra = _passed_on(source.fields)
+    try:
+        row = _TaskRow.model_validate(source.fields)
+        id = str(source.line if row.id is None else row.id)
+        plan = _plan(source, row, library_sha256)
+        path = source.file("document_path") if row.document is None else None
+    except (DataError, ValidationError) as error:
+        # What is right of it goes along: a failure is scored as wrong, not left out.
+        asked = source.fields.get("question")
+        question = asked if isinstance(asked, str) else None
+        name = source.fields.get("document_name") or source.fields.get("document_path")
+        kept = {**extra, **({"document": name} if isinstance(name, str) else {})}
+        problem = source.error(reason(error)) if isinstance(error, ValidationError) else error
+        said = source.fields.get("id")
+        yield Task(
+            str(source.line if said is None else said),
+            question=question,
+            problem=problem,
+            extra=kept,
+        )
+        return
+    if row.document is not None:
+        text, digest = row.document, text_sha256(row.document)
+        name = names.claim(digest, row.document_name or id, source.line)
+        extra["document"] = name
+        yield Task(id, partial(from_text, text, name), row.question, plan, None, digest, extra)
+    elif path is not None:
+        extra["document"] = name = str(row.document_path)
+        loaded = partial(load, path, name=name)
+        yield Task(id, loaded, row.question, plan, None, file_source(path), extra)
+    elif documents:
+        for document in documents:
+            each = id if len(documents) == 1 else f"{id}/{document}"
+            loaded, digest = partial(load, document), file_source(document)
+            yield Task(each, loaded, row.question, plan, None, digest, extra)
+    else:
+        problem = source.error(
+            "the row has none of document, document_path, and no document was named",
+            help=f"name them: pearl execute --tasks {source.path} DOC...",
+        )
+        yield Task(id, question=row.question, problem=problem, extra=extra)
+
+
+def _plan(source: Row, row: _TaskRow, library_sha256: str) -> str | None:
+    """The plan of a row; None where it has a question only.
+
+    Raises:
+        DataError: It has neither, its plan failed or cannot be read, or it was written for another
+            library.
+    """
+    if row.status == "failed":
+        raise source.error(f"the plan of this row failed: {_message(row.error)}")
+    planned = row.planned_for
+    if planned and library_sha256 not in ("", planned.library_sha256):
+        raise source.error(
+            f"its plan was written for another library, '{planned.library}'",
+            help="one file of tasks for each library",
+        )
+    path = source.file("plan_path") if row.plan is None else None
+    if path is not None:
+        try:
+            return read_bytes(str(path), str(row.plan_path)).decode("utf-8-sig")
+        except (DataError, UnicodeDecodeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise source.error(f"plan_path '{row.plan_path}' cannot be read: {reason}") from None
+    if row.plan is None and row.question is None:
+        raise source.error("the row has none of plan, plan_path, question")
+    return row.plan
+
+
+def _message(error: Any) -> str:
+    return str(error.get("message", error) if isinstance(error, dict) else error).split("\n")[0]

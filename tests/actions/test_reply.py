@@ -1,0 +1,349 @@
+"""What a model says, read as a value, as nothing, or as undecided: never as what it is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.actions.reply import follows_form, read_reply, reply_constraint
+from pearl.dsl.decoding.constraint import validate
+from pearl.dsl.signatures import NOTHING, ValueType
+
+LIST, NUMBER, BOOL, TEXT = ValueType.LIST, ValueType.NUMBER, ValueType.BOOL, ValueType.TEXT
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("- a dog\n- a cat", ["a dog", "a cat"]),
+        ("- a dog\n- a cat\n\n> The dog barked.\n> The cat hissed.", ["a dog", "a cat"]),
+        ("1. a dog\n2) a cat\n(3) a cow", ["a dog", "a cat", "a cow"]),
+        ("* a dog\n• a cat\n– a cow", ["a dog", "a cat", "a cow"]),
+        ("Here are the animals:\n\n- a dog\n- a cat", ["a dog", "a cat"]),
+        ("- a dog\n  that barks\n- a cat", ["a dog that barks", "a cat"]),
+        ("```\n- a dog\n- a cat\n```", ["a dog", "a cat"]),
+        ("a dog\na cat\n\n> The dog saw the cat.", ["a dog", "a cat"]),
+        ("Animals:\na dog\na cat", ["a dog", "a cat"]),
+        ("a dog; a cat", ["a dog", "a cat"]),
+        ("a dog\n> The farm had a dog.", ["a dog"]),
+        ("- The dog bit the postman.", ["The dog bit the postman."]),
+        ("- 30 mg\n- 40 mg\n> 30 mg in the morning\n> 40 mg at night", ["30 mg", "40 mg"]),
+        ("- No smoking\n- Wash your hands", ["No smoking", "Wash your hands"]),
+        ("-\n- a dog", ["a dog"]),
+    ],
+)  # fmt: skip
+def test_entries_are_read_and_quotes_are_none(text: str, entries: list[str]) -> None:
+    reply = read_reply(text, LIST)
+    assert (reply.state, reply.value) == ("found", entries)
+
+
+@pytest.mark.parametrize("wanted", [LIST, NUMBER, BOOL])
+@pytest.mark.parametrize(
+    "text",
+    [
+        NOTHING, "nothing found", "**Nothing found.**", "Nothing found: there is no animal.",
+        "Nothing was found.", "None", "none.", "- None", "(none)", "[]", "N/A", "Not mentioned.",
+        f"{NOTHING}\n> The barn stood empty.",
+    ],
+)  # fmt: skip
+def test_nothing_found_is_no_entry(text: str, wanted: ValueType) -> None:
+    reply = read_reply(text, wanted)
+    assert (reply.state, reply.value) == ("nothing", [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "There is no mention of animals",
+        "The text does not mention any animals.",
+        "- There is no mention of animals",
+        "- The text does not mention any animals.",
+        "- No animals are mentioned",
+        "- No animals",
+        "- Keine Tiere",
+        "- Aucun animal n'est mentionné",
+        "- No se mencionan animales",
+        "- 没有动物",
+        "- なし",
+        "Keine Tiere",
+        "No animals",
+        "a dog and a cat",
+        "The farm has a dog and a cat.",
+        "I found two: a dog and a cat",
+        "Sure! a dog",
+        "- a dog\n- No cats are mentioned",
+        "- a dog\n- Nothing found.",
+        "- a dog\nThat is the only one.",
+        "I looked for animals.\n- a dog",
+        "- animals\n  - a dog\n  - a cat",
+        "> The dog barked.\n> The cat hissed.",
+        "The dog barked.\nThe cat hissed.",
+        "- No fever\n- No cough",
+        "Nothing found its way into the barn",
+        "Nothing found, but three dogs bark.",
+        "Nothing found. However, two dogs: Rex and Fido.",
+        "| Dog | Age |\n|---|---|\n| Rex | 3 |",
+        '[\n"Rex",\n"Fido"\n]',
+        '```json\n{\n"dogs": [\n"Rex"\n]\n}\n```',
+        "<ul>\n<li>Rex</li>\n</ul>",
+        "# Dogs\nRex\nFido",
+        "Dogs found\nRex\nFido",
+        "Dogs\n  Rex\n  Fido",
+        "Rex\nFido\nTotal\n2",
+        "- Rex\n- Fido\n- Total: 2",
+        "- 100 EUR\n- 200 EUR\n- 300 EUR in total",
+        "- Rex\n- and 3 others",
+        "- Rex\n- 3 more",
+        "- Rex\n- ...",
+        "- Rex\n- etc.",
+        "- Dogs:\n- Rex\n- Fido",
+        "1. Dogs\n- Rex\n- Fido\n2. Cats\n- Tom",
+        "- Dogs\n - Rex\n - Fido",
+        "▪ Dogs\n  ◦ Rex\n  ◦ Fido",
+        "- Rex, Fido, Tom",
+        "- Rex; Fido",
+        "1) Rex 2) Fido",
+        "-5 mg\n-3 mg",
+        "Rex\nor Fido",
+        "Rex\n\nFido\n\nSo there are two",
+        "- Here are the dogs\n- Rex",
+        "- Rex\n- That is all",
+        "- ?",
+        "- Sin información",
+        "- tidak ada",
+        "- लागू नहीं",
+        "- لا شيء",
+    ],
+)
+def test_what_may_be_no_entry_is_undecided(text: str) -> None:
+    reply = read_reply(text, LIST, source="There was no dog.")
+    assert reply.state == "undecided"
+    assert str(reply.value).startswith("undecided: the reply cannot be read as a list: ")
+    assert reply.why in str(reply.value)
+
+
+def test_names_in_one_line_are_one_entry_only_when_what_is_counted_was_said() -> None:
+    source = "They were Rex, Fido and Tom."
+    assert read_reply("Rex, Fido and Tom", LIST, source=source).state == "undecided"
+    assert read_reply("- Rex, Fido", LIST, source=source).state == "undecided"
+    assert read_reply("- Rex, the dog", LIST, is_second=True).value == ["Rex, the dog"]
+
+
+@pytest.mark.parametrize("entry", ["Na", "Total Recall", "And Then There Were None", "5 m²"])
+def test_what_only_looks_like_a_remark_is_an_entry(entry: str) -> None:
+    assert read_reply(f"- {entry}\n- a dog", LIST, is_second=True).value == [entry, "a dog"]
+
+
+def test_a_line_alone_is_an_entry_where_it_stands_in_what_was_shown() -> None:
+    assert read_reply("Rex the dog", LIST, source="They called\nrex  the Dog.").value == [
+        "Rex the dog"
+    ]
+    assert read_reply("Rex the dog", LIST, source="They called him Rex.").state == "undecided"
+
+
+def test_a_line_of_more_than_twelve_words_is_a_sentence() -> None:
+    words = [
+        "the",
+        "old",
+        "dog",
+        "that",
+        "Ada",
+        "bought",
+        "in",
+        "the",
+        "town",
+        "last",
+        "year",
+        "when",
+        "young",
+    ]
+    assert len(words) == 13
+    assert read_reply("a cat\n" + " ".join(words[:12]), LIST).state == "found"
+    assert read_reply("a cat\n" + " ".join(words), LIST).state == "undecided"
+
+
+def test_denials_that_were_asked_for_are_entries_when_what_is_counted_was_said() -> None:
+    assert read_reply("- No fever\n- No cough", LIST, is_second=True).value == [
+        "No fever",
+        "No cough",
+    ]
+    assert read_reply("- No fever", LIST, is_second=True).state == "undecided"
+    assert (
+        read_reply("- No fever is mentioned\n- No cough", LIST, is_second=True).state == "undecided"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12",
+        "12 mg",
+        "-12.4 percent",
+        "$1,250",
+        "12%",
+        "about 12",
+        "~ 12 mg a day",
+        "12 mg\n\n> q 3",
+    ],
+)
+def test_a_number_is_kept_with_its_unit(text: str) -> None:
+    reply = read_reply(text, NUMBER)
+    assert (reply.state, reply.value) == ("found", text.partition("\n")[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The dose is 12 mg.",
+        "10-20 mg",
+        "1 or 2",
+        "not 12",
+        "twelve",
+        "5.2 million",
+        "12\n13",
+        "> 12",
+        "3 or four",
+        "3 or more",
+        "3 at most",
+        "2½",
+        "10²",
+        "2 dozen",
+        "2 and a half",
+        "20 minus five",
+        "5 Millionen",
+        "3 Mio.",
+        "5 tausend",
+        "3万",
+        "12.500 EUR",
+        "- 5",
+        "5 ?",
+        "$15m",
+        "5 maybe",
+    ],
+)
+def test_what_may_be_another_number_is_undecided(text: str) -> None:
+    assert read_reply(text, NUMBER).state == "undecided"
+
+
+def test_a_long_reply_is_no_number_at_once() -> None:
+    assert read_reply("1," * 500_000 + "?", NUMBER).state == "undecided", "quadratic: years"
+
+
+@pytest.mark.parametrize(("text", "value"), [("Yes.", True), ("no", False), ("**Yes**\n> q", True)])
+def test_yes_and_no(text: str, value: bool) -> None:
+    assert read_reply(text, BOOL).value is value
+
+
+def test_yes_and_a_reason_is_undecided() -> None:
+    assert read_reply("Yes, because he said so", BOOL).state == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "value"),
+    [
+        ("She was late.\n> She came at nine.", "found", "She was late."),
+        ("> She came\n> at nine.", "found", "She came\n\nat nine."),
+        ("None", "found", "None"),
+        ("Nothing found: the text names no time.", "nothing", "Nothing found: the text names no time."),
+        ("There is no mention of it.", "found", "There is no mention of it."),
+    ],
+)  # fmt: skip
+def test_a_text_is_what_stands_beside_its_quotes(text: str, state: str, value: str) -> None:
+    reply = read_reply(text, TEXT)
+    assert (reply.state, reply.value) == (state, value)
+
+
+def test_quotes_are_kept_apart() -> None:
+    assert read_reply("- a dog\n\n> The dog.\n>\n> The end.", LIST).quotes == (
+        "The dog.",
+        "The end.",
+    )
+
+
+@given(text=st.text(), wanted=st.sampled_from(ValueType))
+def test_any_reply_is_read(text: str, wanted: ValueType) -> None:
+    reply = read_reply(text, wanted)
+    assert (reply.state == "undecided") == bool(reply.why)
+    if reply.state == "found" and wanted is LIST:
+        assert isinstance(reply.value, list)
+        assert reply.value
+        assert all(entry.strip() for entry in reply.value)
+
+
+ENTRIES = st.lists(
+    st.text(st.characters(codec="ascii", categories=("L",)), min_size=1).map(lambda w: f"the {w}"),
+    min_size=1, max_size=20,
+)  # fmt: skip
+
+
+@given(entries=ENTRIES, quotes=st.lists(st.sampled_from(["A dog.", "- a list", "3"]), max_size=4))
+def test_what_is_written_in_the_form_is_read_back(entries: list[str], quotes: list[str]) -> None:
+    text = "\n".join([*(f"- {entry}" for entry in entries), *(f"> {quote}" for quote in quotes)])
+    reply = read_reply(text, LIST)
+    assert (reply.value, reply.quotes) == (entries, tuple(quotes))
+    assert follows_form(text, LIST)
+
+
+@pytest.mark.parametrize("wanted", [LIST, NUMBER, BOOL])
+@pytest.mark.parametrize("max_text", [None, 50])
+def test_decoders_are_held_to_what_is_read(wanted: ValueType, max_text: int | None) -> None:
+    llguidance = pytest.importorskip("llguidance")
+    constraint = reply_constraint(wanted, max_text)
+    assert constraint is not None
+    validate(constraint.lark)
+    assert constraint.gbnf.startswith("root ::=")
+    tokenizer = llguidance.LLTokenizer("byte")
+    values: dict[ValueType, tuple[list[str], list[str]]] = {
+        LIST: (["- a dog", "- a dog\n- a cat\n> q", "- a dog\n\n> q\n> r"], ["a dog", "> q", "- a\nb"]),
+        NUMBER: (["12", "12 mg", "-3.5 %\n> q"], ["twelve", "- 12", "12\n13"]),
+        BOOL: (["yes", "no\n> q"], ["maybe", "yes."]),
+    }  # fmt: skip
+    admitted, refused = values[wanted]
+    for text, is_admitted in [(t, True) for t in (*admitted, NOTHING)] + [
+        (t, False) for t in refused
+    ]:
+        matcher = llguidance.LLMatcher(tokenizer, constraint.lark)
+        n = matcher.try_consume_tokens(list(text.encode()))
+        assert (n == len(text.encode()) and matcher.is_accepting()) == is_admitted, text
+        if is_admitted:
+            assert read_reply(text, wanted).state != "undecided"
+            assert follows_form(text, wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said", "text"),
+    [
+        (LIST, {"value": ["a dog", " a\ncat "], "passages": ["The dog."]}, "- a dog\n- a cat\n> The dog."),
+        (LIST, {"value": [], "passages": []}, NOTHING),
+        (NUMBER, {"value": "12 mg", "passages": []}, "12 mg"),
+        (NUMBER, {"value": "", "passages": []}, NOTHING),
+        (BOOL, {"value": "yes", "passages": ["He did."]}, "yes\n> He did."),
+    ],
+)  # fmt: skip
+def test_json_stands_for_the_same_text(wanted: ValueType, said: Any, text: str) -> None:
+    constraint = reply_constraint(wanted)
+    assert constraint is not None
+    assert constraint.json_form is not None
+    assert constraint.json_form.text_of(said) == text
+    assert json.loads(constraint.rendered("json-schema"))["required"] == ["value", "passages"]
+
+
+@pytest.mark.parametrize(
+    "said", [{}, [], {"value": "x", "passages": []}, {"value": [1], "passages": []}]
+)
+def test_json_of_another_form_is_refused(said: Any) -> None:
+    constraint = reply_constraint(LIST)
+    assert constraint is not None
+    assert constraint.json_form is not None
+    text_of: Callable[[Any], str] = constraint.json_form.text_of
+    with pytest.raises(ValueError, match=r"\w"):
+        text_of(said)
+
+
+def test_a_text_is_held_to_nothing() -> None:
+    assert reply_constraint(TEXT) is None

@@ -1,0 +1,400 @@
+"""`pearl eval` and `pearl compare`: logs, going on, refusals, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl.cli import run as pearl_command
+from pearl.cli.stopping import Stopper
+from pearl.evals.log import read_log
+from tests.server import Server
+
+STORY = (
+    "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "
+    "Ada kept the oars in the barn.\n\nThe buyer paid with a clock that had no hands."
+)
+OPTIONS = ["The hull was rotten", "He was tired", "Ada asked him to", "It had sunk"]
+PLAN = 'New actions:\n- None\n\n1. ans = FIND_REASON(CTX, "the sale") : Find why'
+
+
+class Terminal:
+    """Runs commands in this process, in a folder of their own."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.talk = ""
+
+    def __call__(self, *args: str, code: int = 0) -> str:
+        got = pearl_command(args)
+        captured = self._capsys.readouterr()
+        self.talk = captured.err
+        assert got == code, f"exit {got}: {captured.err}{captured.out}"
+        assert "Traceback" not in captured.err
+        return captured.out
+
+    def json(self, *args: str, code: int = 0) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self(*args, "--json", code=code))
+        return found
+
+
+@pytest.fixture
+def pearl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    data([row(i) for i in range(4)])
+    return Terminal(capsys)
+
+
+def row(i: int, **fields: Any) -> dict[str, Any]:
+    known = {
+        "id": f"q{i}", "question": f"Why did Nils sell boat {i}?", "document": STORY,
+        "options": OPTIONS, "gold": "A",
+    }  # fmt: skip
+    return {**known, **fields}
+
+
+def data(rows: list[Any], name: str = "data.jsonl") -> None:
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in rows]
+    Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def served(openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server, with a plan for every question, an answer and the letter A."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    openai_server.on("Write the plan for this question", PLAN)
+    openai_server.on("Reply with the letter", "A")
+    openai_server.on("weigh every option", "> rotten\nAnswer: A")
+    openai_server.on(".", "It was rotten.")
+    return openai_server
+
+
+def online(server: Server) -> tuple[str, ...]:
+    return ("--model", "openai:test-model", "--base-url", server.url)
+
+
+def test_the_embedded_model_is_scored(pearl: Terminal) -> None:
+    found = pearl.json("eval", "--data", "data.jsonl", "--methods", "pearl,direct,mcq", "-o", "l")
+    assert [r["method"] for r in found["rows"]] == ["pearl", "direct", "mcq"]
+    assert [r["n"] for r in found["rows"]] == [4, 4, 4]
+    assert found["chance"] == 0.25
+    assert found["header"]["methods"] == ["pearl", "direct", "mcq"]
+    assert len(found["comparisons"]) == 3
+    log = read_log("l")
+    for r in found["rows"]:
+        assert r["n_correct"] == sum(one.is_correct for one in log.of(r["method"]))
+    table = pearl("eval", "--data", "data.jsonl", "--methods", "direct")
+    assert "guessing gets 25.0 %" in table
+
+
+def test_a_server_is_asked_as_often_as_the_log_says(pearl: Terminal, served: Server) -> None:
+    pearl(
+        "eval", "--data", "data.jsonl", *online(served), "-o", "l", "--price", "1/0/10",
+        "--methods", "pearl,direct,mcq,cot,map-reduce,retrieve",
+    )  # fmt: skip
+    log = read_log("l")
+    assert len(log.records) == 24
+    assert (
+        sum(r.n_calls for r in log.records) == len(served.requests) == 4 * (3 + 2 + 1 + 1 + 2 + 2)
+    )
+    for r in log.records:
+        assert (r.status, r.score) == ("answered", 1.0)
+        assert r.usage.n_input_tokens == 100 * r.n_calls
+        assert r.usage.n_cached_tokens == 64 * r.n_calls
+        assert r.cost_usd == pytest.approx((36 * r.n_calls + 10 * r.usage.n_output_tokens) / 1e6)
+        assert (r.planning_usage.n_input_tokens == 100) == (r.method == "pearl")
+
+
+def test_seeds_and_temperature_go_over_the_wire(pearl: Terminal, served: Server) -> None:
+    args = ("eval", "--data", "data.jsonl", "--methods", "pearl", "--seeds", "3")
+    out = pearl(*args, "--temperature", "0.7", *online(served), "-o", "l")
+    assert "pearl by seed: 100.0, 100.0, 100.0 %" in out
+    assert Counter(seen.body["seed"] for seen in served.requests) == {0: 12, 1: 12, 2: 12}
+    assert {seen.body["temperature"] for seen in served.requests} == {0.7}
+    assert Counter(r.seed for r in read_log("l").records) == {0: 4, 1: 4, 2: 4}
+
+
+def test_a_budget_reaches_the_methods(pearl: Terminal, served: Server) -> None:
+    data([row(0, document="\n\n".join(f"{STORY} Line {i}." for i in range(200)))])
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "direct,mcq,retrieve")
+    found = pearl.json(*args, "--token-budget", "3000", "-o", "l")
+    assert found["header"]["token_budget"] == 3000
+    assert all(0 < (r.coverage or 0) < 1 for r in read_log("l").records)
+    assert max(len(seen.prompt) for seen in served.requests) < 15_000
+
+
+def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Server) -> None:
+    served.next("400")
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "-o", "l")
+    found = pearl.json(*args, "--concurrency", "1", code=1)
+    (counted,) = found["rows"]
+    assert (counted["n"], counted["n_failed"], counted["n_correct"]) == (4, 1, 3)
+    assert found["errors"][0]["n"] == 1
+    assert len(served.requests) == 4
+    (counted,) = pearl.json(*args)["rows"]
+    assert (counted["n"], counted["n_failed"], counted["n_correct"]) == (4, 0, 4)
+    assert len(served.requests) == 5
+    assert len(Path("l").read_text("utf-8").splitlines()) == 6
+    pearl(*args)
+    assert len(served.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("--model", "scripted:rules.json"), "another model: extractive, now scripted:rules.json"),
+        (("--library", "quality"), "another library: "),
+        (("--data", "other.jsonl"), "other data: questions, documents"),
+        (("--token-budget", "4000"), "another token budget: not given, now 4000"),
+        (("--temperature", "0.5"), "another temperature: not given, now 0.5"),
+        (("--fallback", "direct"), "another fallback: not given, now direct"),
+        (("--max-output-tokens", "99"), "another max output tokens: not given, now 99"),
+        (("--max-repairs", "1"), "another max repairs: "),
+        (("--examples", "more/bank"), "other examples in the bank"),
+    ],
+)  # fmt: skip
+def test_a_log_of_something_else_is_refused(
+    pearl: Terminal, change: tuple[str, ...], said: str
+) -> None:
+    Path("more").mkdir()
+    data([row(9)], "other.jsonl")
+    data([row(9)], "more/data.jsonl")
+    Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
+    for bank, question in (("bank", "Who?"), ("more/bank", "Where?")):
+        Path(bank).mkdir()
+        Path(bank, "1.plan").write_text(f"Question: {question}\n\n{PLAN}", encoding="utf-8")
+    args = ("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", "--examples", "bank")
+    pearl(*args)
+    before = Path("l").read_bytes()
+    pearl(*args, *change, code=3)
+    assert f"the file was made with {said}" in pearl.talk
+    assert Path("l").read_bytes() == before
+
+
+def test_methods_and_seeds_are_added_to_a_log(pearl: Terminal) -> None:
+    data([row(0), row(1)])
+    args = ("eval", "--data", "data.jsonl", "-o", "l")
+    pearl(*args, "--methods", "direct")
+    Path("data.jsonl").rename("renamed.jsonl")
+    args = ("eval", "--data", str(Path("renamed.jsonl").resolve()), "-o", "l")
+    pearl(*args, "--methods", "mcq,direct")
+    pearl(*args, "--methods", "direct", "--seeds", "2")
+    log = read_log("l")
+    assert log.methods == ("direct", "mcq")
+    assert sorted((r.method, r.seed) for r in log.records) == [
+        ("direct", 0), ("direct", 0), ("direct", 1), ("direct", 1), ("mcq", 0), ("mcq", 0),
+    ]  # fmt: skip
+
+
+def test_files_of_the_program_are_no_data(pearl: Terminal) -> None:
+    data([row(0)])
+    pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l.jsonl")
+    for option in ("--data", "--results"):
+        pearl("eval", option, "l.jsonl", code=3)
+        assert "l.jsonl:1: this is the log of an evaluation, not data" in pearl.talk
+    pearl("mine", "--data", "l.jsonl", "--out", "m.jsonl", code=3)
+    assert "this is the log of an evaluation" in pearl.talk
+
+
+def test_tables_are_never_cut(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    data([row(0), row(1)])
+    shown = pearl("eval", "--data", "data.jsonl", "--methods", "direct,mcq")
+    assert "…" not in shown
+    assert "direct - mcq" in shown
+    assert max(map(len, shown.splitlines())) < 90
+
+
+def test_a_handful_of_documents_is_told(pearl: Terminal) -> None:
+    data([row(i, document=f"Text {i % 2}. He sold it.") for i in range(8)])
+    shown = pearl("eval", "--data", "data.jsonl", "--methods", "direct,mcq", "--by-document")
+    assert "intervals resample documents, 2 of them: too few" in shown
+    found = pearl.json("eval", "--data", "data.jsonl", "--methods", "direct,mcq", "--by-document")
+    assert [one["bootstrap_p"] for one in found["comparisons"]] == [None]
+
+
+def test_no_log_is_begun_that_cannot_be_filled(pearl: Terminal) -> None:
+    data([row(0), {k: v for k, v in row(1, reference="x").items() if k not in ("options", "gold")}])
+    pearl("eval", "--data", "data.jsonl", "--methods", "direct,mcq", "-o", "l", code=2)
+    assert "method 'mcq' shows options, and sample 'q1' has none" in pearl.talk
+    assert not Path("l").exists()
+    pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l")
+
+
+def test_bad_rows_are_told_and_the_rest_goes_on(pearl: Terminal) -> None:
+    data([row(0), "no json", row(2, gold="Z"), row(3, gold=None), row(4)])
+    pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", code=1)
+    assert "3 rows left out; the first: data.jsonl:2: no JSON" in pearl.talk
+    log = read_log("l")
+    assert {r.sample for r in log.records} == {"q0", "q4"}
+    assert (log.header.n_samples, log.header.n_bad_rows) == (2, 3)
+    data([row(0, gold=None)])
+    pearl("eval", "--data", "data.jsonl", code=3)
+    assert "no sample can be evaluated" in pearl.talk
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--methods", "perl"), "did you mean 'pearl'?"),
+        (("--methods", ","), "no method"),
+        (("--results", "data.jsonl"), "one of --data FILE, --results FILE, --rescore LOG"),
+        (("--price", "cheap"), "'cheap' is not IN/OUT"),
+        (("--token-budget", "5"), "256"),
+        (("-o", "data.jsonl"), "data.jsonl"),
+    ],
+)
+def test_wrong_arguments_are_told(pearl: Terminal, args: tuple[str, ...], said: str) -> None:
+    pearl("eval", "--data", "data.jsonl", *args, code=2)
+    assert said in pearl.talk
+
+
+# --- stopping -----------------------------------------------------------------------------------
+
+
+def waiting(*, until: Callable[[], bool]) -> None:
+    while not until():
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
+@pytest.mark.slow
+def test_a_run_that_is_stopped_goes_on_and_runs_nothing_twice(
+    pearl: Terminal, served: Server, number: signal.Signals
+) -> None:
+    data([row(i) for i in range(12)])
+    served.delay_s = 0.1
+    command = [
+        sys.executable, "-m", "pearl", "eval", "--data", "data.jsonl", *online(served), "-o", "l",
+        "--methods", "mcq,direct", "--concurrency", "2",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as child:
+        waiting(until=lambda: len(served.requests) > 6)
+        child.send_signal(number)
+        _, talk = child.communicate()
+    assert child.returncode == 130
+    assert b"finishing what is under way" in talk
+    stopped = read_log("l")
+    left = re.search(rb"stopped with (\d+) left", talk)
+    assert left is not None
+    assert len(stopped.records) + int(left[1]) == 24
+    assert Path("l").read_bytes().endswith(b"}\n")
+    assert sum(r.n_calls for r in stopped.records) == len(served.requests)
+    served.delay_s = 0.0
+    pearl(*command[3:])
+    log = read_log("l")
+    assert Counter(r.method for r in log.records) == {"mcq": 12, "direct": 12}
+    assert log.records[: len(stopped.records)] == stopped.records
+    assert len(served.requests) == sum(r.n_calls for r in log.records) == 36
+
+
+# --- results, rescoring, comparing --------------------------------------------------------------
+
+
+def test_results_are_scored_with_their_failures(pearl: Terminal) -> None:
+    tasks = [
+        row(0, plan=PLAN), row(1, plan="nonsense"), row(2, plan=PLAN, document_path="absent.txt"),
+        {k: v for k, v in row(3, plan=PLAN).items() if k not in ("gold", "options")},
+        row(4, status="failed", error={"message": "no plan came"}),
+    ]  # fmt: skip
+    del tasks[2]["document"]
+    data(tasks, "plans.jsonl")
+    pearl("execute", "--tasks", "plans.jsonl", "--out", "results.jsonl", code=1)
+    found = pearl.json("eval", "--results", "results.jsonl", "-o", "l", code=1)
+    (counted,) = found["rows"]
+    assert (counted["method"], counted["n"], counted["n_failed"]) == ("executed", 4, 3)
+    assert counted["n_correct"] == 1
+    assert "sample 'q3' does not say what is right" in pearl.talk
+    errors = {r.sample: r.error for r in read_log("l").records}
+    assert errors["q0"] is None
+    assert (errors["q1"] or "").startswith("Plan")
+    assert "absent.txt" in (errors["q2"] or "")
+    assert "no plan came" in (errors["q4"] or "")
+    names = {r.sample: r.document for r in read_log("l").records}
+    assert names["q0"] == "q0"
+    assert names["q2"] == "absent.txt"
+    pearl("eval", "--results", "results.jsonl", "--seeds", "2", code=2)
+    assert "--results has one run" in pearl.talk
+
+
+def test_a_log_of_results_is_about_what_made_them(pearl: Terminal) -> None:
+    Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
+    Path("bank").mkdir()
+    asked = f"Question: {row(0)['question']}\n\n{PLAN}"
+    Path("bank/1.plan").write_text(asked, encoding="utf-8")
+    data([row(0, plan=PLAN), row(1, plan=PLAN)], "plans.jsonl")
+    pearl("execute", "--tasks", "plans.jsonl", "--out", "results.jsonl")
+    args = ("--model", "scripted:rules.json", "--examples", "bank")
+    out = pearl("eval", "--results", "results.jsonl", *args, "-o", "l")
+    assert "results.jsonl: 2 samples, extractive, mapped by scripted:rules.json\n" in out
+    made = read_log("l").header
+    assert (made.model, made.mapper) == ("extractive", "scripted:rules.json")
+    assert (made.library, made.bank, made.n_actions, made.n_examples) == ("", "", 0, 0)
+    assert (made.domain, made.context) == ("", "")
+    pearl("eval", "--results", "results.jsonl", "-o", "l", code=3)
+    assert "made with another mapper" in pearl.talk
+    text = Path("results.jsonl").read_text("utf-8")
+    Path("mixed.jsonl").write_text(text.replace('"extractive"', '"other"', 1), encoding="utf-8")
+    assert pearl.json("eval", "--results", "mixed.jsonl")["header"]["model"] == "several"
+    pearl("view", "l")
+
+
+def test_scoring_anew_asks_no_model(
+    pearl: Terminal, served: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "direct,mcq", "-o", "l")
+    first = pearl.json(*args)
+    n_asked = len(served.requests)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    again = pearl.json("eval", "--rescore", "l", *online(served), "-o", "again")
+    assert "0 of 8 records changed" in pearl.talk
+    assert again["rows"] == first["rows"]
+    assert read_log("again") == read_log("l")
+    lines = Path("l").read_text("utf-8").replace('"choice":0', '"choice":2')
+    Path("bad").write_text(lines.replace('"score":1.0', '"score":0.0'), encoding="utf-8")
+    mended = pearl.json("eval", "--rescore", "bad", "-o", "mended")
+    assert "8 of 8 records changed" in pearl.talk
+    assert mended["rows"] == first["rows"]
+    assert read_log("mended") == read_log("l")
+    assert len(served.requests) == n_asked
+    pearl("eval", "--rescore", "data.jsonl", code=3)
+    assert "data.jsonl:1: not a file of this kind" in pearl.talk
+
+
+@pytest.mark.usefixtures("_no_waits")
+def test_a_run_without_a_single_reply_is_an_error(pearl: Terminal) -> None:
+    dead = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
+    pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", *dead, code=5)
+    assert "not one of 4 records got a reply; the first: ModelError" in pearl.talk
+    assert {one.status for one in read_log("l").records} == {"failed"}
+
+
+def test_what_is_left_is_of_this_run_alone(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l")
+
+    def at_once(self: Stopper, items: Iterable[Any]) -> Iterator[Any]:
+        self.is_stopping = True
+        return iter(())
+
+    monkeypatch.setattr(Stopper, "until", at_once)
+    pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", code=130)
+    assert "stopped with 4 left" in pearl.talk

@@ -1,0 +1,110 @@
+"""`pearl grammar`: what it prints is what `pearl check` accepts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from llguidance import LLMatcher
+
+from pearl.actions.library import load_library
+from pearl.cli import run
+from pearl.dsl.decoding.forms import steps_constraint
+from tests.dsl.decoding.gbnf import Gbnf
+from tests.dsl.sampling import admits, sentence
+
+ACTIONS = """\
+FIND(CTX, X) : Find X
+FIND_ALL(CTX) : Find all
+CONCAT(S1, S2, ...) : Join
+COUNT(ITEMS) : Count
+検索(CTX, X) : Search CTX for X
+"""
+
+PLAN = "1. v1 = 検索(CTX, 3) : a\n2. v2 = CONCAT(v1) : b"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.actions").write_text(ACTIONS, encoding="utf-8")
+    (tmp_path / "none.actions").write_text("# nothing yet\n", encoding="utf-8")
+    return tmp_path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
+    capsys.readouterr()
+    assert run(["grammar", *args]) == 0
+    return capsys.readouterr().out
+
+
+def test_every_sentence_passes_the_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grammar = printed(capsys, "--library", "mine.actions", "--max-steps", "4", "--max-text", "20")
+    files = []
+    for seed in range(25):
+        path = folder / f"{seed}.plan"
+        path.write_text(f"{sentence(grammar, seed)}\n", encoding="utf-8")
+        files.append(path.name)
+    assert run(["check", "--library", "mine.actions", *files]) == 0, capsys.readouterr()
+
+
+def test_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--library", "mine.actions", "--max-steps", "3", "--format")
+    lark, headed, gbnf, schema = (
+        printed(capsys, *options, form) for form in ("lark", "llguidance", "gbnf", "json-schema")
+    )
+    assert admits(lark, PLAN)
+    assert headed == f"%llguidance {{}}\n{lark}"
+    assert Gbnf(gbnf).admits(PLAN)
+    last = {"output": "v1", "action": "検索", "arguments": {"CTX": {"output": "CTX"}, "X": 3}}
+    value = {"plan": {"step": {**last, "purpose": "a"}, "then": None}}
+    assert admits(LLMatcher.grammar_from_json_schema(schema), json.dumps(value, ensure_ascii=False))
+
+
+def test_the_static_one_declares_and_names_freely(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = "New actions:\n- NEW(CTX) : Do\n\n1. key = NEW(CTX) : Do"
+    assert admits(printed(capsys, "--library", "mine.actions", "--static"), plan)
+    assert not admits(printed(capsys, "--library", "mine.actions"), plan)
+
+
+def test_the_domain_chooses_the_library_and_a_file_takes_the_text(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printed(capsys, "--domain", "medical", "-o", "medical.lark") == ""
+    grammar = (folder / "medical.lark").read_text(encoding="utf-8")
+    assert grammar == steps_constraint(load_library("medical")).lark
+
+
+def test_the_settings_for_checking_plans_are_no_settings_here(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "pearl.toml").write_text("max_steps = 400\n", encoding="utf-8")
+    monkeypatch.setenv("PEARL_MAX_STEPS", "400")
+    assert '"12. ' in printed(capsys, "--library", "mine.actions")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["--format", "ebnf"], 2, "'ebnf' is not one of 'lark', 'llguidance', 'gbnf'"),
+        (["--max-steps", "0"], 2, "--max-steps"),
+        (["--max-steps", "41"], 2, "--max-steps"),
+        (["--max-text", "0"], 2, "--max-text"),
+        (["--library", "none.actions"], 3, "there is no action in it"),
+        (["--library", "nowhere.actions"], 3, "nowhere.actions"),
+        (["--domain", "nowhere"], 2, "nowhere"),
+        (["-o", "no/such/folder"], 3, "cannot be written"),
+        (["--library", "mine.actions", "-o", "mine.actions"], 2, "is an input"),
+    ],
+)
+def test_bad_input_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], args: list[str], code: int, message: str
+) -> None:
+    assert run(["grammar", *args]) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+    assert (folder / "mine.actions").read_text(encoding="utf-8") == ACTIONS

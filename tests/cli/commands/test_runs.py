@@ -1,0 +1,377 @@
+"""`pearl runs`: what is shown, exported, resumed, removed and merged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import csv
+import json
+import os
+import re
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pyarrow import parquet
+
+from pearl.cli.commands.execute import command as execute
+from pearl.cli.resuming import ALLOWED
+from pearl.cli.writing import OutputWriter
+from pearl.runs.export import write_rows
+from pearl.runs.request import RunRequest
+from pearl.runs.store import RunSpec, Store
+from tests.cli.terminal import PLAN, STORY, Terminal
+from tests.root import ROOT
+
+SCHEMA = json.loads((ROOT / "docs/results.schema.json").read_text("utf-8"))
+COMMAND = ("execute", "why plan", "story.txt")
+
+ANSWERED: dict[str, Any] = {
+    "id": "a", "gold": "B", "n": [1, 2], "input_tokens": "of the input", "status": "answered",
+    "question": "Why, \"really\"?", "document": "story.txt", "answer": "=1+1\nrotten \U0001f511",
+    "method": "plan", "model": "m", "plan": "1. a = FIND(CTX) : x", "evidence": [],
+    "unverified_quotes": [], "steps": [], "coverage": 1, "duration_s": 0.25,
+    "usage": {"input_tokens": 5, "output_tokens": 6, "cached_tokens": 0},
+}  # fmt: skip
+FAILED = {
+    "id": "b", "status": "failed", "question": None,
+    "error": {"type": "DataError", "message": "no such file"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def pearl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PEARL_STORE", str(tmp_path / "store"))
+    Path("story.txt").write_text(STORY, encoding="utf-8")
+    Path("why.plan").write_text(PLAN, encoding="utf-8")
+    return Terminal(tmp_path, capsys)
+
+
+def fill(*rows: dict[str, Any], folder: str = "store", command: tuple[str, ...] = COMMAND) -> str:
+    """Make a run that ended; its id."""
+    spec = RunSpec(command, {"model": "m"}, {"story.txt": "1"})
+    with Store.open(Path(folder)) as store:
+        run = store.begin(spec, fresh=True)
+        for i, row in enumerate(rows):
+            asyncio.run(run.record(row["id"].encode(), i, row["id"], row, f'{{"t_s": {i}}}\n'))
+        run.finish("stopped", {"cost_usd": 0.5})
+    return run.id
+
+
+def test_list(pearl: Terminal) -> None:
+    first, second = fill(ANSWERED, FAILED), fill()
+    out = pearl("runs", "list")
+    assert out.index(second) < out.index(first)
+    assert "stopped" in out
+    assert "execute 'why plan' story.txt" in " ".join(out.split())
+    listed = json.loads(pearl("runs", "list", "--json"))
+    assert [run["id"] for run in listed] == [second, first]
+    assert listed[1]["results"] == 2
+    assert listed[1]["counts"] == {"cost_usd": 0.5}
+
+
+def test_show(pearl: Terminal) -> None:
+    id = fill(ANSWERED, FAILED)
+    out = pearl("runs", "show", id[9:])
+    assert "execute 'why plan' story.txt" in out
+    assert "1 answered, 1 failed" in out
+    assert f"pearl runs resume {id}" in pearl.talk
+    shown = json.loads(pearl("runs", "show", id, "--json"))
+    assert shown["rows"] == {"answered": 1, "failed": 1}
+    assert shown["command"] == list(COMMAND)
+
+
+def test_the_hint_names_the_store_that_was_looked_into(pearl: Terminal) -> None:
+    id = fill(ANSWERED, folder="other one")
+    pearl("runs", "show", id, "--store", "other one")
+    assert f"pearl runs resume {id} --store 'other one'" in pearl.talk
+
+
+def test_a_command_over_hundreds_of_files_is_cut_in_the_middle(pearl: Terminal) -> None:
+    names = [f"docs/{i}.txt" for i in range(300)]
+    id = fill(command=("execute", "why.plan", *names, "--out", "rows.jsonl"))
+    for out in (pearl("runs", "list"), pearl("runs", "show", id)):
+        assert "docs/0.txt" in out
+        assert "rows.jsonl" in out
+        assert "docs/150.txt" not in out
+        assert len(out) < 2_000
+    assert names[150] in json.loads(pearl("runs", "show", id, "--json"))["command"]
+
+
+def test_what_is_not_there(pearl: Terminal) -> None:
+    pearl("runs", "list", "--store", "none", code=8)
+    assert "there is no store here" in pearl.talk
+    id = fill()
+    for command in ("show", "resume", "export"):
+        pearl("runs", command, "nope", code=8)
+        assert "no run 'nope'" in pearl.talk
+    pearl("runs", "show", id[:-1] + "x", code=8)
+    assert f"did you mean '{id}'?" in pearl.talk
+    pearl("runs", "merge", "none", code=8)
+    pearl("runs", "prune", code=2)
+    pearl("runs", "prune", "--older-than", "soon", code=2)
+    assert "as 30d or 12h" in pearl.talk
+
+
+def test_export_as_json_lines(pearl: Terminal) -> None:
+    id = fill(ANSWERED, FAILED)
+    out = pearl("runs", "export", id, "--trace", "t.jsonl")
+    assert [json.loads(line) for line in out.splitlines()] == [ANSWERED, FAILED]
+    assert Path("t.jsonl").read_text() == '{"t_s": 0}\n{"t_s": 1}\n'
+    assert "2 rows" in pearl.talk
+    pearl("runs", "export", id, "-o", "r.jsonl")
+    assert Path("r.jsonl").read_text("utf-8") == out
+    pearl("runs", "export", id, "-o", "store/store.db", code=2)
+    pearl("runs", "export", id, "-o", "rows.xls", code=2)
+    assert "no format is called .xls" in pearl.talk
+
+
+def as_tables(folder: Path) -> list[list[dict[str, Any]]]:
+    with (folder / "r.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    return [lines, parquet.read_table(folder / "r.parquet").to_pylist()]
+
+
+def test_export_as_tables(pearl: Terminal) -> None:
+    id = fill(ANSWERED, FAILED)
+    for name in ("r.csv", "r.parquet"):
+        pearl("runs", "export", id, "-o", name, "--raw-cells")
+    for first, second in as_tables(pearl.folder):
+        assert first["answer"] == ANSWERED["answer"]
+        assert json.loads(first["n"]) == [1, 2]
+        assert first["gold"] == "B"
+        assert (float(first["duration_s"]), float(first["coverage"])) == (0.25, 1)
+        assert int(first["input_tokens"]) == 5
+        assert first["input_tokens_"] == "of the input"
+        assert second["error_type"] == "DataError"
+        assert second["error"] == "no such file"
+        assert not second["answer"]
+    pearl("runs", "export", id, "--format", "parquet", code=2)
+    assert "Parquet goes to a file" in pearl.talk
+
+
+def test_damaged_rows_are_counted(pearl: Terminal) -> None:
+    import sqlite3
+
+    id = fill(ANSWERED, FAILED)
+    with sqlite3.connect("store/store.db") as connection:
+        connection.execute("UPDATE results SET row = replace(row, 'no such', 'not such')")
+    connection.close()
+    out = pearl("runs", "export", id, "--format", "csv", code=1)
+    assert "not such" not in out
+    assert "1 damaged rows" in pearl.talk
+
+
+def test_rows_are_those_of_the_schema(pearl: Terminal) -> None:
+    row = {"question": "Why did Nils sell the boat?", "document": STORY, "gold": "A"}
+    Path("t.jsonl").write_text(
+        "\n".join(json.dumps({**row, **more}) for more in ({}, {"plan": PLAN}, {"plan": "no plan"}))
+    )
+    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "answered", "failed"]
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    for row in [*rows, ANSWERED, FAILED]:
+        validator.validate(row)
+    answered, failed = SCHEMA["oneOf"]
+    passed_on = {"id", "gold", "status", "question", "document"}
+    assert {*answered["required"], *passed_on} == set(rows[0])
+    assert {*failed["required"], *passed_on} == set(rows[2])
+    assert not validator.is_valid({**ANSWERED, "status": "failed"})
+
+
+def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
+    with Store.open(Path("store")) as store:
+        run = store.begin(RunSpec(COMMAND, {}, {}))
+        for i in (2, 0, 1, 2):
+            asyncio.run(run.record(bytes([i]), i, str(i), {"id": str(i), "status": "x"}, None))
+        with OutputWriter("a run", "store").open("out.jsonl") as file:
+            assert write_rows(run.rows(), file) == 3
+    lines = Path("out.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["0", "1", "2"]
+
+
+def begun(pearl: Terminal, folder: Path, *args: str) -> str:
+    """A run of `pearl execute --out` that a limit has ended, given in a folder; its id."""
+    with contextlib.chdir(folder):
+        Path("why.plan").write_text(PLAN, encoding="utf-8")
+        Path("d.txt").write_text(STORY, encoding="utf-8")
+        pearl(
+            "execute", "why.plan", "d.txt", "--out", "rows.jsonl", *args, "--max-calls", "0", code=7
+        )
+    return str(json.loads(pearl("runs", "list", "--json"))[0]["id"])
+
+
+def test_resume_goes_on_in_the_folder_of_the_run(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pearl.folder / "work").mkdir()
+    (pearl.folder / "other").mkdir()
+    id = begun(pearl, pearl.folder / "work", "--max-steps", "9")
+    monkeypatch.chdir(pearl.folder / "other")
+    monkeypatch.setenv("PEARL_MAX_STEPS", "1")  # the run has settings of its own
+    pearl("runs", "resume", id, "--yes", "--max-calls", "9")
+    assert Path.cwd() == pearl.folder / "other"
+    assert ids("../work/rows.jsonl") == ["d.txt"]
+    assert "max-steps 9" in pearl("runs", "show", id)
+
+
+def test_what_would_be_another_run_is_no_resuming(pearl: Terminal) -> None:
+    id = begun(pearl, pearl.folder)
+    for words in (
+        ["other.txt"],
+        ["--tasks", "t.jsonl"],
+        ["--limit", "3"],
+        ["--fresh"],
+        ["--run", id],
+    ):
+        pearl("runs", "resume", id, "--yes", *words, code=2)
+        assert "another run" in pearl.talk
+    pearl("runs", "resume", id, "--yes", "--max-steps", "3", code=8)
+    assert "other settings" in pearl.talk
+
+
+def test_resume_where_the_folder_is_gone(pearl: Terminal) -> None:
+    (pearl.folder / "work").mkdir()
+    id = begun(pearl, pearl.folder / "work")
+    shutil.rmtree("work")
+    pearl("runs", "resume", id, "--yes", code=8)
+    assert f"the folder of run {id} is not there" in pearl.talk
+
+
+def test_a_limit_that_is_no_number_is_refused(pearl: Terminal) -> None:
+    args = ("execute", "why.plan", "story.txt", "--out", "rows.jsonl", "--seconds-per-call", "nan")
+    pearl(*args, code=2)
+    assert "--seconds-per-call: " in pearl.talk
+    assert not Path("rows.jsonl").exists()
+
+
+def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> None:
+    options = {option.name for option in execute.params}
+    # Which store and run it is, and what is the user's own to say.
+    others = {"store", "run", "fresh", "dry_run", "api_key_env", *ALLOWED}
+    assert options == {*RunRequest.model_fields, *others}
+
+
+TASKS = [
+    {"id": str(i), "plan": PLAN, "document": f"He sold it on day {i} because it was rotten."}
+    for i in range(12)
+]
+SHARDED = ("execute", "--tasks", "t.jsonl", "--out", "part.jsonl")
+
+
+def ids(path: str) -> list[str]:
+    return [json.loads(line)["id"] for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def test_shards_are_runs_of_their_own_that_merge_into_one(pearl: Terminal) -> None:
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
+    for i in (1, 2, 3):
+        pearl(*SHARDED, "--shard", f"{i}/3", "--force")
+    (third, second, first) = json.loads(pearl("runs", "list", "--json"))
+    assert first["results"] + second["results"] + third["results"] == len(TASKS)
+    pearl("runs", "merge", "store", "--into", "all")
+    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert (whole["state"], whole["results"]) == ("done", len(TASKS))
+    assert "--shard" not in pearl("runs", "list", "--store", "all")
+    pearl("runs", "export", whole["id"], "--store", "all", "-o", "all.jsonl")
+    assert ids("all.jsonl") == [task["id"] for task in TASKS]
+
+
+def test_a_merged_run_goes_on_with_what_no_shard_has_done(pearl: Terminal) -> None:
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
+    pearl(*SHARDED, "--shard=2/3")
+    pearl("runs", "merge", "store", "--into", "all")
+    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert whole["state"] == "stopped"
+    assert whole["counts"]["shards"] == ["2/3"]
+    before = Path("part.jsonl").read_bytes()
+    pearl("runs", "resume", whole["id"], "--store", "all", code=2)
+    assert f"pearl runs resume {whole['id']} -o rows.jsonl" in pearl.talk
+    pearl("runs", "resume", whole["id"], "--store", "all", "-o", "whole.jsonl", "--yes")
+    assert f"{whole['results']} of them from before" in pearl.talk
+    assert ids("whole.jsonl") == [task["id"] for task in TASKS]
+    assert Path("part.jsonl").read_bytes() == before
+    pearl("runs", "merge", "store", "--into", "all")  # what is done stays done
+    (again,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert (again["id"], again["state"]) == (whole["id"], "done")
+
+
+def test_what_can_be_read_but_once_is_never_the_same_run(pearl: Terminal) -> None:
+    os.mkfifo("pipe")
+    for tasks in (TASKS[:2], TASKS[2:4]):
+        told = "\n".join(map(json.dumps, tasks))
+        writer = threading.Thread(target=Path("pipe").write_text, args=(told,))
+        writer.start()
+        pearl("execute", "--tasks", "pipe", "--out", "rows.jsonl", "--force")
+        writer.join()
+        assert ids("rows.jsonl") == [task["id"] for task in tasks]
+
+
+def test_shards_with_a_model_in_a_file_of_their_own_merge(pearl: Terminal) -> None:
+    for i in (1, 2):
+        Path(f"machine{i}").mkdir()
+        Path(f"machine{i}/rules.json").write_text('[{"match": "", "reply": "It was rotten."}]')
+        Path(f"machine{i}/t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
+        with contextlib.chdir(f"machine{i}"):
+            pearl(*SHARDED, "--shard", f"{i}/2", "--model", "scripted:rules.json", "--store", "s")
+    pearl("runs", "merge", "machine1/s", "machine2/s", "--into", "all")
+    (whole,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert (whole["state"], whole["results"]) == ("done", len(TASKS))
+
+
+def test_resume_takes_other_limits(pearl: Terminal) -> None:
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, TASKS)), "utf-8")
+    pearl(*SHARDED, "--max-calls", "0", code=7)
+    (info,) = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", info["id"], "--yes", code=7)
+    pearl("runs", "resume", info["id"], "--max-calls", "99", "--yes")
+    assert ids("part.jsonl") == [task["id"] for task in TASKS]
+    shown = pearl("runs", "show", info["id"])
+    counted = re.findall(r"([0-9]+) (?:answered|nothing_found)", shown)
+    assert sum(map(int, counted)) == len(TASKS)
+    assert not re.search(r"[0-9] failed", shown)
+
+
+def test_resume_writes_where_it_is_told_to(pearl: Terminal) -> None:
+    Path("t.jsonl").write_text(json.dumps(TASKS[0]), "utf-8")
+    pearl(*SHARDED)
+    (info,) = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", info["id"], "-o", "other.jsonl", "--yes")
+    assert ids("other.jsonl") == ["0"]
+
+
+def test_prune_shows_before_it_removes(pearl: Terminal) -> None:
+    ids = [fill(ANSWERED), fill(ANSWERED, FAILED)]
+    out = pearl("runs", "prune", "--keep", "1")
+    assert ids[0] in out
+    assert ids[1] not in out
+    assert "--yes" in pearl.talk
+    pearl("runs", "prune", "--older-than", "1h", "--yes")
+    assert "removed 0 runs" in pearl.talk
+    pearl("runs", "prune", "--keep", "1", "--replies", "--yes")
+    assert "removed 1 run, 1 result, 0 replies" in pearl.talk
+    assert [run["id"] for run in json.loads(pearl("runs", "list", "--json"))] == [ids[1]]
+
+
+def test_merge(pearl: Terminal) -> None:
+    fill(ANSWERED, folder="a")
+    fill(FAILED, folder="b")
+    pearl("runs", "merge", "a", "b", "--into", "all")
+    assert "2 runs read; new: 2 results, 0 replies" in pearl.talk
+    (run,) = json.loads(pearl("runs", "list", "--store", "all", "--json"))
+    assert run["results"] == 2
+    fill({**ANSWERED, "answer": "other"}, folder="c")
+    pearl("runs", "merge", "c", "--into", "all", code=1)
+    assert "1 were there with other content" in pearl.talk
+
+
+def test_merging_what_is_not_there_makes_nothing(pearl: Terminal) -> None:
+    pearl("runs", "merge", "none", "--into", "all", code=8)
+    assert not Path("all").exists()

@@ -1,0 +1,338 @@
+"""The command line as people meet it: what is printed where, exit codes, files, bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pearl.cli import run
+from tests.cli.terminal import PLAN, STORY, Terminal, child
+from tests.skips import needs_full_device
+
+# --- asking and running -----------------------------------------------------------------------
+
+
+def test_ask_prints_the_answer_with_its_evidence(pearl: Terminal) -> None:
+    out = pearl("ask", "Why did Nils sell the boat?", "story.txt")
+    assert "because the hull was rotten" in out
+    start = STORY.index("He sold")
+    assert f"story.txt, characters {start}-" in out
+    assert "no language model" in pearl.talk
+
+
+def test_ask_reads_stdin(tmp_path: Path) -> None:
+    done = child("ask", "Why did Nils sell the boat?", "-", stdin=STORY.encode())
+    assert done.returncode == 0
+    assert b"the hull was rotten" in done.stdout
+    assert b"\x1b[" not in done.stdout
+
+
+def test_ask_over_several_documents(pearl: Terminal) -> None:
+    (pearl.folder / "other.txt").write_text(
+        "Nils sold the boat because he was tired.", encoding="utf-8"
+    )
+    out = pearl("ask", "Why did Nils sell the boat?", "story.txt", "other.txt")
+    assert out.index("== story.txt") < out.index("rotten") < out.index("== other.txt")
+    together = pearl(
+        "ask", "When did Nils leave the harbour?", "other.txt", "story.txt", "--together", "--json"
+    )
+    best = json.loads(together)["evidence"][0]
+    assert best["source"] == "story.txt"
+    assert STORY[best["start"] : best["end"]] == best["text"] == "Nils left the harbour at dawn."
+
+
+def test_one_failing_document_does_not_stop_the_others(pearl: Terminal) -> None:
+    out = pearl("ask", "Why did Nils sell?", "story.txt", "absent.txt", "--json", code=1)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "failed"]
+    assert "absent.txt" in rows[1]["error"]["message"]
+    assert "1 of 2 failed" in pearl.talk
+
+
+def test_plan_then_execute(pearl: Terminal) -> None:
+    pearl("plan", "Why did Nils sell the boat?", "-o", "mine.plan")
+    text = (pearl.folder / "mine.plan").read_text(encoding="utf-8")
+    assert text.startswith("Question: Why did Nils sell the boat?\n\nNew actions:\n")
+    assert "the hull was rotten" in pearl("execute", "mine.plan", "story.txt")
+    pearl("check", "mine.plan")
+    assert pearl("fmt", "--check", "mine.plan") == ""
+
+
+def test_plans_of_a_questions_file_are_tasks(pearl: Terminal) -> None:
+    rows = [
+        {"id": "a", "question": "Why did Nils sell the boat?", "document_path": "story.txt"},
+        {
+            "id": "b",
+            "question": "When did Nils leave?",
+            "document": "Nils left on 3 May. It rained.",
+        },
+        {"question": "Who asked?"},
+    ]
+    Path("q.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\nnot json\n", encoding="utf-8")
+    pearl("plan", "--data", "q.jsonl", "--out", "plans.jsonl", code=1)
+    planned = [json.loads(line) for line in Path("plans.jsonl").read_text("utf-8").splitlines()]
+    assert [row["status"] for row in planned] == ["planned"] * 3 + ["failed"]
+    assert "q.jsonl:4" in planned[3]["error"]["message"]
+    pearl("execute", "--tasks", "plans.jsonl", "story.txt", "--out", "results.jsonl", code=1)
+    results = [json.loads(line) for line in Path("results.jsonl").read_text("utf-8").splitlines()]
+    assert [row["id"] for row in results[:3]] == ["a", "b", "3"]
+    assert [row["status"] for row in results] == ["answered"] * 3 + ["failed"]
+    assert "rotten" in results[0]["answer"]
+    assert "3 May" in results[1]["answer"]
+
+
+def test_tasks_take_plans_paths_and_questions(pearl: Terminal) -> None:
+    rows = [
+        {"id": 1, "plan": PLAN, "document": STORY},
+        {"id": 2, "plan_path": "why.plan", "document_path": "story.txt"},
+        {"id": 3, "question": "Why did Nils sell the boat?", "document": STORY},
+        {"id": 4, "plan": PLAN},
+        {"id": 5, "plan": "1. a = NOPE(CTX) : x", "document": STORY},
+    ]
+    Path("t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
+    got = [json.loads(line) for line in out.splitlines()]
+    assert [row["status"] for row in got] == ["answered"] * 3 + ["failed"] * 2
+    assert [row["id"] for row in got] == ["1", "2", "3", "4", "5"]
+    assert "t.jsonl:4" in got[3]["error"]["message"]
+    assert "unknown-action" in got[4]["error"]["message"]
+
+
+def test_the_trace_file_tells_what_happened(pearl: Terminal) -> None:
+    pearl("ask", "Why did Nils sell the boat?", "story.txt", "--trace", "trace.jsonl")
+    events = [json.loads(line) for line in Path("trace.jsonl").read_text("utf-8").splitlines()]
+    names = [event["event"] for event in events]
+    assert names[0] == "plan_attempted"
+    assert names[-1] == "run_finished"
+    (started,) = [event for event in events if event["event"] == "run_started"]
+    assert "estimate" in started["token_count"]
+
+
+@pytest.mark.parametrize("document", ["story", "consultation"])
+def test_the_demo_shows_question_plan_steps_and_evidence(pearl: Terminal, document: str) -> None:
+    out = pearl("demo", document)
+    for part in ("Question:", "Plan", "1. ", "Answer", "Evidence", "characters "):
+        assert part in out
+    row = json.loads(pearl("demo", document, "--json"))
+    assert row["evidence"]
+    assert not row["unverified_quotes"]
+    # A passage stands in its step and in the answer, with its place there, not once more below.
+    for each in row["evidence"]:
+        assert out.count(" ".join(each["text"].split())) == 2
+
+
+def test_inputs_are_never_written_over(pearl: Terminal) -> None:
+    pearl("execute", "why.plan", "story.txt", "--out", "why.plan", code=2)
+    pearl("ask", "Why?", "story.txt", "--trace", "./story.txt", code=2)
+    assert "is an input" in pearl.talk
+    assert Path("story.txt").read_text("utf-8") == STORY
+
+
+def test_links_stay_links_and_pipes_are_written_to(pearl: Terminal) -> None:
+    Path("link.jsonl").symlink_to("target.jsonl")
+    pearl("execute", "why.plan", "story.txt", "--out", "link.jsonl")
+    assert Path("link.jsonl").is_symlink()
+    assert "rotten" in Path("target.jsonl").read_text("utf-8")
+    done = child("plan", "Why did Nils leave?", "-o", "/dev/stdout")
+    assert done.stdout.startswith(b"Question: Why did Nils leave?")
+
+
+def test_a_file_that_is_replaced_keeps_its_rights(pearl: Terminal) -> None:
+    Path("o.jsonl").touch(mode=0o600)
+    pearl("execute", "why.plan", "story.txt", "--out", "o.jsonl")
+    assert Path("o.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_paths_of_planned_rows_stay_right_in_another_folder(pearl: Terminal) -> None:
+    Path("in").mkdir()
+    Path("out").mkdir()
+    Path("story.txt").rename("in/story.txt")
+    row = {"id": "a", "question": "Why did Nils sell the boat?", "document_path": "story.txt"}
+    Path("in/q.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    pearl("plan", "--data", "in/q.jsonl", "--out", "out/plans.jsonl")
+    assert "rotten" in pearl("execute", "--tasks", "out/plans.jsonl", "--json")
+
+
+def test_bytes_that_are_no_text_spoil_one_row_only(pearl: Terminal) -> None:
+    good = json.dumps({"plan": PLAN, "document": STORY}).encode()
+    Path("t.jsonl").write_bytes(good + b'\n{"id": "\xff"}\n' + good + b"\n")
+    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "failed", "answered"]
+    assert "t.jsonl:2" in pearl.talk
+
+
+@needs_full_device
+def test_a_full_disk_is_no_traceback() -> None:
+    command = f"{sys.executable} -m pearl plan 'Why?' > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"cannot write the output: No space left" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_broken_plan_is_told_once_under_its_name(pearl: Terminal) -> None:
+    Path("bad.plan").write_text("1. a = NOPE(CTX) : x\n", encoding="utf-8")
+    pearl("execute", "bad.plan", "story.txt", "story.txt", "--out", "o.jsonl", code=4)
+    assert "bad.plan:1:8: action 'NOPE'" in pearl.talk
+    assert not Path("o.jsonl").exists()
+
+
+def test_the_only_failure_has_its_own_exit_code_with_out_too(pearl: Terminal) -> None:
+    pearl("execute", "why.plan", "absent.txt", "--out", "o.jsonl", code=3)
+    assert "absent.txt" in pearl.talk
+
+
+def test_a_document_that_was_not_read_in_full_says_so(pearl: Terminal) -> None:
+    Path("long.txt").write_text(
+        "Nils sold it. Goats graze on the hill.\n\n" * 500, encoding="utf-8"
+    )
+    out = pearl(
+        "ask", "What did Nils sell?", "long.txt", "--context", "retrieve", "--window", "2000"
+    )
+    assert "% of the document" in out
+
+
+# --- settings ---------------------------------------------------------------------------------
+
+
+def test_flags_come_before_variables_before_the_file(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan_steps(*flags: str) -> int:
+        Path("two.plan").write_text('1. a = FIND(CTX, "x") : f\n2. b = FIND(a, "y") : g\n', "utf-8")
+        return run(["execute", "two.plan", "story.txt", *flags])
+
+    assert plan_steps() == 0
+    Path("pearl.toml").write_text("max-steps = 1\n", encoding="utf-8")
+    assert plan_steps() == 4
+    monkeypatch.setenv("PEARL_MAX_STEPS", "2")
+    assert plan_steps() == 0
+    assert plan_steps("--max-steps", "1") == 4
+
+
+def test_unknown_settings_are_named(pearl: Terminal) -> None:
+    Path("pearl.toml").write_text('modle = "x"\n', encoding="utf-8")
+    pearl("demo", code=3)
+    assert "did you mean 'model'?" in pearl.talk
+    pearl("--config", "absent.toml", "demo", code=3)
+
+
+def test_completion_scripts(pearl: Terminal) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_PEARL_COMPLETE" in pearl("completion", shell)
+
+
+# --- bad input: at most three lines, cause and mend, no traceback, nothing half-written ----------
+
+
+BAD = {
+    "missing file": (["ask", "Who?", "absent.txt"], 3, "absent.txt"),
+    "folder": (["ask", "Who?", "void"], 3, "folder|directory"),
+    "binary file": (["ask", "Who?", "photo.png"], 3, "photo.png"),
+    "empty document": (["ask", "Who?", "empty.txt"], 3, "empty"),
+    "too large a document": (["ask", "Who?", "huge.txt"], 3, "MB"),
+    "empty question": (["ask", "  ", "story.txt"], 2, "question is empty"),
+    "no document": (["ask", "Who?"], 2, "no document"),
+    "unknown model": (["ask", "Who?", "story.txt", "--model", "opnai:gpt-4o"], 2, "openai:gpt-4o"),
+    "no key": (["ask", "Who?", "story.txt", "--model", "openai:gpt-4o"], 5, "OPENAI_API_KEY"),
+    "no server": (
+        ["ask", "Who?", "story.txt", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"],
+        5, "127.0.0.1:9",
+    ),
+    "unknown library": (["ask", "Who?", "story.txt", "--library", "qualty"], 3, "did you mean 'quality'"),
+    "unknown domain": (["ask", "Who?", "story.txt", "--domain", "medicl"], 2, "did you mean 'medical'"),
+    "unknown command": (["aks", "Who?"], 2, "did you mean 'ask'"),
+    "unknown option": (["ask", "--modle", "x", "Who?", "story.txt"], 2, "--mod"),
+    "broken plan": (["execute", "broken.plan", "story.txt"], 4, "2 more|1 more|unknown-action"),
+    "plan that cannot be repaired": (
+        ["ask", "Who?", "story.txt", "--model", "scripted:rules.json"], 4, "no valid plan",
+    ),
+    "missing plan": (["execute", "absent.plan", "story.txt"], 3, "absent.plan"),
+    "missing tasks": (["execute", "--tasks", "absent.jsonl"], 3, "absent.jsonl"),
+    "lone surrogate": (["ask", "Who\udcff?", "story.txt"], 2, "half a character"),
+    "surrogate in a document": (["ask", "Who?", "surrogate.txt"], 3, "surrogate.txt"),
+    "out in no folder": (["ask", "Who?", "story.txt", "--trace", "no/where.jsonl"], 3, "no/where.jsonl"),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("_no_waits")
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(pearl: Terminal, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import re
+
+    args, code, words = BAD[case]
+    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "1")
+    Path("photo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
+    Path("void").mkdir()
+    Path("empty.txt").write_text(" \n", encoding="utf-8")
+    Path("huge.txt").write_bytes(b"word " * 300_000)
+    Path("surrogate.txt").write_bytes(b"half \xed\xa0\x80 a character")
+    Path("broken.plan").write_text("1. a = NOPE(CTX) : x\n2. b = FIND(zz) : y\n", encoding="utf-8")
+    Path("rules.json").write_text(
+        '[{"match": ".", "reply": "I would rather not."}]', encoding="utf-8"
+    )
+    before = sorted(Path().iterdir())
+    out = pearl(*args, code=code)
+    said = [
+        line
+        for line in pearl.talk.splitlines()
+        if not line.startswith(("extractive:", "openai:", "scripted:"))
+    ]
+    assert 1 <= len(said) <= 3, pearl.talk
+    assert said[0].startswith("pearl: ")
+    assert re.search(words, pearl.talk), pearl.talk
+    assert out == ""
+    assert sorted(Path().iterdir()) == before
+
+
+def test_an_interrupt_is_no_traceback(tmp_path: Path) -> None:
+    import signal
+
+    (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pearl", "ask", "Who?", "-"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin
+    # More than a pipe holds: once all of it is taken, the program reads and waits for the end.
+    process.stdin.write(b"It rained. " * 100_000)
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert b"Traceback" not in err
+    assert process.returncode == 130
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m pearl demo | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, check=False)
+    assert done.stderr.count(b"\n") <= 1
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_a_reader_that_leaves_amid_many_documents_is_no_error(pearl: Terminal, form: str) -> None:
+    row = {"plan": PLAN, "document": STORY * 20}
+    Path("t.jsonl").write_text("\n".join(json.dumps({"id": i, **row}) for i in range(80)))
+    command = f"{sys.executable} -m pearl execute --tasks t.jsonl --library seed {form} | head -n 2; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr.count(b"\n") == 1, done.stderr.decode()
+
+
+def test_the_version_is_fast_to_say() -> None:
+    done = child("--version")
+    assert done.stdout.startswith(b"pearl ")
+
+
+def test_every_public_name_exists() -> None:
+    import pearl
+
+    for name in pearl.__all__:
+        assert getattr(pearl, name) is not None
+    with pytest.raises(AttributeError):
+        _ = pearl.nonsense

@@ -1,0 +1,239 @@
+"""Dry runs and limits on the command line: what is printed, and that no call is made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl.cli import run
+from pearl.runs import tasks as pearl_tasks
+from tests.server import Canned, Server, error
+
+STORY = "Nils left the harbour at dawn. He sold the boat because the hull was rotten. " * 200
+PLAN = """\
+New actions:
+- None
+
+1. why = FIND_REASON(CTX, "Nils selling the boat") : Find why he sold it
+2. who = FIND_REASON(CTX, why) : Find why that was so
+"""
+
+
+class Terminal:
+    """Runs commands in this process and keeps what they print."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *args: str, code: int = 0) -> str:
+        self._capsys.readouterr()
+        got = run(args)
+        captured = self._capsys.readouterr()
+        self.talk = captured.err
+        assert got == code, f"exit {got}: {captured.err}{captured.out}"
+        return captured.out
+
+
+@pytest.fixture
+def pearl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
+    (tmp_path / "other.txt").write_text("other " + STORY, encoding="utf-8")
+    (tmp_path / "why.plan").write_text(PLAN, encoding="utf-8")
+    return Terminal(capsys)
+
+
+def on(server: Server) -> list[str]:
+    return ["--model", "openai:test-model", "--base-url", server.url]
+
+
+def test_a_dry_run_asks_nobody_and_needs_no_key(pearl: Terminal) -> None:
+    out = pearl(
+        "execute", "why.plan", "story.txt", "other.txt", "--dry-run", "--model", "openai:gpt-4o"
+    )
+    assert "why = FIND_REASON x 2" in out
+    assert "US dollars" in out
+    assert "2 tasks with openai:gpt-4o; no call was made" in out
+    assert "Price: 2.5/1.25/10" in out
+    assert "Time: unknown" in out
+
+
+def test_a_dry_run_as_json(pearl: Terminal) -> None:
+    args = ["execute", "why.plan", "story.txt", "--dry-run", "--json", "--model", "openai:my-own"]
+    found: dict[str, Any] = json.loads(pearl(*args, "--seconds-per-call", "2"))
+    first, second = found["steps"]
+    assert first["input_tokens"]["least"] == first["input_tokens"]["most"] > 2_000
+    assert second["input_tokens"]["least"] < second["input_tokens"]["most"]
+    assert second["cached_tokens"] > 2_000
+    assert found["total"]["output_tokens"] == {"least": 2, "most": 2 * 8_192}
+    assert (found["price_usd_per_million"], found["total"]["cost_usd"]) == (None, None)
+    assert found["time_s"] == {"least": 4.0, "most": 4.0}
+
+
+def test_a_dry_run_is_of_what_is_left(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.on("", "rotten hull")
+    args = ["execute", "why.plan", "story.txt", "other.txt", "--out", "rows.jsonl"]
+
+    def dry(*more: str) -> tuple[int, int]:
+        found = json.loads(pearl(*args, *on(openai_server), *more, "--dry-run", "--json"))
+        return found["n_tasks"], found["n_known"]
+
+    assert dry() == (2, 0)
+    parts = [dry("--shard", f"{i}/2") for i in (1, 2)]
+    assert sorted(parts) in ([(0, 0), (2, 0)], [(1, 0), (1, 0)])
+    pearl(*args, *on(openai_server))
+    n_asked = len(openai_server.requests)
+    assert dry() == (0, 2)
+    assert dry("--fresh") == (2, 0)
+    Path("other.txt").write_text("Another text.", "utf-8")
+    assert dry() == (1, 1)
+    assert len(openai_server.requests) == n_asked
+    out = pearl(*args, *on(openai_server), "--dry-run")
+    assert "Left out, for they have a row already: 1" in out
+
+
+def test_a_dry_run_of_what_cannot_be_run_ends_with_1(pearl: Terminal) -> None:
+    out = pearl("execute", "why.plan", "absent.txt", "story.txt", "--dry-run", code=1)
+    assert "1 cannot be run" in out
+
+
+def test_a_question_has_no_plan_yet(pearl: Terminal) -> None:
+    out = pearl("ask", "Why?", "story.txt", "--dry-run", "--max-output-tokens", "50")
+    assert "(plans)" in out
+    assert "Tasks without a plan: 1" in out
+    assert "unknown until it is written" in out
+
+
+def test_the_dry_run_beside_the_bill(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.on("", "rotten hull")
+    args = ["execute", "why.plan", "story.txt", *on(openai_server), "--price", "2/8"]
+    dry = json.loads(pearl(*args, "--dry-run", "--json"))
+    assert openai_server.requests == []
+    pearl(*args)
+    predicted, actual = pearl.talk.splitlines()[-2:]
+    least = f"{dry['total']['input_tokens']['least']:,.0f}"
+    assert predicted.startswith("predicted 2 calls, ")
+    assert least in predicted
+    assert actual == "actual    2 calls, 200 + 4 tokens (128 cached), $0.0004"
+
+
+def test_a_limit_ends_the_run_and_keeps_what_is_done(
+    pearl: Terminal, openai_server: Server, tmp_path: Path
+) -> None:
+    args = [
+        "execute",
+        "why.plan",
+        "story.txt",
+        "other.txt",
+        "--out",
+        "out.jsonl",
+        *on(openai_server),
+    ]
+    pearl(*args, "--max-calls", "2", "--concurrency", "1", code=7)
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "failed"]
+    assert rows[1]["error"]["type"] == "BudgetError"
+    assert len(openai_server.requests) == 2
+    assert "2 rows in out.jsonl, 1 of them not finished" in pearl.talk
+    assert "failed" not in pearl.talk
+    assert "a limit of the run is reached" in pearl.talk
+    assert "run the same command again" in pearl.talk
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (["--max-tokens", "100"], "--max-tokens: the limit of 100 tokens has 100 tokens left"),
+        (["--max-cost", "0.001", "--price", "2/8"], "--max-cost: the limit of $0.0010"),
+        (["--max-calls", "0"], "--max-calls: the limit of 0 calls"),
+    ],
+)
+def test_a_single_task_that_is_stopped(
+    pearl: Terminal, openai_server: Server, limit: list[str], said: str
+) -> None:
+    pearl("execute", "why.plan", "story.txt", *on(openai_server), *limit, code=7)
+    assert said in pearl.talk
+    assert openai_server.requests == []
+
+
+def test_time_is_up(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.delay_s = 20
+    pearl("execute", "why.plan", "story.txt", *on(openai_server), "--max-time", "0.3", code=7)
+    assert "--max-time: the limit of 0.3 s is over" in pearl.talk
+
+
+def test_money_needs_a_price(pearl: Terminal) -> None:
+    pearl("ask", "Why?", "story.txt", "--max-cost", "1", code=2)
+    assert "the price of 'extractive' is not known" in pearl.talk
+
+
+def test_prices_of_ones_own(
+    pearl: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = 'as_of = 2026-01-31\n[usd_per_million]\n"my-own" = { input = 3, output = 6 }\n'
+    (tmp_path / "prices.toml").write_text(table, encoding="utf-8")
+    args = ["execute", "why.plan", "story.txt", "--dry-run", "--model", "openai:my-own"]
+    assert "Price: 3/6" in pearl(*args, "--prices", "prices.toml")
+    monkeypatch.setenv("PEARL_PRICES", "prices.toml")
+    assert "Price: 3/6" in pearl(*args)
+    assert "Price: 1/2" in pearl(*args, "--price", "1/2")
+    pearl(*args, "--prices", "gone.toml", code=3)
+
+
+def test_what_the_limits_will_not_allow_is_told_beforehand(pearl: Terminal) -> None:
+    args = ["execute", "why.plan", "story.txt", "--dry-run", "--max-output-tokens", "10"]
+    assert "--max-calls" in pearl(*args, "--max-calls", "1").partition("The limits may")[2]
+    assert "The limits may" not in pearl(*args, "--max-calls", "2")
+
+
+def test_a_price_leaves_the_tasks_of_a_document_together(
+    pearl: Terminal, openai_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[object] = []
+    load = pearl_tasks.load
+    monkeypatch.setattr(
+        pearl_tasks, "load", lambda *a, **b: loaded.append(a) or load(*a, **b)  # type: ignore[func-returns-value]
+    )  # fmt: skip
+    rows = [
+        {"id": i, "plan": PLAN.replace("Nils", f"Nils {i}"), "document_path": "story.txt"}
+        for i in range(4)
+    ]
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pearl(
+        "execute", "--tasks", "tasks.jsonl", "--out", "out.jsonl", "--price", "2/8",
+        "--store", "kept", *on(openai_server),
+    )  # fmt: skip
+    assert len(loaded) == 1
+    assert "predicted 8" in pearl.talk
+
+
+def test_a_price_is_no_obstacle_to_batches_and_a_limit_is(pearl: Terminal) -> None:
+    args = ["execute", "why.plan", "story.txt", "--out", "out.jsonl", "--store", "kept"]
+    args += ["--executor", "batch", "--model", "extractive", "--price", "2/8"]
+    pearl(*args, code=2)
+    assert "'extractive' has no Batch API" in pearl.talk
+    assert "predicted" not in pearl.talk
+    pearl(*args, "--max-calls", "3", code=2)
+    assert "limits of a run are kept by the executor local" in pearl.talk
+
+
+def test_what_a_server_refused_for_its_rate_is_told_once(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.on("", "rotten hull")
+    openai_server.next(Canned(error("slow down"), 429, {"retry-after-ms": "10"}))
+    args = ["execute", "why.plan", "story.txt", *on(openai_server)]
+    pearl(*args, "--concurrency", "4")
+    told = [line for line in pearl.talk.splitlines() if "429" in line]
+    assert len(told) == 1
+    n_calls = len(openai_server.requests)
+    assert f"the server refused 1 of {n_calls} calls for their rate (429)" in told[0]
+    assert "at most 9.7 calls a second, 3 at once" in told[0]
+
+    pearl(*args)
+    assert "429" not in pearl.talk

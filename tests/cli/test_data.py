@@ -1,0 +1,217 @@
+"""`--data` on the command line: samples in, plans and results out, nothing of a sample lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import datasets
+import pytest
+
+from pearl.cli.options import data_options, read_data
+from tests.cli.terminal import STORY, Terminal
+from tests.server import Server
+from tests.shared import shared
+
+QUESTION = "Why did Nils sell the boat?"
+OPTIONS = ["the hull was rotten", "he was rich"]
+LIFESTYLE = "How is the medical condition affecting their lifestyle and what changes should the patient make?"
+
+
+@pytest.fixture
+def pearl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    Path("story.txt").write_text(STORY, encoding="utf-8")
+    return Terminal(tmp_path, capsys)
+
+
+def write(name: str, *rows: Any) -> None:
+    Path(name).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+
+def rows_in(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_plans_are_paid_for_once(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.on("", 'New actions:\n- None\n\n1. ans = FIND(CTX, "the key") : Find it')
+    write("q.jsonl", *({"id": str(i), "question": f"Why {i}?"} for i in range(3)))
+    args = ["--model", "openai:test-model", "--base-url", openai_server.url, "--constrain", "off"]
+    first = pearl("plan", "--data", "q.jsonl", *args)
+    n_calls = len(openai_server.requests)
+    assert pearl("plan", "--data", "q.jsonl", *args) == first
+    assert len(openai_server.requests) == n_calls > 0
+    pearl("plan", "--data", "q.jsonl", "--fresh", *args)
+    assert len(openai_server.requests) == 2 * n_calls
+    pearl("plan", "Why?", "--fresh", *args, code=2)
+
+
+def rows_of(name: str | Path) -> list[dict[str, Any]]:
+    return rows_in(Path(name).read_text("utf-8"))
+
+
+def test_what_is_right_goes_from_data_to_results(pearl: Terminal) -> None:
+    known = {"options": OPTIONS, "gold": "A", "reference": "It rotted.", "subsets": ["hard"]}
+    write(
+        "q.jsonl",
+        {"id": "a", "question": QUESTION, "document": STORY, **known, "mine": 1},
+        {"id": "b", "question": QUESTION, "document_path": "story.txt"},
+    )
+    Path("out").mkdir()
+    pearl("plan", "--data", "q.jsonl", "-o", "out/plans.jsonl")
+    first, second = rows_of("out/plans.jsonl")
+    assert {**known, "id": "a", "document": STORY, "mine": 1}.items() <= first.items()
+    assert second["document_path"] == "../story.txt"
+    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "results.jsonl")
+    first, second = rows_of("results.jsonl")
+    assert {**known, "id": "a", "status": "answered"}.items() <= first.items()
+    assert "rotten" in second["answer"]
+    assert not known.keys() & second.keys()
+
+
+def test_what_is_right_is_in_the_rows_of_failures_too(pearl: Terminal) -> None:
+    row = {"id": "a", "plan": "1. a = NOPE(CTX) : x", "document": STORY, "gold": "A"}
+    write("t.jsonl", row, {**row, "id": "b"})
+    out = pearl("execute", "--tasks", "t.jsonl", "--json", code=1)
+    assert [(row["id"], row["status"], row["gold"]) for row in rows_in(out)] == [
+        ("a", "failed", "A"), ("b", "failed", "A"),
+    ]  # fmt: skip
+
+
+def test_data_of_a_domain_with_columns(pearl: Terminal) -> None:
+    Path("q.csv").write_text(f"text,story\n{QUESTION},{STORY.splitlines()[2]}\n,\n")
+    columns = ["--column", "question=text", "--column", "document=story"]
+    out = pearl("plan", "--data", "q.csv", "--domain", "quality", *columns, code=1)
+    planned, failed = rows_in(out)
+    assert planned["question"] == QUESTION
+    assert "q.csv:3" in failed["error"]["message"]
+
+
+def test_a_sample_without_a_question_gets_no_plan(pearl: Terminal) -> None:
+    write("q.jsonl", {"document": STORY}, {"question": QUESTION})
+    statuses = [row["status"] for row in rows_in(pearl("plan", "--data", "q.jsonl", code=1))]
+    assert statuses == ["failed", "planned"]
+    assert "question is empty" in pearl.talk
+
+
+def test_split_subset_and_limit(pearl: Terminal) -> None:
+    rows = [
+        {"question": f"Who left at {i}?", "subsets": ["odd"] if i % 2 else []} for i in range(9)
+    ]
+    datasets.DatasetDict(dev=datasets.Dataset.from_list(rows)).save_to_disk("saved")
+    more = ["--split", "dev", "--subset", "odd", "--limit", "2"]
+    planned = rows_in(pearl("plan", "--data", "saved", *more))
+    assert [row["question"] for row in planned] == ["Who left at 1?", "Who left at 3?"]
+
+
+WRONG = {
+    "subset": (["--data", "q.jsonl", "--subset", "hrad"], 2, "did you mean 'hard'"),
+    "column": (["--data", "q.jsonl", "--column", "gold=quest"], 2, "did you mean 'question'"),
+    "no column": (["--data", "q.jsonl", "--column", "question"], 2, "not FIELD=COLUMN"),
+    "split": (["--data", "q.jsonl", "--split", "dev"], 2, "no splits"),
+    "missing": (["--data", "absent.csv"], 3, "absent.csv: no such file"),
+    "folder": (["--data", "empty"], 3, "empty: no dataset"),
+    "no data": (["Who?", "--limit", "3", "--column", "a=b"], 2, "--column, --limit without --data"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_data_options(pearl: Terminal, case: str) -> None:
+    args, code, said = WRONG[case]
+    write("q.jsonl", {"question": "Who?", "subsets": ["hard"]})
+    Path("empty").mkdir()
+    assert pearl("plan", *args, code=code) == ""
+    assert said in pearl.talk
+    assert len(pearl.talk.splitlines()) == 2
+
+
+def test_a_plan_over_the_longest_documents_of_the_data(pearl: Terminal) -> None:
+    pearl("plan", QUESTION, "-o", "why.plan")
+    write(
+        "d.jsonl",
+        {"id": "short", "document": "Nils sold the boat."},
+        {"id": "long", "document": STORY * 3, "reference": "It rotted."},
+        {"id": "q1", "question": "Who?", "document_path": "story.txt", "reference": "Nils"},
+        {"id": "q2", "question": "When?", "document_path": "story.txt", "reference": "At dawn"},
+    )
+    pearl("execute", "why.plan", "--data", "d.jsonl", "--out", "all.jsonl")
+    assert [row["id"] for row in rows_of("all.jsonl")] == ["short", "long", "story.txt"]
+    pearl("execute", "why.plan", "--data", "d.jsonl", "--longest", "2", "--out", "two.jsonl")
+    first, second = rows_of("two.jsonl")
+    assert (first["id"], first["reference"]) == ("long", "It rotted.")
+    assert (second["id"], second.get("reference")) == ("story.txt", None)
+
+
+def test_a_text_of_many_rows_is_taken_once(pearl: Terminal) -> None:
+    pearl("plan", QUESTION, "-o", "why.plan")
+    rows = [{"id": f"q{i}", "question": QUESTION, "document": STORY} for i in range(3)]
+    write("d.jsonl", *rows)
+    pearl("execute", "why.plan", "--data", "d.jsonl", "--out", "once.jsonl")
+    assert [(row["id"], row["document"]) for row in rows_of("once.jsonl")] == [("q0", "q0")]
+    write("t.jsonl", *rows, {**rows[0], "id": "other", "document": f"{STORY} More."})
+    pearl("execute", "--tasks", "t.jsonl", "--out", "each.jsonl")
+    assert [row["document"] for row in rows_of("each.jsonl")] == ["q0", "q0", "q0", "other"]
+
+
+def test_what_cannot_be_read_of_the_data_fails_and_the_rest_goes_on(pearl: Terminal) -> None:
+    pearl("plan", QUESTION, "-o", "why.plan")
+    write("d.jsonl", {"document_path": "absent.txt"}, {"document": STORY}, {"question": "Who?"}, 5)
+    out = pearl("execute", "why.plan", "--data", "d.jsonl", "--json", code=1)
+    statuses = {row["id"]: row["status"] for row in rows_in(out)}
+    assert statuses == {"2": "answered", "absent.txt": "failed", "3": "failed", "4": "failed"}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["why.plan", "--longest", "2"],
+        ["--data", "d.jsonl"],
+        ["why.plan", "story.txt", "--data", "d.jsonl"],
+        ["--tasks", "d.jsonl", "--data", "d.jsonl"],
+        ["why.plan", "--data", "d.jsonl", "--out", "d.jsonl"],
+    ],
+)
+def test_wrong_ways_to_execute(pearl: Terminal, args: list[str]) -> None:
+    write("d.jsonl", {"document": STORY})
+    pearl("execute", *args, code=2)
+
+
+def test_commands_read_data_in_one_call(pearl: Terminal) -> None:
+    @click.command()
+    @data_options
+    def command(**options: Any) -> None:
+        samples, bad = read_data({**options, "domain": "generic"})
+        click.echo(f"{[sample.id for sample in samples]} {[str(error) for error in bad]}")
+
+    write("q.jsonl", {"id": "a", "question": "Who?"}, {"id": "a", "question": "When?"})
+    command(["--data", "q.jsonl"], standalone_mode=False)
+
+
+# --- real data --------------------------------------------------------------------------------
+
+
+def test_one_plan_over_the_five_longest_reports(pearl: Terminal) -> None:
+    reports = str(shared("medical/mtsamples.csv"))
+    pearl("plan", LIFESTYLE, "--domain", "medical", "-o", "life.plan")
+    data = ["--data", reports, "--domain", "medical", "--longest", "5"]
+    pearl("execute", "life.plan", *data, "--out", "r.jsonl", code=1)
+    rows = rows_of("r.jsonl")
+    assert [row["status"] for row in rows] == ["answered"] * 5
+    assert all(row["answer"] and row["evidence"] for row in rows)
+    assert "3 rows left out; the first: " in pearl.talk
+    assert "there is no text" in pearl.talk
+
+
+def test_questions_of_real_stories_keep_what_is_right(pearl: Terminal) -> None:
+    quality = str(shared("quality/QuALITY.subset.dev"))
+    more = ["--domain", "quality", "--limit", "20", "-o", "plans.jsonl"]
+    pearl("plan", "--data", quality, *more)
+    pearl("execute", "--tasks", "plans.jsonl", "--domain", "quality", "--out", "r.jsonl")
+    rows = rows_of("r.jsonl")
+    assert len(rows) == 20
+    assert all(row["status"] in ("answered", "nothing_found") for row in rows)
+    assert all(len(row["options"]) == 4 and row["gold"] in "ABCD" for row in rows)

@@ -1,0 +1,258 @@
+"""Files on the command line: what is never replaced, never read, and never mistaken for another thing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pearl.cli.writing import OutputWriter
+from pearl.errors import UsageError
+from tests.cli.files import QUESTION, asked, rows_of, write
+from tests.cli.terminal import STORY, Terminal, child
+from tests.server import Server
+
+# --- what is written --------------------------------------------------------------------------
+
+MINE = "what somebody wrote\n"
+
+
+@pytest.fixture
+def tasks() -> str:
+    write("t.jsonl", asked("a"), asked("b"))
+    return "t.jsonl"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan", QUESTION, "-o", "FILE"],
+        ["plan", QUESTION, "-o", "p", "--trace", "FILE"],
+        ["plan", "--data", "t.jsonl", "-o", "FILE"],
+        ["ask", QUESTION, "story.txt", "-o", "FILE"],
+        ["ask", QUESTION, "story.txt", "--trace", "FILE"],
+        ["execute", "why.plan", "story.txt", "--out", "FILE"],
+        ["execute", "--tasks", "t.jsonl", "--out", "o", "--trace", "FILE"],
+        ["grammar", "-o", "FILE"],
+    ],
+    ids=lambda command: " ".join(command),
+)
+def test_a_file_that_the_command_did_not_write_stays(
+    pearl: Terminal, tasks: str, command: list[str]
+) -> None:
+    Path("FILE").write_text(MINE, encoding="utf-8")
+    pearl(*command, code=2)
+    assert "'FILE' is there" in pearl.talk
+    assert "--force" in pearl.talk
+    assert Path("FILE").read_text(encoding="utf-8") == MINE
+    pearl(*command, "--force")
+    assert Path("FILE").read_text(encoding="utf-8") != MINE
+    pearl(*command)  # its own file it may replace
+    Path("FILE").write_text(f"{Path('FILE').read_text('utf-8')} ", encoding="utf-8")
+    pearl(*command, code=2)  # not one that was edited since
+
+
+def test_another_command_is_another(pearl: Terminal, tasks: str) -> None:
+    pearl("plan", QUESTION, "-o", "one.plan")
+    pearl("plan", "When did Nils leave?", "-o", "one.plan", code=2)
+    assert QUESTION in Path("one.plan").read_text(encoding="utf-8")
+    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl")
+    pearl("execute", "why.plan", "story.txt", "--out", "rows.jsonl", code=2)
+    pearl("execute", "--tasks", "t.jsonl", "--max-steps", "9", "--out", "rows.jsonl", code=2)
+    assert len(rows_of("rows.jsonl")) == 2
+
+
+def test_a_run_that_goes_on_writes_its_own_file(pearl: Terminal) -> None:
+    write("t.jsonl", asked("a"), {"id": "b", "question": QUESTION, "document_path": "late.txt"})
+    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", code=1)
+    Path("late.txt").write_text(STORY, encoding="utf-8")
+    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", "--concurrency", "1")
+    assert [row["status"] for row in rows_of("rows.jsonl")] == ["answered"] * 2
+    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", "--fresh")
+
+
+def test_a_file_that_comes_meanwhile_stays(pearl: Terminal) -> None:
+    writer = OutputWriter("a command", "store")
+
+    def write_late() -> None:
+        with writer.open("rows") as file:
+            file.write("mine")
+            Path("rows").write_text(MINE, encoding="utf-8")
+
+    with pytest.raises(UsageError, match="'rows' is there"):
+        write_late()
+    assert Path("rows").read_text(encoding="utf-8") == MINE
+    assert not list(Path().glob(".rows*"))
+
+
+def test_pipes_empty_files_and_stdout_are_written_to(pearl: Terminal) -> None:
+    Path("empty").touch()
+    pearl("ask", QUESTION, "story.txt", "-o", "empty")
+    assert "rotten" in Path("empty").read_text(encoding="utf-8")
+    Path("link").symlink_to("behind")
+    pearl("plan", QUESTION, "-o", "link")
+    assert Path("link").is_symlink()
+    assert QUESTION in Path("behind").read_text(encoding="utf-8")
+    assert QUESTION in pearl("plan", QUESTION, "-o", "-")
+    done = child("plan", QUESTION, "-o", "/dev/stdout")
+    assert QUESTION in done.stdout.decode()
+    os.mkfifo("pipe")
+    reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
+    pearl("plan", QUESTION, "-o", "pipe")
+    assert QUESTION.encode() in reader.communicate(timeout=60)[0]
+
+
+def test_another_store_knows_nothing_of_the_file(pearl: Terminal) -> None:
+    args = ("plan", QUESTION, "-o", "one.plan")
+    pearl(*args, "--store", "new")
+    pearl(*args, "--store", "new")
+    pearl(*args, "--store", "another", code=2)
+
+
+def test_a_question_that_is_asked_again_costs_nothing(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.on("", 'New actions:\n- None\n\n1. ans = FIND(CTX, "the key") : Find it')
+    args = ["--model", "openai:test-model", "--base-url", openai_server.url, "--constrain", "off"]
+    first = pearl("ask", QUESTION, "story.txt", *args)
+    n_calls = len(openai_server.requests)
+    assert pearl("ask", QUESTION, "story.txt", *args) == first
+    assert len(openai_server.requests) == n_calls > 1
+    pearl("ask", QUESTION, "story.txt", *args, "--fresh")
+    assert len(openai_server.requests) == 2 * n_calls
+    pearl("ask", QUESTION, "story.txt", *args, "-o", "answer.txt")
+    assert Path("answer.txt").read_text(encoding="utf-8") == first
+    pearl("ask", QUESTION, "story.txt", "story.txt", *args, "--json", "-o", "answers.jsonl")
+    assert len(rows_of("answers.jsonl")) == 2
+
+
+def test_cells_are_not_computed(pearl: Terminal) -> None:
+    texts = ["=HYPERLINK(1)", "+1+1", "-5", "-1+cmd", "@SUM(1)", "\tx", "plain", "1e5", "＝1"]
+    write("t.jsonl", *(asked(f"{n}", reference=text) for n, text in enumerate(texts)))
+    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl")
+    (run,) = re.findall(r"run (\S+):", pearl.talk)
+    import csv
+    import io
+
+    def references(*args: str) -> list[str]:
+        text = pearl("runs", "export", run, "-f", "csv", *args)
+        return [row["reference"] for row in csv.DictReader(io.StringIO(text, newline=""))]
+
+    assert references("--raw-cells") == texts
+    inert = ["-5", "plain", "1e5"]
+    assert references() == [text if text in inert else f"'{text}" for text in texts]
+
+
+# --- in Python --------------------------------------------------------------------------------
+
+
+def test_scripts_wait_for_what_notebooks_await(tmp_path: Path) -> None:
+    script = f"""
+import asyncio, pearl
+from pearl import Pearl
+document = pearl.Document({STORY!r}, "story.txt")
+print(repr(document))
+asker = Pearl()
+for _ in range(2):
+    print(pearl.run(asker.ask({QUESTION!r}, document)).evidence[0].text)
+async def notebook():
+    try:
+        pearl.run(asker.ask({QUESTION!r}, document))
+    except pearl.PearlError as error:
+        print(error)
+    print((await asker.ask({QUESTION!r}, document)).evidence[0].text)
+asyncio.run(notebook())
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, check=True, text=True
+    )
+    answer = "He sold the boat because the hull was rotten."
+    assert done.stdout.splitlines() == [
+        "Document('story.txt', 91 characters)", answer, answer,
+        "pearl.run is for scripts, and an event loop is running here",
+        "  help: in a notebook or in asynchronous code: await pearl.ask(...)", answer,
+    ]  # fmt: skip
+    assert done.stderr == ""
+
+
+# --- what is said where something else was meant -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "message", "help"),
+    [
+        (
+            ("execute", "plans.jsonl", "story.txt"),
+            "'plans.jsonl' has rows, and is no plan",
+            "pearl execute --tasks plans.jsonl story.txt",
+        ),
+        (
+            ("execute", QUESTION, "story.txt"),
+            f"'{QUESTION}' is no plan file",
+            f'pearl ask "{QUESTION}" story.txt',
+        ),
+        (
+            ("execute", "why.plan", "story.txt", "--out", "rows.csv"),
+            "'rows.csv': rows are written as JSON lines",
+            "name it rows.jsonl; 'pearl runs export RUN -o rows.csv' makes a table of them",
+        ),
+        (
+            ("plan", "--data", "plans.jsonl", "-o", "plans.parquet"),
+            "'plans.parquet': rows are written as JSON lines",
+            "name it plans.jsonl",
+        ),
+    ],
+)
+def test_what_was_meant_is_named(
+    pearl: Terminal, args: tuple[str, ...], message: str, help: str
+) -> None:
+    write("plans.jsonl", {"question": QUESTION})
+    pearl(*args, code=2)
+    assert f"pearl: {message}\n  help: {help}" in pearl.talk
+    assert not Path("rows.csv").exists()
+    assert not Path("plans.parquet").exists()
+
+
+def test_many_failures_bring_the_help_of_the_first(pearl: Terminal) -> None:
+    write("q.jsonl", *[{"question": QUESTION, "document_path": "../secret.txt"}] * 2)
+    help = "  help: --allow-outside reads it, if you trust where the data comes from\n"
+    pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", code=1)
+    assert pearl.talk.endswith(help)
+    pearl("plan", "--data", "q.jsonl", "-o", "p.jsonl", "--allow-outside")  # its own file
+    pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
+    assert pearl.talk.endswith(help)
+
+
+def test_tasks_without_documents_say_where_to_name_them(pearl: Terminal) -> None:
+    write("q.jsonl", *[{"question": QUESTION}] * 2)
+    pearl("execute", "--tasks", "q.jsonl", "--out", "rows.jsonl", code=1)
+    assert "  help: name them: pearl execute --tasks q.jsonl DOC..." in pearl.talk
+
+
+def test_answers_of_tasks_stand_below_their_questions_and_documents(pearl: Terminal) -> None:
+    Path("other.txt").write_text(STORY, encoding="utf-8")
+    write(
+        "q.jsonl",
+        {"question": QUESTION, "document_path": "story.txt"},
+        {"id": "second", "question": "Who rang?", "document_path": "other.txt"},
+    )
+    out = pearl("execute", "--tasks", "q.jsonl")
+    assert f"== 1: story.txt: {QUESTION}\n" in out
+    assert "== second: other.txt: Who rang?\n" in out
+
+
+def test_a_wrong_value_is_told_with_the_place_that_says_it(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("pearl.toml").write_text('concurrency = "many"\n', encoding="utf-8")
+    pearl("execute", "why.plan", "story.txt", code=2)
+    assert f"{Path('pearl.toml').resolve()}: Invalid value for 'concurrency': 'many'" in pearl.talk
+    monkeypatch.setenv("PEARL_CONCURRENCY", "few")
+    pearl("execute", "why.plan", "story.txt", code=2)
+    assert "pearl: Invalid value for PEARL_CONCURRENCY: 'few'" in pearl.talk
+    pearl("execute", "why.plan", "story.txt", "--concurrency", "no", code=2)
+    assert "pearl: Invalid value for '--concurrency': 'no'" in pearl.talk

@@ -1,0 +1,171 @@
+"""What others wrote is shown on a terminal, and never obeyed: looked at through a real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.errors.escaping import escaped, to_json
+
+EVIL = "\x1b]0;owned\x07\x1b[31mred\x9b1mbold\x9d0;c1\x9c\u202egnp.exe\u2066\x08\x7f\r"
+OBEYED = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+COLOUR = re.compile(r"\x1b\[(?:[0-9;]*[A-HJKm]|\?25[lh])")
+STORY = f"Nils sold the boat because the {EVIL} hull was rotten. Nobody asked him about it."
+
+
+@given(st.text())
+def test_what_is_escaped_is_never_obeyed_and_json_stays_the_same(text: str) -> None:
+    assert not OBEYED.search(escaped(text).replace("\r", "\x00"))
+    assert "\x1b" not in escaped(text)
+    assert escaped(escaped(text)) == escaped(text)
+    line = to_json({text: [text]})
+    assert not OBEYED.search(line)
+    assert json.loads(line) == {text: [text]}
+
+
+RUN = """
+import json, sys
+from pearl.cli import run
+for number, args in enumerate(json.loads(sys.argv[1])):
+    if number:
+        print("=== next", flush=True)
+    run(args)
+"""
+
+
+def on_a_terminal(folder: Path, *commands: Sequence[str]) -> str:
+    """All that commands write to the terminal they run on, one after the other in one process."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", RUN, json.dumps(commands)], stdin=slave, stdout=slave, stderr=slave,
+        cwd=folder, env={**os.environ, "TERM": "xterm-256color"}, start_new_session=True,
+    )  # fmt: skip
+    os.close(slave)
+    said = b""
+    give_up = time.monotonic() + 120  # of a child that hangs
+    while time.monotonic() < give_up:
+        if select.select([master], [], [], 1)[0]:
+            try:
+                read = os.read(master, 65_536)
+            except OSError:  # the other end is closed
+                break
+            if not read:
+                break
+            said += read
+    child.wait(timeout=30)
+    os.close(master)
+    return said.decode("utf-8", "backslashreplace")
+
+
+def harmless(said: str) -> str:
+    """What was said, without the colours and moves of the cursor that are PEARL's own.
+
+    Those of the evil text are told apart: none of what it asks for is ever asked for by PEARL.
+    """
+    assert "\x1b[31mred" not in said
+    assert "\x1b]" not in said
+    rest = COLOUR.sub("", said).replace("\r\n", "\n").replace("\r", "")
+    assert not OBEYED.search(rest), repr(rest)
+    assert "\x1b" not in rest, repr(rest)
+    return rest
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / f"st{EVIL}ory.txt").write_text(STORY, encoding="utf-8")
+    (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
+    plan = f'1. ans = FIND_REASON(CTX, "Nils selling {EVIL}") : Find [bold]why[/nope]\n'
+    (tmp_path / "why.plan").write_text(plan, encoding="utf-8")
+    (tmp_path / "bad.plan").write_text(f'1. a = FIND(CTX, "{EVIL}", x{EVIL})\n', encoding="utf-8")
+    rows = [
+        {"id": f"a{EVIL}[/b]", "question": "Why did Nils sell the boat?", "document": STORY},
+        {"id": f"b{EVIL}", "question": "Why?", "document_path": f"no{EVIL}.txt"},
+    ]
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (tmp_path / "tasks.jsonl").write_text(lines, encoding="utf-8")
+    return tmp_path
+
+
+WHY = "Why did Nils sell the boat?"
+
+
+COMMANDS = [
+    (("ask", WHY, f"st{EVIL}ory.txt", "story.txt", "-v"), r"\u009b1mbold"),
+    (("ask", WHY, "story.txt", "--json"), r"\u009b1mbold"),
+    (("ask", WHY, f"gone{EVIL}.txt"), r"gone\u001b]0;owned\u0007"),
+    (("execute", "--tasks", "tasks.jsonl", "--out", f"out{EVIL}.jsonl"), r"no\u001b]0;owned"),
+    (("execute", "--tasks", "tasks.jsonl", "-v"), r"== a\u001b]0;owned\u0007\u001b[31mred"),
+    (("execute", "--tasks", "tasks.jsonl", "--json"), r"\u202e"),
+    (("check", "bad.plan", "why.plan"), r"\u009d0;c1"),
+    (("check", f"gone{EVIL}", "--json"), r"gone\u001b]0;owned"),
+    (("fmt", f"bad{EVIL}.plan"), r"bad\u001b]0;owned"),
+    (("plan", f"Why {EVIL}?"), "Question"),
+    (("ask", f"--no{EVIL}", "x"), "No such option"),
+    ((f"com{EVIL}mand",), r"\u001b]0;owned"),
+    (("view", f"log{EVIL}"), r"log\u001b]0;owned"),
+    (("runs", "list"), "execute --tasks"),
+    (("runs", "show", f"run{EVIL}"), r"run\u001b]0;owned"),
+]
+
+
+def test_no_command_lets_a_terminal_obey(folder: Path) -> None:
+    (folder / f"bad{EVIL}.plan").write_text("1. a = FIND(\n", encoding="utf-8")
+    said = harmless(on_a_terminal(folder, *(args for args, _ in COMMANDS)))
+    parts = said.split("=== next\n")
+    assert len(parts) == len(COMMANDS)
+    for (args, shown), part in zip(COMMANDS, parts, strict=True):
+        assert shown in part, args
+        assert "Traceback" not in part
+
+
+@pytest.fixture
+def piped(folder: Path) -> Callable[..., bytes]:
+    def run(*args: str) -> bytes:
+        done = subprocess.run(
+            [sys.executable, "-m", "pearl", *args], capture_output=True, cwd=folder, check=False
+        )
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.slow
+def test_a_pipe_may_lead_to_a_terminal_too(piped: Callable[..., bytes]) -> None:
+    for args in (("ask", WHY, "story.txt", "-v"), ("ask", WHY, "story.txt", "--json")):
+        said = piped(*args).decode()
+        assert r"\u009b1mbold" in said  # shown, not taken out
+        assert not OBEYED.search(said), args
+
+
+@pytest.mark.slow
+def test_a_plan_goes_to_a_program_as_it_is(folder: Path, piped: Callable[..., bytes]) -> None:
+    printed = piped("plan", "What did the \u202bcaptain\u202c say?").decode()
+    assert "\u202bcaptain\u202c" in printed
+    assert "\\u202b" in harmless(on_a_terminal(folder, ("plan", "What did the \u202bcaptain say?")))
+
+
+@pytest.mark.slow
+def test_files_that_are_read_on_terminals_are_harmless(
+    folder: Path, piped: Callable[..., bytes]
+) -> None:
+    piped("execute", "--tasks", "tasks.jsonl", "--out", "out.jsonl", "--trace", "trace.jsonl")
+    for name in ("out.jsonl", "trace.jsonl"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert not OBEYED.search(text)
+        assert "owned" in text
+    row = json.loads((folder / "out.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert row["id"] == f"a{EVIL}[/b]"

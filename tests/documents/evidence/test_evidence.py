@@ -1,0 +1,366 @@
+"""Quotes of replies, and where a document has them."""
+
+from __future__ import annotations
+
+import unicodedata
+from unittest.mock import patch
+
+import pytest
+
+from pearl.documents.evidence import Quote, Verifier
+from pearl.documents.evidence.normal import NormalText
+from pearl.errors import Span
+from tests.documents.evidence.checking import check
+
+# Verifier
+
+
+def test_a_quote_as_it_stands() -> None:
+    verifier = Verifier("The lamp failed. Ines lit a fire.")
+    assert verifier.verify("Ines lit a fire.") == Quote(
+        "Ines lit a fire.", (Span(17, 33),), "exact"
+    )
+    assert verifier.verify("Ines put out a fire.") == Quote("Ines put out a fire.", (), "missing")
+
+
+@pytest.mark.parametrize(
+    ("document", "quote", "shown"),
+    [
+        ("It was\n  a  dark\tnight.", "It was a dark night.", "It was\n  a  dark\tnight."),
+        ("“Don’t,” he said.", '"Don\'t," he said.', "“Don’t,” he said."),
+        ("„Nein“, sagte er.", "«Nein», sagte er.", "„Nein“, sagte er."),
+        ("« Non », dit-il.", '"Non", dit-il.', "« Non », dit-il."),
+        ("He said “‘No’ is no.”", 'He said ‘"No" is no.’', "He said “‘No’ is no.”"),
+        (
+            "He came — and went — at ten.",
+            "He came--and went - at ten",
+            "He came — and went — at ten",
+        ),
+        ("mother–daughter talk", "mother-daughter talk", "mother–daughter talk"),
+        ("This is an exam-\nple of it.", "an example of it", "an exam-\nple of it"),
+        ("This is a well-\nknown fact.", "a well-known fact", "a well-\nknown fact"),
+        ("This ex\xadam\xad\nple of it", "This example of it", "This ex\xadam\xad\nple of it"),
+        ("pages 12-\n15 and on", "pages 12–15 and on", "pages 12-\n15 and on"),
+        ("Le cafe\u0301 noir ici", "Le café noir ici", "Le cafe\u0301 noir ici"),
+        ("Le café noir ici", "Le cafe\u0301 noir ici", "Le café noir ici"),
+        (
+            "한국어 문장입니다",
+            unicodedata.normalize("NFD", "한국어 문장입니다"),
+            "한국어 문장입니다",
+        ),
+        ("ＡＢＣ１２３です。", "ABC123です。", "ＡＢＣ１２３です。"),
+        ("ｶﾞﾗｽを割った。", "ガラスを割った。", "ｶﾞﾗｽを割った。"),
+        ("天气很好，他说。\n真的吗？", "天气很好,他说。真的吗?", "天气很好，他说。\n真的吗？"),
+        ("吾輩は\n猫である。", "吾輩は猫である", "吾輩は\n猫である"),
+        ("قال إن\u00a0الكـــتاب جديد.", "قال إن الكتاب جديد", "قال إن\u00a0الكـــتاب جديد"),
+        ("The ofﬁce was ﬁne.", "The office was fine.", "The ofﬁce was ﬁne."),
+        ("Well… he left.", "Well... he left.", "Well… he left."),
+        ("so it goes", "...so it goes, ", "so it goes"),
+        ("zero\u200bwidth here", "zerowidth here", "zero\u200bwidth here"),
+        ("It rose 5%.", "**It rose 5%**", "It rose 5%"),
+    ],
+)
+def test_what_may_differ(document: str, quote: str, shown: str) -> None:
+    for text, begin in ((document, 0), (f"Start. {document} End.", 7)):
+        verified = Verifier(text).verify(quote)
+        assert verified.result == "normalised"
+        assert verified.spans[0].start >= begin
+        assert check(text, quote) == ("normalised", [shown])
+
+
+@pytest.mark.parametrize(
+    ("document", "quote"),
+    [
+        ("She left home.", "he left home"),  # begins within a word
+        ("He left homeward.", "He left home"),
+        ("He left home.", "he left home."),  # case
+        ("He left home.", "He left hope."),
+        ("He left home.", "He  lefthome."),
+        ("nowhere to go", "now here to go"),
+        ("It takes 1.5 mg a day.", "5 mg a day"),
+        ("It takes 1.5 mg a day.", "It takes 1"),
+        ("It takes 15 mg a day.", "5 mg a day"),
+        ("It takes 3-4 mg a day.", "takes 34 mg a day"),
+        ("It rose by 10² or so.", "It rose by 10"),
+        ("It rose by 5 points.", "It rose by 5%"),
+        ("Le cafe\u0301 noir", "Le cafe"),
+        ("Le café noir", "Le cafe noir"),
+        ("The ﬁsh swam.", "ish swam"),
+        ("we're here now", "were here now"),
+        ("他们昨天去了北京。", "他们昨天去了南京"),
+        ("कि वह गया था", "क वह गया था"),
+        ("Anything.", ""),
+        ("Anything.", "…"),
+        ("", "Anything."),
+    ],
+)
+def test_what_may_not_differ(document: str, quote: str) -> None:
+    assert check(document, quote) == ("missing", [])
+
+
+def test_a_match_within_a_word_does_not_hide_a_later_one() -> None:
+    assert check("She left. But he left.", "he left") == ("exact", ["he left"])
+    assert Verifier("She left. But he left.").verify("he left").spans == (Span(14, 21),)
+    assert Verifier("She\nleft. But he\nleft.").verify("he left").spans == (Span(14, 21),)
+
+
+@pytest.mark.parametrize("omission", ["...", "…", " … ", "[…]", " [...] ", "(...)", " . . . "])
+def test_omissions_divide_a_quote(omission: str) -> None:
+    document = "The dog saw the cat and, after all was said, ran far away home."
+    assert check(document, f"The dog saw{omission}was said,{omission}far away home.") == (
+        "elided",
+        ["The dog saw", "was said,", "far away home."],
+    )
+    assert check(document, f"far away home{omission}The dog saw")[0] == "apart"
+    assert check(document, f"The dog saw{omission}a bone")[0] == "missing"
+    assert check(document, f"{omission}The dog saw{omission}") == ("normalised", ["The dog saw"])
+
+
+@pytest.mark.parametrize(
+    ("document", "quote"),
+    [
+        ("The committee did not approve the merger.", "The committee did ... approve the merger"),
+        ("He could, I think, never swim that far.", "He could ... swim that far"),
+        ("She didn’t know and couldn't say where he was.", "She didn’t know ... say where he was"),
+        ("They left without paying for the meal.", "They left ... paying for the meal"),
+        ("The man fails to see the point of it.", "The man ... see the point of it"),
+        ("Das Gericht hat den Antrag nicht bewilligt.", "Das Gericht hat ... bewilligt"),
+        ("Le juge ne l'a pas vu ce soir-là.", "Le juge ... vu ce soir-là"),
+        ("No lo he visto nunca en la casa.", "No lo he visto ... en la casa"),
+        ("Старик никогда не видел этого человека.", "Старик ... видел этого человека"),
+        ("委员会最后没有同意批准这次合并。", "委员会最后……批准这次合并"),
+        ("彼は会社の合併を承認しなかったと言った。", "彼は会社の合併を承認し…たと言った"),
+    ],
+)
+def test_a_negation_left_out_is_told(document: str, quote: str) -> None:
+    found = Verifier(document).verify(quote)
+    assert found.result == "negation"
+    assert not found.is_verified
+
+
+def test_a_negation_in_brackets_is_an_aside() -> None:
+    document = "The committee (which had never met before) approved the merger."
+    assert check(document, "The committee ... approved the merger")[0] == "elided"
+
+
+def test_pieces_stand_in_one_passage() -> None:
+    apart = "The lamp was lit at ten. It rained. The men went home to sleep."
+    assert check(apart, "The lamp was … went home to sleep")[0] == "apart"
+    assert check(apart, "The lamp was … The men went home")[0] == "elided"
+    assert check(apart, "The lamp was lit at ten. … The men went home")[0] == "elided"
+    for between, result in (("x " * 200, "elided"), ("x " * 300, "apart"), ("x \n\n", "apart")):
+        assert (
+            check(f"The lamp was {between}and the men went.", "The lamp was … the men went")[0]
+            == result
+        )
+
+
+def test_the_pieces_that_are_close_are_shown() -> None:
+    document = "He knew that he said no, that he said to them that the men went home."
+    found = Verifier(document).verify("that he said … the men went home")
+    assert [span.start for span in found.spans] == [
+        document.rindex("that he said"),
+        document.index("the men"),
+    ]
+
+
+def test_pieces_are_shown_with_the_units_of_their_numbers_but_for_what_other_pieces_show() -> None:
+    document = (
+        "He was told to take exactly 5 mg of it every day. They paid $ 40 for the two of them."
+    )
+    _, shown = check(document, "told to take exactly 5 ... it every day. They paid $ 40")
+    assert shown == ["told to take exactly 5 mg", "it every day. They paid $ 40"]
+    _, shown = check(document, "every day. They paid ... 40 for the two of them")
+    assert shown == ["every day. They paid $ 40 for the two of them"]
+
+
+def test_short_pieces_prove_nothing() -> None:
+    document = "The dog of the man ran to the house with a bone and then to the wood."
+    assert check(document, "the ... to ... with ... and ... then") == ("short", [])
+    assert check(document, "The dog ... a ... to the wood") == ("short", [])
+    assert check(document, "The dog ... a bone ... the wood") == ("short", [])
+    assert check(document, "The dog ... to the wood")[0] == "elided"
+
+
+def test_an_omission_of_nothing_is_none() -> None:
+    assert check("He left – for good.", "He left ... for good") == (
+        "normalised",
+        ["He left – for good"],
+    )
+
+
+def test_a_short_quote_needs_one_place() -> None:
+    document = "A liar and a dog. The dog saw B, and the dog ran away."
+    assert check(document, "liar") == ("exact", ["liar"])
+    assert check(document, "dog") == ("short", [])
+    assert check(document, "B") == ("short", [])
+    assert check(document, "cat") == ("missing", [])
+    assert check(document, "the dog ran away") == ("exact", ["the dog ran away"])
+
+
+@pytest.mark.parametrize(
+    ("document", "quote"),
+    [
+        ("It takes .5 mg a day.", "5 mg a day"),
+        ("It takes 1/2 tablet a day.", "2 tablet a day"),
+        ("It takes 10-20 mg a day.", "20 mg a day"),
+        ("It takes 10–20 mg a day.", "It takes 10"),
+        ("It takes 10 - 20 mg a day.", "20 mg a day"),
+        ("It takes 1 250 mg a day.", "250 mg a day"),
+        ("It takes 1\u202f250 mg a day.", "It takes 1"),
+        ("It takes 1 1/2 tablets a day.", "1/2 tablets a day"),
+        ("It takes 1½ tablets a day.", "½ tablets a day"),
+        ("It fell by -12.4 percent.", "12.4 percent"),
+        ("It fell by −12.4 percent.", "12.4 percent"),
+        ("It takes < 5 mg a day.", "5 mg a day"),
+        ("It takes ≥5 mg a day.", "5 mg a day"),
+        ("It takes >5 mg a day.", "5 mg a day"),
+        ("It costs $5 a day now.", "5 a day now"),
+        ("It rose by 5% in May.", "It rose by 5"),
+        ("It was 5 ± 2 in May.", "It was 5"),
+        ("It was 10:30 in May.", "30 in May"),
+        ("It has 5 mg/dL of it.", "It has 5 mg"),
+        ("They re-sign the treaty.", "They resign the treaty"),
+        ("They resign the treaty.", "They re-sign the treaty"),
+        ("They re-sign the treaty.", "sign the treaty"),
+        ("The un-ionized form is here.", "The unionized form is here"),
+        ("They re-\nsign the treaty.", "sign the treaty"),
+        ("It is well-known to us.", "It is well"),
+        ("He can't go home now.", "He can"),
+        ("Il n’est pas venu.", "est pas venu"),
+        ("他不同意合并的计划。", "同意合并的计划"),
+        ("他有二十五个苹果了。", "五个苹果了"),
+        ("It is 1, 250 mg a day.", "It is 1,250 mg a day"),
+        ("A dose. 5 mg a day.", "A dose .5 mg a day"),
+        ("A dose. 5 mg a day.", ".5 mg a day"),
+        ("It was 12.4 percent.", "-12.4 percent"),
+        ("It was - 5 degrees.", "It was -5 degrees"),
+        ("It is 5 mg a day.", ">5 mg a day"),
+        ("He took aspirin (10 mg) at ten.", "He took aspirin (5 mg)"),
+        ("The merger was approved. He left.", "The merger was approved. (Not by us)"),
+        ("He died (1998) at home.", "He died (1999)"),
+    ],
+)
+def test_numbers_and_words_are_not_cut(document: str, quote: str) -> None:
+    assert check(document, quote) == ("missing", [])
+
+
+@pytest.mark.parametrize(
+    ("document", "quote", "shown"),
+    [
+        ("They re-\nsign the treaty.", "They resign the treaty", "They re-\nsign the treaty"),
+        ("They re-\nsign the treaty.", "They re-sign the treaty", "They re-\nsign the treaty"),
+        ("An exam- ple of it.", "An example of it", "An exam- ple of it"),
+        ("It takes 5 mg a day.", "It takes 5", "It takes 5 mg"),
+        ("It costs € 5 a day now.", "5 a day now", "€ 5 a day now"),
+        ("It rose by 5 % in May.", "It rose by 5", "It rose by 5 %"),
+        ("It lost 5 million.", "It lost 5", "It lost 5 million"),
+        ("Il lit l’homme de paille.", "l'homme de paille", "l’homme de paille"),
+        ("It was −12.4 percent.", "It was -12.4 percent", "It was −12.4 percent"),
+        ("It was −12.4 percent.", "–12.4 percent", "−12.4 percent"),
+        ("problems:,1. Gout is bad.", "1. Gout is bad!", "1. Gout is bad"),
+        ("- 5 mg a day.\n- 6 mg", "5 mg a day!", "5 mg a day"),
+        ("> 5 men came\nby.", "5 men came by", "5 men came\nby"),
+        ("He left—5 men came.", "“5 men came”", "5 men came"),
+        ("The dog's bowl is full.", "The  dog", "The dog"),
+    ],
+)
+def test_what_is_between_tokens_is_found(document: str, quote: str, shown: str) -> None:
+    assert check(document, quote) == ("normalised", [shown])
+
+
+def test_an_ellipsis_of_the_document_is_no_omission() -> None:
+    assert check("Well ... he left us.", "Well ... he left us.") == (
+        "exact",
+        ["Well ... he left us."],
+    )
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "The dog ran home (chapter 2)",
+        "The dog ran home. (Smith, p. 7).",
+        "The dog ran home. [3]",
+        "“The dog ran home.” — The Author",
+        "The dog ran home.\n— the author, chapter 2",
+        "The dog ran home.\n-- chapter 2",
+        "The dog ran home（第二章）",
+        "The dog ran home. (on the last page)",
+    ],
+)
+def test_an_attribution_is_left_out(quote: str) -> None:
+    verified = Verifier("At ten\nThe dog ran home. The end.").verify(quote)
+    assert verified.is_verified
+    assert verified.text.strip("“”.") == "The dog ran home"
+    assert quote.startswith(verified.text)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "The dog ran home (who was cold)",
+        "The dog ran home — and The cat",
+        "The dog ran home - the cat did not",
+        "The dog ran home (" + "A" * 100 + ")",
+    ],
+)
+def test_what_is_added_to_a_sentence_is_no_attribution(quote: str) -> None:
+    assert check("The dog ran home. The end.", quote)[0] == "missing"
+
+
+def test_an_aside_of_the_document_is_kept() -> None:
+    document = "The dog ran home (chapter 2 says so)."
+    assert check(document, "The dog ran home (chapter 2 says so).") == ("exact", [document])
+
+
+@pytest.mark.slow
+def test_ten_megabytes_and_a_hundred_quotes() -> None:
+    sentence = (
+        "“Where’s the well-\nknown house?” he asked, number {}, and nobody — nobody! — knew. "
+    )
+    document = "".join(sentence.format(i) for i in range(10_000_000 // len(sentence)))
+    verifier = Verifier(document)
+    for i in range(0, 1000, 20):
+        assert verifier.verify(f"he asked, number {i}, and nobody--nobody!--knew").is_verified
+        assert not verifier.verify(f"he asked, number {i}, and somebody--nobody!--knew").is_verified
+
+
+def test_a_text_that_is_one_word_is_not_searched_place_by_place() -> None:
+    verifier = Verifier("ab" * 20_000 + ". She left at noon, and never came back.")
+    with patch.object(
+        NormalText, "is_inside", autospec=True, side_effect=NormalText.is_inside
+    ) as seen:
+        assert verifier.verify("ab" * 1_000).result == "missing"
+        assert seen.call_count < 30_000
+    assert verifier.verify("She left at noon, and never came back.").is_verified
+
+
+@pytest.mark.parametrize(
+    ("document", "quote", "shown"),
+    [
+        ("There is no evidence of fever today.", "evidence of fever today", "no evidence of fever today"),
+        ("She denies chest pain or cough.", "chest pain or cough", "denies chest pain or cough"),
+        ("He did\nnot approve the whole merger.", "approve the whole merger", "not approve the whole merger"),
+        ("They don't like the old boat.", "like the old boat", "don't like the old boat"),
+        ("Er hat keine Schmerzen im Arm.", "Schmerzen im Arm", "keine Schmerzen im Arm"),
+        ("He left without the blue bag ... and she sat down.", "the blue bag", "without the blue bag"),
+    ],
+)  # fmt: skip
+def test_a_quote_that_begins_after_a_negation_is_shown_with_it(
+    document: str, quote: str, shown: str
+) -> None:
+    """`exact` would say the opposite of what was written."""
+    assert check(document, quote) == ("normalised", [shown])
+
+
+@pytest.mark.parametrize(
+    ("document", "quote"),
+    [
+        ("He knows. Pain is there.", "Pain is there"),
+        ("A knot tied the old boat.", "tied the old boat"),
+        ("Why not?\n\nThe old boat sank.", "The old boat sank"),
+    ],
+)
+def test_a_quote_that_begins_after_anything_else_is_exact(document: str, quote: str) -> None:
+    assert check(document, quote) == ("exact", [quote])

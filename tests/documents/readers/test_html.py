@@ -1,0 +1,66 @@
+"""Web pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pearl.documents.document import load
+from pearl.documents.readers.html import read, recognises
+from pearl.errors import DataError
+
+PAGE = """<!DOCTYPE html>
+<html><head><title>Title</title><style>p { color: red }</style></head><body>
+<h1>The heading</h1><script>alert("no")</script>
+<p>One &amp; <b>two</b>&nbsp;three,
+   four.</p>
+<table><tr><td>a</td><td>b</td></tr></table>
+<ul><li>item</li></ul>
+<p style="display: none">hidden</p><!-- comment -->
+</body></html>"""
+
+
+def test_a_page_is_its_text() -> None:
+    text = read(PAGE.encode(), "a.html")
+    assert "One & two three, four." in text.replace("\xa0", " ")
+    for seen in ("The heading", "a  b", "* item"):
+        assert seen in text
+    for unseen in ("alert", "color", "hidden", "comment", "<"):
+        assert unseen not in text
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<meta charset="shift_jis">',
+        "<meta http-equiv=Content-Type content='text/html; charset=Shift_JIS'>",
+        '<?xml version="1.0" encoding="shift_jis"?><html>',
+    ],
+)
+def test_a_page_declares_its_encoding(head: str) -> None:
+    assert read(f"{head}<p>日本".encode("shift_jis"), "a.html") == "日本"
+
+
+def test_nothing_is_lost_after_a_nul() -> None:
+    assert read(b"<p>one</p>\0<p>two</p>", "a.html").split() == ["one", "two"]
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.HTM", "a.xhtml", "a.txt", "a"])
+def test_a_page_is_told_by_its_suffix_or_its_beginning(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(PAGE, encoding="utf-8")
+    assert load(path).text.startswith("The heading")
+
+
+def test_a_page_without_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("<html><script>x</script></html>")
+    with pytest.raises(DataError, match="no text"):
+        load(path)
+
+
+def test_what_begins_as_a_page() -> None:
+    assert recognises(b"\xef\xbb\xbf\n<?xml version='1.0'?>\n<HTML lang='en'>")
+    assert not recognises(b"# About <html>")
+    assert not recognises(b"<htmlx>")

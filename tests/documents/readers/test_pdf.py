@@ -1,0 +1,89 @@
+"""PDF files, written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pearl.documents.document import load
+from pearl.documents.readers.pdf import read
+from pearl.errors import DataError
+
+
+def make_pdf(pages: Sequence[Sequence[str]], trailer: bytes = b"") -> bytes:
+    """A PDF of pages of lines."""
+    first = 4  # after the catalogue, the pages and the font
+    kids = b" ".join(b"%d 0 R" % (first + 2 * i) for i in range(len(pages)))
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, len(pages)),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+    ]
+    for i, lines in enumerate(pages):
+        shown = " ".join(f"({line}) Tj T*" for line in lines)
+        stream = f"BT /F1 12 Tf 14 TL 72 720 Td {shown} ET".encode("cp1252")
+        objects += [
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R"
+            b" /Resources << /Font << /F1 3 0 R >> >> >>" % (first + 2 * i + 1),
+            b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream),
+        ]
+    data, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, start=1):
+        offsets.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    return data + (
+        b"xref\n0 %d\n0000000000 65535 f \n%strailer << /Size %d /Root 1 0 R %s >>\n"
+        b"startxref\n%d\n%%%%EOF\n"
+        % (len(objects) + 1, table, len(objects) + 1, trailer, len(data))
+    )
+
+
+ENCRYPTED = b"/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >>" % (
+    b"00" * 32,
+    b"11" * 32,
+)
+
+
+def test_pages_are_separated_by_a_blank_line() -> None:
+    data = make_pdf([["The first line", "and the café."], [], ["The last page."]])
+    text = load_text(data)
+    assert text == "The first line\nand the café.\n\nThe last page."
+
+
+def load_text(data: bytes) -> str:
+    return read(data, "a.pdf").replace("\r\n", "\n")
+
+
+def test_hyphens_at_the_end_of_a_line_stay() -> None:
+    assert (
+        load_text(make_pdf([["This is an exam-", "ple of it."]])) == "This is an exam-\nple of it."
+    )
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.PDF", "a.txt", "a.html", "a"])
+def test_a_pdf_is_told_by_its_bytes(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(make_pdf([["One", "two"]]))
+    assert load(path).text == "One\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (make_pdf([[], []]), "no text layer"),
+        (make_pdf([["secret"]], ENCRYPTED), "encrypted"),
+        (make_pdf([["cut"]])[:100], "damaged or no PDF"),
+        (b"%PDF-", "damaged or no PDF"),
+        (b"just text", "damaged or no PDF"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, data: bytes, words: str) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=words) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert len(str(caught.value).splitlines()) == 2

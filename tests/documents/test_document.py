@@ -1,0 +1,197 @@
+"""Files, standard input and strings as documents; everything that can be wrong with them."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.documents.document import Document, from_text, join, limit_bytes, load
+from pearl.errors import DataError, UsageError
+from tests.skips import needs_pipes
+
+
+def write(folder: Path, data: bytes | str, name: str = "a.txt") -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def pipe(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def failure(path: Path | str) -> str:
+    """The text of the DataError; two lines at most, which name the path and a mend."""
+    with pytest.raises(DataError) as caught:
+        load(path)
+    text = str(caught.value)
+    assert len(text.splitlines()) <= 2
+    assert text.startswith("<stdin>: " if path == "-" else f"{path}: ")
+    assert "help: " in text
+    return text
+
+
+def test_a_file_is_a_document_named_by_its_path(tmp_path: Path) -> None:
+    path = write(tmp_path, "One.\nTwo.\n")
+    assert load(path) == Document("One.\nTwo.\n", str(path))
+    assert load(str(path), name="story") == Document("One.\nTwo.\n", "story")
+
+
+@pytest.mark.parametrize(
+    "name", ["a.txt", "a.md", "a.MARKDOWN", "a.log", "a", "a.tar.gz", ".hidden"]
+)
+def test_text_is_kept_as_written(tmp_path: Path, name: str) -> None:
+    text = "# Title\n\n*  one*\t<b>two</b>  \n\n\n\u00a0\u2028three\u200b\x7f\x85 e\u0301 ﬁ 10²"
+    assert load(write(tmp_path, text, name)).text == text
+
+
+def test_line_breaks_and_controls() -> None:
+    text = from_text("a\r\nb\rc\fd\x00e\x0bf\x1fg\th\n").text
+    assert text == "a\nb\nc\nd e f g\th\n"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
+def test_nothing_else_is_altered(text: str) -> None:
+    if text.strip():
+        assert from_text(text).text == text
+        assert Document(text).digest == Document(text).digest
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe(monkeypatch, b"caf\xc3\xa9\r\n")
+    assert load("-") == Document("café\n", "<stdin>")
+
+
+def test_standard_input_is_sniffed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe(monkeypatch, b"<!doctype html><title>T</title><p>One <b>two</b>")
+    assert load("-", name="page").text == "One two"
+    pipe(monkeypatch, b"%PDF-1.7 and no more")
+    assert "damaged or no PDF" in failure("-")
+    pipe(monkeypatch, b"")
+    assert "empty" in failure("-")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "empty"),
+        (b" \n\t\r\n\0\f", "no text"),
+        (b"\xef\xbb\xbf", "no text"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\0", "binary"),
+        (b"PK\3\4\x14\0\0\0\x08\0 some.bin \xff\xfe", "binary"),
+        (b"\0\1\2\3\4\5", "binary"),
+        ("unmarked".encode("utf-16-le"), "binary"),
+        (b"\xef\xbb\xbfabc\xff", "offset 6 is not UTF-8"),
+        ("日本語の文章".encode() + b"\xe6", "offset 18 is not UTF-8"),
+        ("né à Paris".encode() + b"\xff", "offset 12 is not UTF-8"),
+        (b"\xff\xfea\0b", "offset 4 is not UTF-16-LE"),
+        (b"\xff\xfe\x00\xd8a\0", "offset 2 is not UTF-16-LE"),
+        (b"abc \xed\xa0\x80 def", "offset 4 is an encoded lone surrogate"),
+        ("é".encode() + b"\xed\xbf\xbf", "offset 2 is an encoded lone surrogate"),
+        (bytes(range(128, 256)) * 3, "encoding of the text cannot be told"),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes, words: str) -> None:
+    assert words in failure(write(tmp_path, data))
+
+
+def test_lone_surrogates_in_a_string() -> None:
+    with pytest.raises(DataError, match=r"^row 3: character 2 is a lone surrogate \(U\+D800\)"):
+        from_text("ab\ud800", "row 3")
+
+
+def test_blank_strings() -> None:
+    for text in ("", " \n", "\0"):
+        with pytest.raises(DataError, match="no text"):
+            from_text(text)
+
+
+def test_paths_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no such file" in failure(tmp_path / "missing.txt")
+    assert "folder" in failure(tmp_path)
+    assert "cannot be read" in failure(write(tmp_path, "text") / "below.txt")
+    assert "cannot be read" in failure("x" * 5000)
+    with pytest.raises(DataError, match=r"^'a\\x00b': there is no such file"):
+        load("a\0b")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert "may not be read" in failure("a.txt")
+
+
+def test_the_limit_holds_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert limit_bytes() == 64_000_000
+    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "0.00001")
+    assert load(write(tmp_path, "0123456789")).text == "0123456789"
+    path = write(tmp_path, "0123456789+")
+    assert "larger than the limit of 1e-05 MB" in failure(path)
+    pipe(monkeypatch, b"0123456789+")
+    assert "PEARL_MAX_DOCUMENT_MB" in failure("-")
+
+
+@needs_pipes
+def test_the_limit_holds_for_what_has_no_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "0.001")
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for n_bytes in (1000, 1001):
+        writer = threading.Thread(target=path.write_bytes, args=(b"a" * n_bytes,))
+        writer.start()
+        if n_bytes == 1000:
+            assert load(path).text == "a" * 1000
+        else:
+            assert "larger than the limit" in failure(path)
+        writer.join()
+
+
+@pytest.mark.parametrize("value", ["many", "0", "-1", "nan", "inf"])
+def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", value)
+    with pytest.raises(UsageError, match=f"PEARL_MAX_DOCUMENT_MB={value}"):
+        limit_bytes()
+
+
+@pytest.mark.parametrize("name", ["PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS"])
+def test_a_limit_of_readers_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "0")
+    assert load(write(tmp_path, "text")).text == "text"
+    with pytest.raises(UsageError, match=rf"^{name}=0: not a number of (megabytes|seconds)\n"):
+        load(write(tmp_path, "<html>text"))
+
+
+def test_plain_text_starts_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("subprocess.Popen")
+    for data in (b"text", "caf\xe9".encode("cp1252")):
+        assert load(write(tmp_path, data)).text
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.txt"
+    with path.open("wb") as file:
+        file.truncate(10**12)  # sparse
+    assert "larger than the limit of 64 MB" in failure(path)
+
+
+def test_join_puts_documents_under_headings_and_finds_them_again() -> None:
+    one, two = from_text("Alpha.\n", "a.txt"), from_text("Beta.", "b.txt")
+    both = join([one, two], "both")
+    assert both.text == "# a.txt\n\nAlpha.\n\n\n# b.txt\n\nBeta."
+    assert both.locate(both.text.index("Beta") + 2) == ("b.txt", 2)
+    nested = join([from_text("Zero.", "z"), both], "all")
+    for name, document in (("a.txt", one), ("b.txt", two)):
+        assert nested.locate(nested.text.index(document.text) + 1) == (name, 1)
+    with pytest.raises(DataError, match="no document to join"):
+        join([])
+    assert one.locate(3) == ("a.txt", 3)

@@ -1,0 +1,288 @@
+"""Counting tokens: with a vocabulary, without one, and the windows of models."""
+
+from __future__ import annotations
+
+import base64
+import random
+import socket
+import threading
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.documents import tokens
+from pearl.documents.tokens import Counter, estimate, window_of
+
+TEXTS = {
+    "english": (
+        "The harbour was still asleep when Mara untied the boat. She had not told anyone that she "
+        "was leaving, not even her brother, who would have asked questions she could not answer. "
+        "Behind her the lamps of the village went out one after another, and the tide, patient as "
+        "always, carried her past the breakwater into the open sea."
+    ),
+    "dialogue": (
+        "“Who’s there?” he said.\n“Me.”\n“What do you want?”\n“I’d like my hat back — if it’s all "
+        "the same to you.”\n“It isn’t.”\n"
+    ),
+    "python": (
+        "def mean(values: list[float]) -> float:\n    if not values:\n        raise ValueError("
+        "'no values')\n    return sum(values) / len(values)\n\n\nclass Reader:\n    def __init__("
+        "self, path: Path) -> None:\n        self._path = path\n"
+    ),
+    "table": (
+        "year,revenue,cost,margin\n2019,1204.55,998.10,0.1714\n2020,1180.02,1011.73,0.1426\n"
+        "2021,1311.90,1077.46,0.1787\n2022,1402.37,1168.01,0.1671\n2023,1498.64,1240.88,0.1720\n"
+    ),
+    "json": '{"id": 17, "name": "Ada", "tags": ["a", "b"], "score": 0.75, "next": null, "ok": true}\n'
+    * 3,
+    "french": (
+        "La maison était vide depuis l'été. Personne n'avait ouvert les volets, et la poussière "
+        "s'était déposée sur les meubles où, naguère, les enfants jouaient à se cacher."
+    ),
+    "german": (
+        "Die Versicherungsgesellschaft lehnte den Antrag ab, weil die Überschwemmung als höhere "
+        "Gewalt galt. Der Grundstückseigentümer legte dagegen Widerspruch ein."
+    ),
+    "russian": "Поезд опаздывал на два часа, и на перроне не осталось никого, кроме старика с чемоданом.",
+    "chinese": "火车晚点了两个小时，站台上只剩下一个提着箱子的老人。他抬头看了看钟，又低头读起手里的信来。",
+    "japanese": "列車は二時間遅れていて、ホームには鞄を持った老人が一人残っているだけだった。",
+    "korean": "기차는 두 시간 늦었고 승강장에는 가방을 든 노인 한 명만 남아 있었다.",
+    "arabic": "تأخر القطار ساعتين، ولم يبق على الرصيف إلا رجل عجوز يحمل حقيبة وينظر إلى الساعة.",
+    "hindi": "ट्रेन दो घंटे देर से चल रही थी और प्लेटफ़ॉर्म पर केवल एक बूढ़ा आदमी बचा था।",
+    "emoji": "🎉🚀 Done! 👩‍🚀👍🏽 see you 🌍🌎🌏 🏳️‍🌈",
+    "base64": (
+        "iVBORw0KGgoAAAANSUhEUgAAADIAAAAyCAYAAAAeP4ixAAAACXBIWXMAAAsTAAALEwEAmpwYAAAF8WlUWHRYTUw6Y29t"
+        "LmFkb2JlLnhtcAAAAAAAPD94cGFja2V0IGJlZ2luPSLvu78iIGlkPSJXNU0wTXBDZWhpSHpyZVN6TlRjemtjOWQiPz4g"
+    ),
+    "hexadecimal": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+}
+
+COUNTED = {
+    "english": (69, 69), "dialogue": (37, 36), "python": (55, 57), "table": (97, 97),
+    "json": (117, 117), "french": (51, 41), "german": (50, 34), "russian": (45, 28),
+    "chinese": (49, 38), "japanese": (43, 28), "korean": (42, 27), "arabic": (59, 27),
+    "hindi": (81, 25), "emoji": (41, 29), "base64": (116, 111), "hexadecimal": (43, 43),
+}  # fmt: skip
+"""Tokens of these texts in cl100k_base and o200k_base, counted with tiktoken 0.14."""
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """What one test could or could not load is nothing to the next."""
+    tokens._load.cache_clear()
+    yield
+    tokens._load.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> tiktoken.Encoding:
+    """Single bytes, and a few words."""
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    for piece in (b"th", b"the", b" c", b" ca", b" cat", b"aa", b"aaaa", b"  ", b"    "):
+        ranks[piece] = len(ranks)
+    return tiktoken.Encoding(
+        "tiny", pat_str=r" ?\w+|[^\w\s]|\s+", mergeable_ranks=ranks, special_tokens={"<|end|>": 999}
+    )
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_an_estimate_is_not_too_small(kind: str) -> None:
+    assert estimate(TEXTS[kind]) >= max(COUNTED[kind])
+
+
+@pytest.mark.parametrize("kind", ["english", "dialogue"])
+def test_an_estimate_of_english_is_not_much_too_large(kind: str) -> None:
+    assert estimate(TEXTS[kind]) <= 1.6 * min(COUNTED[kind])
+
+
+def test_an_estimate_of_random_bytes_in_base64_is_not_too_small() -> None:
+    text = base64.b64encode(random.Random(0).randbytes(9_000)).decode()
+    assert estimate(text) >= 0.73 * len(text)  # cl100k_base: 0.717 to 0.723 tokens a character
+
+
+def test_languages_other_than_english_cost_more() -> None:
+    welsh = "mae hen wlad fy nhadau yn annwyl i mi gwlad beirdd a chantorion enwogion o fri"
+    english = "the land of my fathers is dear to me and the old land of poets and singers is mine"
+    assert estimate(welsh) / len(welsh) > 1.2 * estimate(english) / len(english)
+
+
+@given(st.text(st.characters(codec=None)))
+def test_an_estimate_exists_for_every_text(text: str) -> None:
+    n = estimate(text)
+    assert (n == 0) == (text == "")
+    assert n <= 4 * len(text) + 1
+
+
+@given(st.text(), st.text())
+def test_an_estimate_grows_with_the_text(one: str, other: str) -> None:
+    together = estimate(one + other)
+    assert together <= estimate(one) + estimate(other) + len(one + other) * 0.2
+    assert together >= 0.6 * estimate(one)
+
+
+def test_a_vocabulary_counts(vocabulary: tiktoken.Encoding) -> None:
+    counter = Counter("tiny", vocabulary)
+    assert counter.count("the cat") == 2
+    assert counter.count("") == 0
+
+
+_TEXT = st.lists(st.sampled_from([*TEXTS.values(), "\n\n", "<text>", "\ud800"]), max_size=4).map(
+    "".join
+)
+
+
+@given(
+    before=_TEXT, part=_TEXT, after=_TEXT, slack=st.integers(-60, 400), is_estimated=st.booleans()
+)
+def test_how_much_too_long_a_text_is_does_not_depend_on_how_it_is_counted(
+    before: str,
+    part: str,
+    after: str,
+    slack: int,
+    is_estimated: bool,
+    vocabulary: tiktoken.Encoding,
+) -> None:
+    counter = Counter() if is_estimated else Counter("made up", vocabulary)
+    text = before + part + after
+    most = max(0, counter.count(text) + slack)
+    expected = max(0, counter.count(text) - most)
+    assert counter.excess(text, most, part) == counter.excess(text, most) == expected
+
+
+def test_a_document_is_counted_once_however_many_prompts_it_stands_in(
+    vocabulary: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = TEXTS["english"] * 40
+    counted: list[int] = []
+
+    class Counting:
+        def encode_ordinary(self, text: str) -> list[int]:
+            counted.append(len(text))
+            return vocabulary.encode_ordinary(text)
+
+    counter = Counter("counting", Counting())  # type: ignore[arg-type]
+    most = counter.count(document) + 1_000
+    for i in range(10):
+        assert counter.excess(f"<text>{document}</text> question {i}", most, document) == 0
+    assert sum(counted) < 1.1 * len(document)
+
+
+def test_special_tokens_are_text(vocabulary: tiktoken.Encoding) -> None:
+    assert Counter("tiny", vocabulary).count("<|end|>") == len("<|end|>")
+    assert estimate("<|endoftext|>") > 4
+
+
+def test_lone_surrogates_count(vocabulary: tiktoken.Encoding) -> None:
+    assert Counter("tiny", vocabulary).count("a\ud800") == 4
+
+
+@pytest.mark.parametrize("character", ["a", " ", "中", "\n", "-"])
+def test_long_runs_are_counted_in_time(character: str, vocabulary: tiktoken.Encoding) -> None:
+    text = character * 1_000_000
+    assert 0 < Counter("tiny", vocabulary).count(text) <= 3 * len(text)
+    assert estimate(text) > 0
+
+
+def test_slices_do_not_change_the_count_by_more_than_their_edges(
+    vocabulary: tiktoken.Encoding,
+) -> None:
+    text = "the cat " * 20_000
+    whole = len(vocabulary.encode_ordinary(text))
+    assert whole <= Counter("tiny", vocabulary).count(text) <= whole + 2 * len(text) / tokens.SLICE
+
+
+@pytest.mark.parametrize("model", ["extractive", "scripted:rules.json", "openai:llama3:8b", "mine"])
+def test_a_model_without_a_known_vocabulary_is_estimated(model: str) -> None:
+    assert Counter.for_model(model) == Counter("estimate", None)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("openai:gpt-4o-mini", "o200k_base"),
+        ("gpt-4", "cl100k_base"),
+        ("openai:openai/gpt-5", "o200k_base"),
+        ("openai:ft:gpt-4o:me::1", "o200k_base"),
+    ],
+)
+def test_a_known_model_has_its_vocabulary(
+    model: str, name: str, vocabulary: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(tiktoken.registry.ENCODINGS, name, vocabulary)  # as if downloaded
+    counter = Counter.for_model(model)
+    assert counter.method == name
+    assert counter.count("the cat") == 2
+
+
+def test_without_a_network_a_known_model_is_estimated() -> None:
+    counter = Counter.for_model("openai:gpt-4o")
+    assert counter.method == "estimate: vocabulary o200k_base not available offline"
+    assert counter.count("The cat sat on the mat.") == estimate("The cat sat on the mat.")
+
+
+def test_a_broken_download_is_no_vocabulary(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790").write_bytes(b"<html>")  # of o200k_base
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    assert Counter.for_model("gpt-4o").encoding is None
+
+
+def test_a_network_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "DOWNLOAD_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        assert Counter.for_model("gpt-4o").encoding is None
+        loading = [thread for thread in threading.enumerate() if thread.name.startswith("load ")]
+        assert loading  # the network still hangs
+        assert all(thread.daemon for thread in loading)
+        monkeypatch.setattr(tokens, "DOWNLOAD_TIMEOUT_S", threading.TIMEOUT_MAX)
+        assert Counter.for_model("gpt-4o-mini").encoding is None  # or it would not end
+    for thread in loading:
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("gpt-4o-2024-11-20", 128_000),
+        ("gpt-4", 8_192),
+        ("gpt-4-turbo-preview", 128_000),
+        ("gpt-4.1-nano", 1_047_576),
+        ("gpt-5-mini", 272_000),
+        ("o3-mini", 200_000),
+        ("o1-mini", 128_000),
+        ("gpt-3.5-turbo", 16_385),
+        ("GPT-4o", 128_000),
+        ("ft:gpt-4.1-mini-2025-04-14:me::id", 1_047_576),
+        ("openai/gpt-4o", 128_000),
+        ("anthropic/claude-opus-4.5", 200_000),
+        ("claude-opus-4-6", 1_000_000),
+        ("models/gemini-2.5-pro", 1_048_576),
+        ("llama3:8b", 8_192),
+        ("llama3.1:8b", 131_072),
+        ("accounts/fireworks/models/llama-v3p1-8b-instruct", 131_072),
+        ("Qwen/Qwen2.5-7B-Instruct", 32_768),
+        ("mistralai/Mistral-7B-Instruct-v0.3", 32_768),
+        ("mistral-large-latest", 262_144),
+        ("nobody-knows-it", 128_000),
+        ("", 128_000),
+    ],
+)
+def test_windows(model: str, window: int) -> None:
+    assert window_of(model) == window
+
+
+def test_the_table_of_windows_is_in_order() -> None:
+    table = tomllib.loads(Path(tokens.__file__).with_name("models.toml").read_text("utf-8"))
+    assert table["as_of"].year >= 2026
+    for prefix, window in table["windows"].items():
+        assert prefix == prefix.casefold()
+        assert "/" not in prefix
+        assert 4_096 <= window <= 2_097_152

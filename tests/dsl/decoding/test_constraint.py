@@ -1,0 +1,115 @@
+"""A constraint is any small language, in every form that decoders take."""
+
+from __future__ import annotations
+
+import pytest
+
+from pearl.dsl.decoding.constraint import Constraint, to_gbnf, validate
+from pearl.errors import UsageError
+from pearl.plugins.files import read_data
+from tests.dsl.decoding.gbnf import Gbnf
+from tests.dsl.sampling import admits, lalr_admits
+
+ARITHMETIC = r"""
+// A language that has nothing to do with plans.
+start: sum
+sum: term (("+" | "-") term)*
+term: factor
+    | factor ("*" | "/") term
+factor: NUMBER | "(" sum ")" | call
+call: NAME "(" [sum ("," sum)*] ")"
+NAME: /[a-z][a-z0-9]{0,3}|\u00e9\-\[/
+NUMBER: /-?(?:[0-9]+\.[0-9]{1,2}|[0-9]{1,3})/
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_in"),
+    [
+        ("1", True), ("-12.50+3*(4-5)", True), ("f1()", True), ("max(1,2*é-[(3))", True),
+        ("", False), ("1+", False), ("1 + 2", False), ("1.234", False), ("f(1", False),
+        ("abcde(1)", False), ("é-(1)", False), ("1234", False),
+    ],
+)  # fmt: skip
+def test_another_language_reads_the_same_everywhere(text: str, is_in: bool) -> None:
+    constraint = Constraint("arithmetic", ARITHMETIC)
+    validate(constraint.lark)
+    assert admits(constraint.lark, text) is is_in
+    assert admits(constraint.llguidance, text) is is_in
+    assert lalr_admits(constraint.lark, text) is is_in
+    assert Gbnf(constraint.gbnf).admits(text) is is_in
+
+
+def test_the_plan_language_is_in_the_dialect() -> None:
+    grammar = read_data("grammars", "plan.lark")
+    validate(grammar)
+    gbnf = Gbnf(to_gbnf(grammar))
+    assert gbnf.admits('1. a = FIND(CTX,"x", [é, 2]): Find it\n2. b = F() : c\n')
+    assert not gbnf.admits("1. a = FIND(CTX, [[]]) : Find it")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "message"),
+    [
+        ('start: "a" b', "does not define: b"),
+        ('begin: "a"', "does not define: start"),
+        ('start: "a" | A2', "does not define: A2"),
+        ("start: /[a/", "no expression"),
+        ("start: /(a/", "no expression"),
+        ('start: "a"~2..4', "line 1 of the grammar"),
+        ('start: "a"\n%ignore " "', "line 2 of the grammar"),
+        ('start: "a" -> b', "line 1 of the grammar"),
+        ('?start: "a"', "line 1 of the grammar"),
+        ('start: "a"\nA.2: "b"', "line 2 of the grammar"),
+        ('start: ("a"', "llguidance refuses the grammar"),
+        ("start: /(?=a)b/", "llguidance refuses the grammar"),
+        ('root ::= "a"', "line 1 of the grammar"),
+    ],
+)
+def test_what_decoders_might_refuse_is_refused(grammar: str, message: str) -> None:
+    with pytest.raises(UsageError, match=r"^[^\n]+$") as raised:
+        validate(grammar)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "message"),
+    [
+        ("start: /a.b/", "not of the shared dialect"),
+        ("start: /a(?!b)/", "not of the shared dialect"),
+        (r"start: /\d/", "not of the shared dialect"),
+        (r"start: /[\w]/", "not of the shared dialect"),
+        (r"start: /\x41/", "not of the shared dialect"),
+        ('start: A_b a_b\na_b: "x"\n_a_b: "y"', "a_b and _a_b are one name"),
+    ],
+)
+def test_what_gbnf_cannot_say_is_refused(grammar: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        to_gbnf(grammar)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("grammar", "good", "bad"),
+    [
+        ('start: /a|b/ "c"', "ac", "a"),
+        ('start: /ab/* "c"', "ababc", "abbc"),
+        ("start: /[a\\-z]/", "-", "b"),
+        ("start: /[\\^a]/", "^", "b"),
+        ('start: /"/', '"', "\\"),
+        ("start: /[0-9]{1,2}/?", "", "123"),
+    ],
+)
+def test_expressions_mean_the_same_in_gbnf(grammar: str, good: str, bad: str) -> None:
+    gbnf = Gbnf(to_gbnf(grammar))
+    assert gbnf.admits(good)
+    assert not gbnf.admits(bad)
+
+
+def test_forms() -> None:
+    constraint = Constraint("yes", 'start: "yes"\n')
+    assert constraint.rendered("lark") == 'start: "yes"\n'
+    assert constraint.rendered("llguidance") == '%llguidance {}\nstart: "yes"\n'
+    assert constraint.rendered("gbnf") == 'root ::= "yes"\n'
+    with pytest.raises(UsageError, match="'yes' has no form as JSON"):
+        constraint.rendered("json-schema")

@@ -1,0 +1,54 @@
+"""What is shipped: plans and action files are valid and in canonical form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pearl.actions import native
+from pearl.actions.library import format_library, library_names, load_library, read_actions
+from pearl.data.domains import load_domain
+from pearl.dsl.checker import check
+from pearl.dsl.parser import parse
+from pearl.dsl.printer import print_plan
+from pearl.plugins.files import find_data, read_data
+
+ROOT = find_data("fewshot")
+assert ROOT is not None
+PLANS = sorted(ROOT.glob("*/*.plan"))
+
+
+def _id(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+@pytest.mark.parametrize("path", PLANS, ids=_id)
+def test_a_plan_is_canonical_and_valid_without_a_word(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    plan = parse(text)
+    assert plan.question
+    assert f"{print_plan(plan)}\n" == text
+    assert check(plan, load_library(load_domain(path.parent.name).library)).notes == ()
+
+
+def test_no_question_is_asked_twice() -> None:
+    questions = [parse(path.read_text(encoding="utf-8")).question for path in PLANS]
+    assert len(PLANS) >= 20
+    assert len(set(questions)) == len(questions)
+
+
+@pytest.mark.parametrize("name", library_names())
+def test_an_action_file_is_canonical_and_valid_without_a_word(name: str) -> None:
+    text = read_data("actions", f"{name}.actions")
+    assert format_library(text) == text
+    actions, found = read_actions(text)
+    assert found == []
+    assert all(action.definition[-1] != "." for action in actions)
+
+
+@pytest.mark.parametrize("name", library_names())
+def test_every_native_action_of_a_library_is_bound(name: str) -> None:
+    known = native.known()
+    for action in load_library(name).values():
+        assert action.is_native == (action.name in known)

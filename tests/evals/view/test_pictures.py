@@ -1,0 +1,190 @@
+"""Pictures of evaluations: what is drawn, what is skipped, the same bytes every time."""
+
+from __future__ import annotations
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from pearl.errors import UsageError
+from pearl.evals.log import EvalLog, PlanShape
+from pearl.evals.view import canvas
+from pearl.evals.view.pictures import Picture, draw
+from pearl.evals.view.summary import series_of
+from pearl.llm import Usage
+from tests.evals.evallogs import header, log, record
+
+
+def drawn(*logs: EvalLog) -> tuple[dict[str, Picture], dict[str, str]]:
+    pictures, skipped = draw(series_of(logs))
+    return {picture.name: picture for picture in pictures}, skipped
+
+
+def words(picture: Picture) -> str:
+    """The text in the picture, which must be XML."""
+    return "\n".join(ET.fromstring(picture.svg).itertext())
+
+
+def of(*records: Any, **fields: Any) -> EvalLog:
+    return EvalLog(header(**fields), records)
+
+
+def test_one_log_gives_three_pictures() -> None:
+    pictures, skipped = drawn(log(12))
+    assert set(pictures) == {"accuracy-cost", "subsets", "plan-shape"}
+    assert skipped == {
+        "library-size": "all logs have libraries of one size; give several logs",
+    }
+    for picture in pictures.values():
+        assert "quality-dev · openai:gpt-x · n = 12" in words(picture)
+        assert "pearl" in words(picture)
+        assert picture.png.startswith(b"\x89PNG")
+    cost = words(pictures["accuracy-cost"])
+    assert "mean cost of a sample (US dollars)" in cost
+    assert "accuracy (%), 95 % interval" in cost
+    assert "chance" in cost
+    assert "25 %" in cost
+    for word in ("all", "easy", "hard", "n = 12", "n = 6", "direct"):
+        assert word in words(pictures["subsets"])
+    shape = words(pictures["plan-shape"])
+    assert "steps on the longest chain (depth)" in shape
+    assert re.search(r"pearl \(\d+ plans\)", shape)
+    assert "direct" not in shape  # it makes no plans
+
+
+@pytest.mark.slow
+def test_libraries_of_different_size_give_a_line_a_method() -> None:
+    pictures, skipped = drawn(*(log(6, n_actions=n, library=f"lib{n}") for n in (43, 11, 23)))
+    assert skipped == {}
+    text = words(pictures["library-size"]).split()
+    assert [text.count(word) for word in ("11", "23", "43", "direct", "pearl")] == [1] * 5
+    assert "direct, 43 actions" in words(pictures["accuracy-cost"])
+
+
+@pytest.mark.slow
+def test_sizes_close_to_each_other_share_a_tick() -> None:
+    pictures, _ = drawn(*(log(2, n_actions=n) for n in (11, 83, 84)))
+    text = words(pictures["library-size"]).split()
+    assert [text.count(word) for word in ("11", "83", "84")] == [1, 1, 0]
+
+
+@pytest.mark.slow
+def test_the_same_log_gives_the_same_bytes() -> None:
+    first, second = (drawn(log(8), log(8, n_actions=3))[0] for _ in range(2))
+    assert first == second
+    assert "date" not in first["subsets"].svg
+
+
+@pytest.mark.slow
+def test_the_users_own_style_plays_no_part() -> None:
+    import matplotlib
+
+    before = drawn(log(4))[0]
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path"}):
+        assert drawn(log(4))[0] == before
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+@pytest.mark.slow
+def test_nothing_global_is_left_behind() -> None:
+    drawn(log(4))
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+@pytest.mark.slow
+def test_without_prices_cost_is_tokens() -> None:
+    pictures, _ = drawn(log(6, price=None))
+    assert "mean tokens of a sample (input and output)" in words(pictures["accuracy-cost"])
+
+
+@pytest.mark.slow
+def test_costs_far_apart_stand_on_a_logarithmic_axis() -> None:
+    pictures, _ = drawn(log(6, methods=("retrieve", "pearl")))
+    assert "US dollars), logarithmic" in words(pictures["accuracy-cost"])
+    assert "mathdefault" not in pictures["accuracy-cost"].svg
+
+
+@pytest.mark.parametrize(
+    ("made", "reasons"),
+    [
+        (of(record()), {"subsets": "no sample belongs to a subset",
+                        "plan-shape": "no record has a plan"}),
+        (of(record(usage=Usage(), subsets=("s",)), price=None),
+         {"accuracy-cost": "no costs and no tokens were counted"}),
+        (of(), dict.fromkeys(("accuracy-cost", "subsets", "library-size", "plan-shape"),
+                             "no records")),
+    ],
+)  # fmt: skip
+def test_what_there_is_no_data_for_is_skipped(made: EvalLog, reasons: dict[str, str]) -> None:
+    pictures, skipped = drawn(made)
+    assert reasons.items() <= skipped.items()
+    assert not set(skipped) & set(pictures)
+
+
+def test_all_failed() -> None:
+    failed = [
+        record(f"q{i}", status="failed", score=0.0, choice=None, subsets=("s",)) for i in range(5)
+    ]
+    pictures, _ = drawn(of(*failed))
+    assert set(pictures) == {"accuracy-cost", "subsets"}
+
+
+@pytest.mark.parametrize("options", [((), ("a", "b")), ((), ())])
+def test_no_chance_line_unless_all_have_as_many_options(options: Sequence[tuple[str, ...]]) -> None:
+    records = [record(str(i), options=each) for i, each in enumerate(options)]
+    assert "chance" not in words(drawn(of(*records))[0]["accuracy-cost"])
+
+
+@pytest.mark.slow
+def test_many_calls_go_into_bins() -> None:
+    shapes = [PlanShape(n_steps=1, n_calls=n, depth=1, width=1) for n in (1, 500)]
+    pictures, _ = drawn(of(*(record(str(i), shape=each) for i, each in enumerate(shapes))))
+    assert "(2 plans)" in words(pictures["plan-shape"])
+
+
+def test_names_are_data() -> None:
+    hostile = "<b>&$\\frac$\x00\n" + "long" * 40
+    made = of(
+        record(method=hostile, subsets=("</text>", "海")), methods=(hostile,), data="$x_1$ ]]>"
+    )
+    pictures, _ = drawn(made)
+    for picture in pictures.values():
+        assert "$x_1$ ]]>" in words(picture)
+    assert "<b>&$\\frac$�" in words(pictures["accuracy-cost"])
+    assert "</text>" in words(pictures["subsets"])
+    assert "海" in words(pictures["subsets"])
+
+
+def test_thirty_methods_look_different() -> None:
+    looks = {(canvas.colour_of(i), canvas.marker_of(i)) for i in range(30)}
+    assert len(looks) == 30
+
+
+def test_labels_do_not_meet() -> None:
+    bars = [(x, y, y - 10, y + 10) for x, y in ((1, 50), (1, 51), (1.01, 52), (9, 50), (5, 49))]
+    labels = [f"a method with the name {i}" for i in range(len(bars))]
+    with canvas.style("test"):
+        figure, axes = canvas.figure("title", 4.0)
+        axes.set_xlim(0, 10)
+        axes.set_ylim(0, 100)
+        canvas.label_points(figure, axes, labels, ["#000000"] * len(bars), bars)
+        from matplotlib.text import Text
+
+        figure.draw_without_rendering()
+        boxes = [Text.get_window_extent(text) for text in axes.texts]
+    assert [text.get_text() for text in axes.texts] == labels
+    for first, second in combinations(boxes, 2):
+        assert not first.overlaps(second)
+    for box in boxes:
+        assert axes.bbox.x0 <= box.x0 < box.x1 <= axes.bbox.x1
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"needs matplotlib.*\n.*pip install .*\[pictures\]"):
+        drawn(log(2))

@@ -1,0 +1,222 @@
+"""What the interpreter makes of replies: nothing found, undecided, asked again, held to a form."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+
+from pearl.actions.library import read_library
+from pearl.actions.reply import reply_constraint
+from pearl.documents.document import Document
+from pearl.dsl.signatures import ValueType
+from pearl.errors import ExecutionError
+from pearl.llm import ActionTask, CombineTask, Constrains, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.llm.fallback import reply_fallback
+from pearl.pipeline import Pearl
+from pearl.trace import ConstraintRefused, ModelCalled, StepFinished, Trace
+from tests.models import Acting, RandomWriter
+
+LIBRARY = read_library(
+    """\
+FIND(CTX, X) : Find X in CTX
+LIST_ALL(CTX, X) -> List : List every X of CTX
+DOSE(CTX) -> Number : The dose
+DID(CTX, X) -> Bool : Whether X
+MERGE(A, B) : Merge A and B
+CONCAT(S1, S2, ...) : Join
+COUNT(ITEMS) : Count
+FIRST(ITEMS) : The first
+MAX(NUMBERS) : The largest
+SUM(NUMBERS) : Add
+""",
+    "test",
+)
+FARM = Document("Ada keeps bees. Ben keeps goats. They trade honey for milk.", "farm.txt")
+Status = Literal["answered", "nothing_found", "undecided"]
+
+
+def plan(*steps: str) -> str:
+    return "\n".join(f"{i}. {step} : step {i}" for i, step in enumerate(steps, start=1))
+
+
+def by_output(replies: dict[str, str]) -> Callable[[Request], str]:
+    def reply(request: Request) -> str:
+        assert isinstance(request.task, ActionTask)
+        return replies[request.task.output]
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("steps", "replies", "status", "answer"),
+    [
+        (['a = FIND(CTX, "x")'], {"a": "bees\n> Ada keeps bees."}, "answered", "bees"),
+        (['a = FIND(CTX, "x")'], {"a": "> Ada keeps bees."}, "answered", "Ada keeps bees."),
+        (['a = FIND(CTX, "x")'], {"a": "Nothing found."}, "nothing_found", "Nothing found."),
+        (['a = LIST_ALL(CTX, "x")'], {"a": "None"}, "nothing_found", "Nothing found."),
+        (["a = DOSE(CTX)"], {"a": "30 mg\n> a dose of 30 mg"}, "answered", "30 mg"),
+        (["a = DOSE(CTX)"], {"a": "The dose is 30 mg"}, "undecided", None),
+        (['a = DID(CTX, "x")'], {"a": "Yes."}, "answered", "yes"),
+        (['a = DID(CTX, "x")'], {"a": "Perhaps."}, "undecided", None),
+        (['a = FIND(CTX, "x")', "f = FIRST(a)"], {"a": "none"}, "nothing_found", "Nothing found."),
+        (['a = FIND(CTX, "x")', "m = MAX(a)"], {"a": "none"}, "nothing_found", "Nothing found."),
+        (['a = FIND(CTX, "x")', "f = FIRST(a)", "n = COUNT(f)"], {"a": "none"}, "answered", "0"),
+        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "c = CONCAT(a, b)"],
+         {"a": "bees\n> q", "b": "Nothing found: no y."}, "answered", "bees\n\nNothing found: no y."),
+        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "c = CONCAT(a, b)"],
+         {"a": "Nothing found.", "b": "Nothing found: no y."}, "nothing_found", "Nothing found.\n\nNothing found: no y."),
+        (['a = FIND(CTX, "x")', 'c = CONCAT("Bees:", a)'], {"a": "Nothing found."}, "nothing_found", None),
+        (['a = FIND(CTX, "x")', "c = CONCAT(CTX, a)"], {"a": "Nothing found."}, "answered", None),
+        (['a = FIND(CTX, "x")', 'b = FIND(CTX, "y")', "n = COUNT([a, b])"],
+         {"a": "- bees", "b": "Nothing found: no y."}, "answered", "1"),
+        (['a = LIST_ALL(CTX, "x")', 'n = COUNT([a, "cow"])'], {"a": "- bees\n- goats"}, "answered", "3"),
+        (['a = FIND(CTX, "x")', 'n = COUNT(["cow", a])'], {"a": "- bees\n- goats"}, "answered", "3"),
+        (['a = FIND(CTX, "x")', 'n = COUNT(["cow", a])'], {"a": "There is no mention of it"}, "undecided", None),
+        (['a = FIND(CTX, "x")', 'n = SUM([a, 3])'], {"a": "He paid 5 in May, not in June"}, "undecided", None),
+        (['a = FIND(CTX, "x")', "n = COUNT(a)"], {"a": "goats"}, "answered", "1"),
+        (['a = FIND(CTX, "x")', "n = COUNT(a)"], {"a": "a tractor"}, "undecided", None),
+        (['a = FIND(CTX, "x")', "n = COUNT(a)", "c = CONCAT(n, a)"], {"a": "Some bees."}, "undecided", None),
+        (['a = FIND(CTX, "x")', "n = COUNT(a)", "m = MERGE(n, a)"],
+         {"a": "Some bees.", "m": "There are 3."}, "undecided", None),
+    ],
+)  # fmt: skip
+def test_what_an_answer_is(
+    steps: list[str], replies: dict[str, str], status: Status, answer: str | None
+) -> None:
+    pearl = Pearl(Scripted(by_output(replies)), library=LIBRARY)
+    done = asyncio.run(pearl.execute(plan(*steps), FARM))
+    assert done.status == status
+    assert answer is None or done.text == answer
+    if status == "undecided":
+        assert "undecided: " in done.text
+        assert done.text.startswith("undecided: ")
+
+
+def test_a_model_goes_on_from_the_reply_as_it_is() -> None:
+    model = Scripted(by_output({"a": "bees\n> Ada keeps bees.", "m": "x"}))
+    asyncio.run(
+        Pearl(model, library=LIBRARY).execute(plan('a = FIND(CTX, "x")', "m = MERGE(a, a)"), FARM)
+    )
+    assert "bees\n> Ada keeps bees." in model.requests[-1].prompt
+
+
+def test_the_trace_says_what_is_undecided() -> None:
+    trace = Trace()
+    pearl = Pearl(Scripted(by_output({"a": "Some bees."})), library=LIBRARY)
+    asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', "n = COUNT(a)"), FARM, trace=trace))
+    finished = {event.step: event for event in trace if isinstance(event, StepFinished)}
+    assert {name: event.state for name, event in finished.items()} == {
+        "a": "undecided", "n": "undecided",
+    }  # fmt: skip
+    assert finished["a"].n_calls == 2
+    assert "Some bees." in finished["a"].value
+
+
+def test_the_trace_says_how_long_a_step_took() -> None:
+    trace, began = Trace(), time.monotonic()
+    pearl = Pearl(Scripted(by_output({"a": "bees"})), library=LIBRARY)
+    asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', "n = COUNT(a)"), FARM, trace=trace))
+    took_s = sum(event.duration_s for event in trace if isinstance(event, StepFinished))
+    assert 0 < took_s <= time.monotonic() - began
+
+
+def test_a_text_that_is_put_together_keeps_what_is_decided() -> None:
+    pearl = Pearl(Scripted(by_output({"a": "Some bees."})), library=LIBRARY)
+    steps = ('a = FIND(CTX, "x")', "n = COUNT(a)", 'c = CONCAT("Kept:", n)')
+    done = asyncio.run(pearl.execute(plan(*steps), FARM))
+    assert done.status == "undecided"
+    assert done.text.startswith("Kept:\n\nundecided: ")
+
+
+def test_an_entry_without_a_number_fails_its_step() -> None:
+    pearl = Pearl(Scripted(by_output({"a": "- 30 mg\n- 2 million"})), library=LIBRARY)
+    with pytest.raises(ExecutionError, match=r"SUM.*not written out in '2 million'"):
+        asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', "s = SUM(a)"), FARM))
+
+
+def test_it_is_not_asked_again_where_that_does_not_fit() -> None:
+    model = Scripted(lambda request: "Some bees, " * 60)
+    pearl = Pearl(model, library=LIBRARY, window=700, max_output_tokens=200)
+    done = asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', "n = COUNT(a)"), FARM))
+    assert done.status == "undecided"
+    assert len(model.requests) == 1
+
+
+def test_parts_of_a_document_are_merged_before_they_are_read() -> None:
+    def reply(request: Request) -> str:
+        if request.messages[-2].role == "assistant":
+            return "- bees\n- goats"
+        return "Bees and goats." if isinstance(request.task, CombineTask) else "Bees."
+
+    trace = Trace()
+    model = Scripted(reply)
+    pearl = Pearl(model, library=LIBRARY, window=1_200, max_output_tokens=80)
+    long = Document("Ada keeps bees and Ben keeps goats. " * 300)
+    steps = plan('a = FIND(CTX, "x")', "n = COUNT(a)")
+    done = asyncio.run(pearl.execute(steps, long, trace=trace))
+    assert done.text == "2"
+    purposes = [event.purpose for event in trace if isinstance(event, ModelCalled)]
+    assert purposes.count("again") == 1
+    assert purposes[-2:] == ["combine", "again"]
+    assert done.steps[0].n_calls == len(purposes) == len(model.requests)
+
+
+# ---------------------------------------------------------------------------------------------
+# Held to the form
+
+STEPS = plan('a = FIND(CTX, "x")', "n = COUNT(a)", 'b = FIND(CTX, "y")')
+
+
+def asked(model: RandomWriter) -> tuple[list[str | None], Trace]:
+    """The constraint of every request, by the order in which they were sent."""
+    trace = Trace()
+    pearl = Pearl(model, library=LIBRARY)
+    asyncio.run(pearl.execute(STEPS, FARM, trace=trace))
+    names = [request.constraint.name if request.constraint else None for request in model.requests]
+    return sorted(names, key=str), trace
+
+
+def test_a_list_is_held_to_its_form_and_a_text_to_none() -> None:
+    names, trace = asked(RandomWriter())
+    assert set(names) == {None, "reply-list"}
+    assert not any(isinstance(event, ConstraintRefused) for event in trace)
+    finished = {event.step: event for event in trace if isinstance(event, StepFinished)}
+    assert finished["a"].state in ("found", "nothing", "undecided")
+
+
+def test_a_server_that_refuses_is_asked_without() -> None:
+    model = RandomWriter(refuses=("reply-list",))
+    _, trace = asked(model)
+    refused = [event for event in trace if isinstance(event, ConstraintRefused)]
+    assert [event.constraint for event in refused] == ["static"], "once: it is remembered"
+
+
+def test_a_server_that_ignores_it_is_found_out() -> None:
+    _, trace = asked(RandomWriter(ignores=True))
+    refused = [event for event in trace if isinstance(event, ConstraintRefused)]
+    assert [event.constraint for event in refused] == ["static"]
+    assert "does not keep to" in refused[0].reason
+
+
+def test_json_is_asked_for_in_words_and_as_a_schema() -> None:
+    async def act(request: Request) -> str:
+        if request.constraint is None:
+            return "x"
+        assert request.constraint.json_form is not None
+        assert request.constraint.json_form.hint in request.messages[-1].content
+        return request.constraint.json_form.text_of({"value": ["bees"], "passages": []})
+
+    model = Acting(act)
+    model.constrains = Constrains(frozenset({"json"}))  # type: ignore[misc]
+    done = asyncio.run(Pearl(model, library=LIBRARY).execute(STEPS, FARM))
+    assert done.steps[1].value == 1
+
+
+def test_constraints_can_be_left_out() -> None:
+    assert reply_fallback(Constrains(frozenset({"grammar"})), "off").rung.by is None
+    assert reply_constraint(ValueType.LIST) is reply_constraint(ValueType.LIST), "made once"

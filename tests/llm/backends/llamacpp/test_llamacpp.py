@@ -1,0 +1,432 @@
+"""Models in files: real files of random weights, real child processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from pearl.actions.library import load_library
+from pearl.dsl.checker import compile_plan
+from pearl.dsl.decoding.forms import steps_constraint
+from pearl.errors import DataError, ModelError, PearlError, UsageError
+from pearl.llm import Completion, Message, Request
+from pearl.llm.backends import ModelSettings
+from pearl.llm.backends.llamacpp import LlamaCppModel, create
+from pearl.llm.progress import CallProgress, listening
+from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.models import answer_task
+from tests.root import ROOT
+from tests.skips import needs_proc
+
+TIMEOUT_S = 60.0
+
+T = TypeVar("T")
+
+HARBOUR = "the captain was in the harbour with his letter " * 40
+STORY = "she had the story from him and they had all the text " * 40
+
+
+def asked(text: str, max_output_tokens: int | None = 8) -> Request:
+    return Request((Message("user", text),), answer_task(text, ""), max_output_tokens)
+
+
+async def n_cached(model: LlamaCppModel, text: str) -> int:
+    """Tokens that were not read anew; the reply itself plays no part."""
+    return (await model.complete(asked(text, None))).usage.n_cached_tokens
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_random_model(tmp_path_factory.mktemp("models") / "random.gguf")
+
+
+def used(weights: Path, use: Callable[[LlamaCppModel], Awaitable[T]], **settings: int) -> T:
+    """What a use of a model comes to; the model is closed after it."""
+
+    async def run() -> T:
+        model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S, **settings))
+        try:
+            return await use(model)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(run())
+
+
+def pid_of(model: LlamaCppModel) -> int:
+    assert model._worker
+    return model._worker.pid
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not asked for yet does not."""
+    with contextlib.suppress(OSError):
+        # The first thread may have ended while others still do: nobody can wait for it until then.
+        n_threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" or n_threads > 1
+    return False
+
+
+def await_end(pid: int) -> None:
+    while is_running(pid):
+        time.sleep(0.02)
+
+
+def n_workers() -> int:
+    """Processes of models that this one has started."""
+    command = ["ps", "--ppid", str(os.getpid()), "-ww", "-o", "args="]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    return found.stdout.count("worker.py")
+
+
+def test_a_reply_says_which_model_wrote_it_and_what_it_took(weights: Path) -> None:
+    completion = used(weights, lambda model: model.complete(asked("who?", None)))
+    assert completion.model == "random"
+    assert completion.usage.n_input_tokens > completion.usage.n_cached_tokens == 0
+    assert completion.usage.n_output_tokens > 0
+
+
+def test_nothing_is_started_before_the_first_request(weights: Path) -> None:
+    async def use(model: LlamaCppModel) -> None:
+        assert model._worker is None
+
+    used(weights, use)
+
+
+def test_a_cut_reply_is_an_error(weights: Path) -> None:
+    with pytest.raises(ModelError, match="cut off after 1 tokens") as caught:
+        used(weights, lambda model: model.complete(asked("who?", 1)))
+    assert caught.value.kind == "truncated"
+
+
+def test_a_prompt_longer_than_the_window_is_a_bad_request(weights: Path) -> None:
+    with pytest.raises(ModelError, match="--window") as caught:
+        used(weights, lambda model: model.complete(asked(HARBOUR)), window=256)
+    assert caught.value.kind == "bad_request"
+
+
+def test_the_beginning_of_a_prompt_is_read_once(weights: Path) -> None:
+    async def use(model: LlamaCppModel) -> list[int]:
+        return [await n_cached(model, f"{HARBOUR}{i} who?") for i in range(3)]
+
+    first, *later = used(weights, use)
+    assert first == 0
+    assert min(later) > 300
+
+
+def test_documents_that_alternate_keep_their_state(weights: Path) -> None:
+    async def use(model: LlamaCppModel) -> list[int]:
+        return [
+            await n_cached(model, f"{document}{i} who?")
+            for i in range(3)
+            for document in (HARBOUR, STORY)
+        ]
+
+    assert min(used(weights, use)[2:]) > 300
+
+
+def test_without_reuse_every_prompt_is_read_anew(weights: Path) -> None:
+    async def use() -> list[int]:
+        model = LlamaCppModel(weights, TIMEOUT_S, 4_096, reuse=False)
+        try:
+            return [await n_cached(model, f"{HARBOUR}{i} who?") for i in range(2)]
+        finally:
+            await model.aclose()
+
+    assert asyncio.run(use()) == [0, 0]
+
+
+@needs_proc
+def test_requests_that_come_at_once_start_one_process(weights: Path) -> None:
+    async def use(model: LlamaCppModel) -> list[Completion]:
+        completions = await asyncio.gather(
+            *(model.complete(asked(f"{HARBOUR}{i}", None)) for i in range(6))
+        )
+        assert n_workers() == 1
+        return completions
+
+    cached = [completion.usage.n_cached_tokens for completion in used(weights, use)]
+    assert sorted(cached)[1] > 300  # all but the one that was first
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_model_serves_one_event_loop_after_the_other(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What is logged of a connection that cannot be closed would keep it alive beyond this test,
+    # and the warning of its end would fail another one.
+    monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
+    model = create(str(weights), ModelSettings(timeout_s=TIMEOUT_S))
+    cached = [asyncio.run(n_cached(model, f"{HARBOUR}{i}")) for i in range(2)]
+    assert cached[1] > 300
+    asyncio.run(model.aclose())
+    gc.collect()  # connections of a loop that is closed cannot be closed any more
+
+
+@needs_proc
+def test_closing_ends_the_process_and_a_later_request_starts_another(weights: Path) -> None:
+    async def use(model: LlamaCppModel) -> None:
+        await model.aclose()
+        await model.complete(asked("who?", None))
+        first = pid_of(model)
+        await model.aclose()
+        await model.aclose()
+        assert not is_running(first)
+        await model.complete(asked("who?", None))
+        assert pid_of(model) != first
+
+    used(weights, use)
+
+
+@needs_proc
+def test_a_process_killed_between_calls_is_started_anew(weights: Path) -> None:
+    async def use(model: LlamaCppModel) -> Completion:
+        await model.complete(asked("who?", None))
+        os.kill(pid_of(model), signal.SIGKILL)
+        await_end(pid_of(model))
+        return await model.complete(asked("who?", None))
+
+    assert used(weights, use).text
+
+
+@needs_proc
+def test_a_process_killed_over_a_request_is_an_error_that_says_so(tmp_path: Path) -> None:
+    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
+
+    async def use(model: LlamaCppModel) -> None:
+        with contextlib.suppress(ModelError):
+            await model.complete(asked("who?", 1))
+        # Drawn, for the likeliest tokens soon are the same over and over.
+        drawn = replace(asked("who?", None), temperature=1.0, seed=7)
+        call = asyncio.create_task(model.complete(drawn))
+        await asyncio.sleep(0.2)
+        os.kill(pid_of(model), signal.SIGKILL)
+        with pytest.raises(ModelError, match=r"died over a request to .*: ended by SIGKILL") as caught:  # fmt: skip
+            await call
+        assert caught.value.kind == "transport"
+        assert caught.value.is_retryable
+        assert len(str(caught.value).splitlines()) <= 3
+        with pytest.raises(ModelError, match="cut off"):
+            await model.complete(asked("who?", 1))
+
+    used(endless, use)
+
+
+def test_a_reply_that_repeats_itself_is_cut_off_while_it_is_written(tmp_path: Path) -> None:
+    endless = write_random_model(tmp_path / "endless.gguf", ending=0.0, n_context=16_384)
+    seen: list[CallProgress] = []
+
+    async def use(model: LlamaCppModel) -> None:
+        with listening(seen.append), pytest.raises(ModelError) as caught:
+            await model.complete(asked("who?", None))
+        assert caught.value.kind == "repetition"
+        assert not caught.value.is_retryable
+        assert "--nearest" in str(caught.value)
+        usage = caught.value.usage
+        assert usage is not None
+        assert usage.n_input_tokens > 0
+        assert 100 < usage.n_output_tokens < 4_000, "and not as many as the window holds"
+        with pytest.raises(ModelError, match="cut off"):  # it serves others at once
+            await model.complete(asked("who?", 1))
+
+    used(endless, use)
+    assert [p.phase for p in seen][:1] == ["loading"]
+    assert {p.phase for p in seen} == {"loading", "reading", "writing"}
+    written = [p.n_tokens for p in seen if p.phase == "writing"]
+    assert written == list(range(1, len(written) + 1))
+    read = [p for p in seen if p.phase == "reading"]
+    assert read[-1].n_tokens == read[-1].n_total
+
+
+CALLER = """
+import asyncio, sys
+from pathlib import Path
+from pearl.llm.backends import ModelSettings
+from tests.llm.backends.llamacpp.test_llamacpp import asked, create, pid_of
+
+async def main():
+    model = create(sys.argv[1], ModelSettings())
+    try:
+        await model.complete(asked("who?", None))
+        print(pid_of(model), flush=True)
+        await asyncio.sleep(60)
+    finally:
+        if "tidy" in sys.argv:
+            await model.aclose()
+
+asyncio.run(main())
+"""
+
+
+@contextlib.contextmanager
+def calling(weights: Path, *manner: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A program that has asked a model, and the process of that model."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", CALLER, str(weights), *manner],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with program:
+        assert program.stdout
+        try:
+            yield program, int(program.stdout.readline())
+        finally:
+            program.kill()
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("by", "manner"),
+    [
+        (signal.SIGKILL, "untidy"),
+        (signal.SIGINT, "tidy"),
+        *(
+            pytest.param(by, manner, marks=pytest.mark.slow)
+            for by, manner in [
+                (signal.SIGKILL, "tidy"), (signal.SIGINT, "untidy"),
+                (signal.SIGTERM, "tidy"), (signal.SIGTERM, "untidy"),
+            ]
+        ),
+    ],
+)  # fmt: skip
+def test_a_program_that_is_ended_leaves_no_process_behind(
+    weights: Path, by: signal.Signals, manner: str
+) -> None:
+    with calling(weights, manner) as (program, worker):
+        assert is_running(worker)
+        program.send_signal(by)
+        program.wait(10)
+        await_end(worker)
+        assert program.stderr
+        assert "worker" not in program.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"It was a dark and stormy night.", "is no GGUF file"),
+        (b"GGUF", "is cut off"),
+        (b"GGUF\x00\x00\x00\x03", "version 50331648"),
+        (b"GGUF\x03\x00\x00\x00" + b"\xff" * 64, "is cut off"),
+        (b"GGUF\x03\x00\x00\x00" + b"\x00" * 16, "holds no language model"),
+        (b"GGUF\x03\0\0\0" + b"\0" * 8 + b"\x01" + b"\0" * 7 + b"\x01" + b"\0" * 7 + b"a" + b"\x63\0\0\0", "damaged"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_model_is_told_at_once(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=said) as caught:
+        create(str(path), ModelSettings())
+    assert str(path) in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 3
+
+
+def test_a_folder_and_a_missing_file_are_told_at_once(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.gguf"):
+        with pytest.raises(DataError, match="cannot be read"):
+            create(str(path), ModelSettings())
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.9, "not within the file bounds"), (0.02, "failed to read key-value")]
+)
+def test_a_file_that_is_cut_off_is_a_model_error(
+    weights: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], share: float, said: str
+) -> None:
+    path = tmp_path / "cut.gguf"
+    data = weights.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(ModelError, match=said) as caught:
+        used(path, lambda model: model.complete(asked("who?")))
+    assert caught.value.kind == "bad_request"
+    assert len(str(caught.value).splitlines()) <= 3
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_window_is_what_the_model_was_trained_on_within_reason(tmp_path: Path) -> None:
+    short = write_random_model(tmp_path / "short.gguf", n_context=2_048)
+    long = write_random_model(tmp_path / "long.gguf", n_context=131_072)
+    assert create(str(short), ModelSettings()).window == 2_048
+    assert create(str(long), ModelSettings()).window == 16_384
+    assert create(str(long), ModelSettings(window=100_000)).window == 100_000
+    with pytest.raises(UsageError, match="--window 2048"):
+        create(str(short), ModelSettings(window=4_096))
+
+
+def test_a_model_that_is_too_slow_to_load_is_a_timeout(weights: Path) -> None:
+    model = create(str(weights), ModelSettings(timeout_s=0.001))
+    with pytest.raises(ModelError, match="was not loaded within") as caught:
+        asyncio.run(model.complete(asked("who?")))
+    assert caught.value.kind == "deadline"
+    asyncio.run(model.aclose())
+
+
+def test_without_xllamacpp_the_error_says_how_to_get_it(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(UsageError, match=r"needs xllamacpp.*\n.*pip install .*\[llamacpp\]"):
+        create(str(weights), ModelSettings())
+    with pytest.raises(UsageError, match="needs a file"):
+        create("", ModelSettings())
+
+
+def posted(model: LlamaCppModel, key: str, **parameters: object) -> str:
+    """The reply to a request that is sent as it stands."""
+    assert model._worker
+    body = {"messages": [{"role": "user", "content": "Plan it."}], "temperature": 1, **parameters}
+    request = urllib.request.Request(
+        f"{model._worker.address}/v1/chat/completions",
+        json.dumps(body).encode(),
+        {"content-type": "application/json", "authorization": f"Bearer {key}"},
+    )
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
+        return str(json.load(reply)["choices"][0]["message"]["content"])
+
+
+@pytest.mark.parametrize("form", ["llguidance", "gbnf"])
+def test_a_model_of_random_weights_writes_valid_plans_under_a_constraint(
+    weights: Path, form: str
+) -> None:
+    library = load_library("seed")
+    grammar = getattr(steps_constraint(library, max_text=40), form)
+
+    async def use(model: LlamaCppModel) -> list[str]:
+        await model.complete(asked("who?", None))
+        return [posted(model, model._key, grammar=grammar, seed=i) for i in range(5)]
+
+    for text in used(weights, use):
+        compile_plan(text, library)
+
+
+def test_others_on_the_machine_are_not_served(weights: Path) -> None:
+    async def use(model: LlamaCppModel) -> None:
+        await model.complete(asked("who?", None))
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+            posted(model, "none")
+        refused.value.close()
+
+    used(weights, use)
+
+
+def test_every_failure_is_an_expected_one(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(PearlError, match="no process can be started"):
+        used(weights, lambda model: model.complete(asked("who?")))

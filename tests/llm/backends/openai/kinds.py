@@ -1,0 +1,151 @@
+"""Servers of every kind that are held to a constraint: they obey it, ignore it or refuse it.
+
+Each looks for the constraint only where its kind documents it, and passes over every field that it
+does not know, as such servers do. Written from the servers' documentation, not from our client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from tests.server import Canned, Seen, called, completion, error, response, said, tool_call
+
+SENTENCE = "Seven umbrellas hum in quartz"
+"""What the probe's grammar admits."""
+
+PLAN = '1. v1 = FIND_EVENT(CTX, "the boat") : find it'
+"""The sentence of every other grammar here."""
+
+Body = Mapping[str, Any]
+
+
+def text_of(value: Any) -> str:
+    """The plan in the JSON of the tests' constraint."""
+    if not isinstance(value, dict) or not isinstance(value.get("plan"), str):
+        raise ValueError("no 'plan'")
+    return str(value["plan"])
+
+
+SCHEMA = {"type": "object", "properties": {"plan": {"type": "string"}}, "required": ["plan"]}
+
+CONSTRAINT = Constraint(
+    "plan", 'start: "1. v1 = " CALL\nCALL: /[A-Z_]+\\([ -~]*/\n', JsonForm(SCHEMA, text_of, "")
+)
+
+
+def _custom_tool(body: Body) -> str | None:
+    (tool,) = body.get("tools") or [None]
+    if tool is None:
+        return None
+    assert tool["type"] == body["tool_choice"]["type"] == "custom"
+    assert tool["custom"]["name"] == body["tool_choice"]["custom"]["name"]
+    form = tool["custom"]["format"]
+    assert (form["type"], form["grammar"]["syntax"]) == ("grammar", "lark")
+    return str(form["grammar"]["definition"])
+
+
+def _responses_tool(body: Body) -> str | None:
+    (tool,) = body.get("tools") or [None]
+    if tool is None:
+        return None
+    assert body["tool_choice"] == {"type": "custom", "name": tool["name"]}
+    assert (tool["type"], tool["format"]["type"]) == ("custom", "grammar")
+    assert tool["format"]["syntax"] == "lark"
+    return str(tool["format"]["definition"])
+
+
+def _response_format(body: Body) -> Any:
+    return body.get("response_format", {}).get("json_schema", {}).get("schema")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Where one kind of server looks for a constraint.
+
+    Attributes:
+        grammar: The grammar in a body, None where there is none.
+        schema: The same for a JSON Schema.
+        owned_by: What its listing says of models.
+        takes: The notations that it knows, by how a grammar begins.
+    """
+
+    grammar: Callable[[Body], str | None]
+    schema: Callable[[Body], Any] = _response_format
+    owned_by: str | None = None
+    takes: tuple[str, ...] = ("start:", "root ::=")
+
+
+def _structured(body: Body) -> Any:
+    return body.get("structured_outputs", {})
+
+
+KINDS: Mapping[str, Kind] = {
+    "openai": Kind(_custom_tool, takes=("start:",)),
+    "responses": Kind(
+        _responses_tool,
+        lambda body: body.get("text", {}).get("format", {}).get("schema"),
+        takes=("start:",),
+    ),
+    "vllm": Kind(
+        lambda body: _structured(body).get("grammar"),
+        lambda body: _structured(body).get("json"),
+        "vllm",
+    ),
+    "sglang": Kind(lambda body: body.get("ebnf"), owned_by="sglang"),
+    "llamacpp": Kind(lambda body: body.get("grammar"), owned_by="llamacpp", takes=("root ::=",)),
+    "llguidance": Kind(
+        lambda body: body.get("grammar"),
+        owned_by="llamacpp",
+        takes=("%llguidance {}\nstart:", "root ::="),
+    ),
+    "ollama": Kind(lambda body: None, owned_by="library"),
+    "generic": Kind(lambda body: None),
+}
+
+TOO_COMPLEX = Canned(error("The grammar is too complex", code="invalid_grammar"), 400)
+
+Manner = Literal["obey", "ignore", "refuse", "refuse lark"]
+
+
+@dataclass
+class Fake:
+    """A server of a kind.
+
+    Attributes:
+        kind: Its name among `KINDS`.
+        manner: What it does with constraints.
+        plan: Its reply to a constraint other than the probe's.
+        json: The same as JSON.
+    """
+
+    kind: str
+    manner: Manner = "obey"
+    plan: str = PLAN
+    json: str = '{"plan": "the plan"}'
+
+    def __call__(self, seen: Seen) -> Canned:
+        is_by_responses = seen.path.endswith("/responses")
+        assert is_by_responses == (self.kind == "responses")
+        kind = KINDS[self.kind]
+        grammar, schema = kind.grammar(seen.body), kind.schema(seen.body)
+        if (grammar is None and schema is None) or self.manner == "ignore":
+            words = "Hello! How can I help you?"
+            message = said({"type": "output_text", "text": words})
+            return Canned(response(message) if is_by_responses else completion(words))
+        if self.manner == "refuse":
+            return TOO_COMPLEX
+        if grammar is None:
+            is_probe = SENTENCE in str(schema)
+            text = f'{{"sentence": "{SENTENCE}"}}' if is_probe else self.json
+            message = said({"type": "output_text", "text": text})
+            return Canned(response(message) if is_by_responses else completion(text))
+        takes = [way for way in kind.takes if "start" not in way or self.manner == "obey"]
+        if not grammar.startswith(tuple(takes)):
+            return Canned(error("Failed to parse the grammar"), 400)
+        text = SENTENCE if "umbrellas" in grammar else self.plan
+        if self.kind == "openai":
+            return Canned(tool_call(text))
+        return Canned(response(called(text)) if is_by_responses else completion(text))

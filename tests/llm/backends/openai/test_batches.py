@@ -1,0 +1,174 @@
+"""The wire side of batches: files up, files down, and what comes in place of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from pearl.errors import ModelError
+from pearl.llm import Completion, Message, Request
+from pearl.llm.backends import ModelSettings
+from pearl.llm.backends.openai import create
+from pearl.llm.backends.openai.batches import Batch, Batches
+from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
+from tests.models import answer_task
+from tests.server import FAULTS, completion
+
+Result = TypeVar("Result")
+
+REQUEST = Request((Message("user", "Who?"),), answer_task("Who?", "Ada."))
+KEY = bytes(range(32))
+
+
+@pytest.fixture
+def server() -> Iterator[BatchServer]:
+    """A server with a Batch API."""
+    with serving_batches() as server:
+        yield server
+
+
+def using(
+    server: BatchServer, work: Callable[[Batches], Awaitable[Result]], timeout_s: float = 30.0
+) -> Result:
+    async def main() -> Result:
+        model = create("test-model", ModelSettings(server.url, timeout_s=timeout_s))
+        try:
+            return await work(model.batches())
+        finally:
+            await model.aclose()
+
+    return asyncio.run(main())
+
+
+async def carried_out(batches: Batches, *keys: bytes) -> dict[bytes, Completion | ModelError]:
+    file = await batches.upload(b"".join(batches.line(key, REQUEST) for key in keys))
+    batch = await batches.create(file)
+    while not batch.is_over:
+        found = await batches.retrieve(batch.id)
+        assert found
+        batch = found
+    return await batches.results(batch, {})
+
+
+def test_a_line_is_a_call(server: BatchServer) -> None:
+    using(server, lambda batches: carried_out(batches, KEY))
+    (row,) = server.jobs[0].rows
+    assert row == {
+        "custom_id": KEY.hex(),
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {
+            "model": "test-model",
+            "messages": [{"role": "user", "content": "Who?"}],
+            "temperature": 0.0,
+        },
+    }
+    assert len(row["custom_id"]) <= 64
+
+
+REPLIES = ("no choices", "null content", "cut", "content filter", "refusal", "bare", "surrogate")
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_line_is_read_as_a_direct_reply_is(server: BatchServer, name: str) -> None:
+    body: Any = FAULTS[name].body
+    server.line = lambda row: answered(body)
+    result = using(server, lambda batches: carried_out(batches, KEY))[KEY]
+    server.next(name)
+
+    async def directly() -> Completion | ModelError:
+        model = create("test-model", ModelSettings(server.url))
+        try:
+            return await model.complete(REQUEST)
+        except ModelError as error:
+            return error
+        finally:
+            await model.aclose()
+
+    direct = asyncio.run(directly())
+    if isinstance(direct, ModelError):
+        assert isinstance(result, ModelError)
+        assert (result.kind, result.message) == (direct.kind, direct.message)
+    else:
+        assert result == direct
+
+
+CALLS: dict[str, Callable[[Batches], Awaitable[Any]]] = {
+    "POST /files": lambda batches: batches.upload(b"{}\n"),
+    "POST /batches": lambda batches: batches.create("file-0"),
+    "GET /batches/": lambda batches: batches.retrieve("batch_0"),
+    "GET /batches": lambda batches: batches.find("file-0"),
+    "GET /files/": lambda batches: batches.results(Batch("batch_0", "completed", ("file-0",)), {}),
+}
+UNREADABLE = ("half JSON", "page as JSON", "null", "list", "number", "deep", "no body", "error")
+
+
+async def failure(batches: Batches, call: str) -> ModelError:
+    with pytest.raises(ModelError) as failed:
+        await CALLS[call](batches)
+    assert len(str(failed.value).splitlines()) <= 3
+    return failed.value
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_fault_is_an_error_of_three_lines(server: BatchServer, call: str) -> None:
+    kinds = {
+        "401": "auth", "429": "rate_limited", "500": "transport", "502": "transport",
+        "quota": "quota", "reset": "transport",
+    }  # fmt: skip
+    server.fail(call, *kinds)
+
+    async def work(batches: Batches) -> list[str]:
+        return [(await failure(batches, call)).kind for _ in kinds]
+
+    assert using(server, work) == list(kinds.values())
+    server.fail(call, "hang")
+    hanging = using(server, lambda batches: failure(batches, call), timeout_s=0.2)
+    assert hanging.kind == "deadline"
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call != "GET /files/"])
+def test_what_is_no_description_is_malformed(server: BatchServer, call: str) -> None:
+    server.fail(call, *UNREADABLE)
+
+    async def work(batches: Batches) -> set[str]:
+        return {(await failure(batches, call)).kind for _ in UNREADABLE}
+
+    assert using(server, work) == {"malformed"}
+
+
+def test_a_file_of_junk_has_no_lines(server: BatchServer) -> None:
+    server.fail("GET /files/", *UNREADABLE, "404")
+
+    async def work(batches: Batches) -> list[Any]:
+        return [await CALLS["GET /files/"](batches) for _ in range(len(UNREADABLE) + 1)]
+
+    assert not any(using(server, work))
+
+
+def test_a_batch_that_is_not_there_is_none(server: BatchServer) -> None:
+    assert using(server, CALLS["GET /batches/"]) is None
+    assert using(server, CALLS["GET /batches"]) is None
+
+
+def test_a_batch_is_found_by_its_file(server: BatchServer) -> None:
+    async def work(batches: Batches) -> list[str | None]:
+        files = [await batches.upload(batches.line(bytes([i] * 32), REQUEST)) for i in range(3)]
+        made = [await batches.create(file) for file in files]
+        found = [await batches.find(file) for file in files]
+        assert [batch.id for batch in made] == [batch.id for batch in found if batch]
+        return [batch and batch.id for batch in found]
+
+    assert len(set(using(server, work))) == 3
+
+
+def test_a_large_output_is_read(server: BatchServer) -> None:
+    text = "a long reply " * 400
+    server.line = lambda row: answered(completion(text))
+    keys = [i.to_bytes(32, "big") for i in range(3_000)]
+    found = using(server, lambda batches: carried_out(batches, *keys))
+    assert len(found) == 3_000
+    assert all(isinstance(r, Completion) and r.text == text for r in found.values())

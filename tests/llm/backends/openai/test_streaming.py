@@ -1,0 +1,105 @@
+"""Replies that come while they are written are read with the same checks as whole ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from pearl.errors import ModelError
+from pearl.llm import Completion, Message, Request, Usage
+from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.progress import CallProgress, listening
+from tests.models import answer_task
+from tests.server import Canned, Server
+
+END = "data: [DONE]\n\n"
+USAGE = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
+COUNTED: dict[str, Any] = {"choices": [], "usage": USAGE}
+
+
+def chunk(
+    text: str | None = None, finish_reason: str | None = None, **delta: Any
+) -> dict[str, Any]:
+    return {
+        "model": "test-model-2026",
+        "choices": [{"delta": {"content": text, **delta}, "finish_reason": finish_reason}],
+    }
+
+
+def stream(*chunks: object, end: str = END, **how: Any) -> Canned:
+    body = "".join(f"data: {json.dumps(each)}\n\n" for each in chunks) + end
+    return Canned(body, content_type="text/event-stream", **how)
+
+
+def ask(server: Server, answer: Canned, seen: list[CallProgress] | None = None) -> Completion:
+    async def once() -> Completion:
+        endpoint = Endpoint(server.url, "test-model", "")
+        model = OpenAIModel(endpoint, 10.0, 128_000, is_streamed=True)
+        try:
+            return await model.complete(
+                Request((Message("user", "who?"),), answer_task("who?", ""), 99)
+            )
+        finally:
+            await model.aclose()
+
+    server.next(answer)
+    with listening((seen if seen is not None else []).append):
+        return asyncio.run(once())
+
+
+def test_a_stream_is_the_reply_that_comes_at_once(openai_server: Server) -> None:
+    seen: list[CallProgress] = []
+    prompt = {**chunk(), "prompt_progress": {"total": 9, "processed": 5, "cache": 4}}
+    answer = stream(
+        prompt, chunk(reasoning_content="Hm."), chunk("Ada"), chunk(" did."), chunk(None, "stop"),
+        COUNTED,
+    )  # fmt: skip
+    found = ask(openai_server, answer, seen)
+    assert (found.text, found.model) == ("Ada did.", "test-model-2026")
+    assert found.usage == Usage(9, 3, 4)
+    assert seen == [CallProgress("reading", 5, 9), *(CallProgress("writing", n) for n in (1, 2, 3))]
+    body = openai_server.requests[0].body
+    assert body["stream_options"] == {"include_usage": True}
+    assert body["max_tokens"] == 99
+
+
+WRONG: dict[str, tuple[Canned, str]] = {
+    "no reason why it ends": (stream(chunk("Ada"), COUNTED), "transport"),
+    "no end at all": (stream(chunk("Ada"), end=""), "transport"),
+    "nothing": (stream(), "transport"),
+    "cut off at the limit": (stream(chunk("Ada"), chunk(None, "length"), COUNTED), "truncated"),
+    "filtered": (stream(chunk("Ada"), chunk(None, "content_filter")), "filtered"),
+    "blank": (stream(chunk(" \n"), chunk(None, "stop")), "empty"),
+    "hidden words alone": (stream(chunk(reasoning_content="Hm."), chunk(None, "stop")), "empty"),
+    "an error in its midst": (stream(chunk("Ada"), {"error": {"message": "out of memory"}}), "malformed"),
+    "no JSON": (stream(chunk("Ada"), end="data: {\n\n"), "transport"),
+    "no object": (stream([1]), "transport"),
+    "a text of another type": (stream(chunk(), {"choices": [{"delta": {"content": 5}}]}), "transport"),
+    "a loop": (stream(*[chunk("and so on, ")] * 500), "repetition"),
+    "a loop of hidden words": (stream(*[chunk(reasoning_content="and so on, ")] * 500), "repetition"),
+    "a broken connection": (stream(*[chunk("Ada ")] * 9, manner="short"), "transport"),
+    "refused": (Canned({"error": {"message": "no"}}, 400), "bad_request"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "kind"), WRONG.values(), ids=WRONG)
+def test_what_is_no_whole_reply(answer: Canned, kind: str, openai_server: Server) -> None:
+    with pytest.raises(ModelError) as caught:
+        ask(openai_server, answer)
+    assert caught.value.kind == kind, caught.value
+    assert len(str(caught.value).splitlines()) <= 3
+
+
+def test_a_loop_costs_what_was_seen_of_it(openai_server: Server) -> None:
+    prompt = {**chunk(), "prompt_progress": {"total": 9, "processed": 9, "cache": 4}}
+    with pytest.raises(ModelError) as caught:
+        ask(openai_server, stream(prompt, *[chunk("and so on, ")] * 500))
+    usage = caught.value.usage
+    assert usage is not None
+    assert (usage.n_input_tokens, usage.n_cached_tokens) == (9, 4)
+    assert 90 < usage.n_output_tokens < 200
+    assert caught.value.reply.startswith("and so on, and so on")

@@ -1,0 +1,113 @@
+"""`ollama:NAME`: which address, which window, and that no key goes there unasked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pearl.errors import ModelError, UsageError
+from pearl.llm import Message, Model, Request
+from pearl.llm.backends import ModelSettings, address_of, create_model
+from tests.models import answer_task
+from tests.server import Server
+
+REQUEST = Request((Message("user", "Who?"),), answer_task("Who?", ""))
+
+
+async def ask(model: Model) -> None:
+    try:
+        await model.complete(REQUEST)
+    finally:
+        await model.aclose()
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_ollama(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OLLAMA_HOST", "OLLAMA_CONTEXT_LENGTH"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("", "http://localhost:11434/v1"),
+        ("0.0.0.0:8080", "http://localhost:8080/v1"),
+        (":8080", "http://localhost:8080/v1"),
+        ("gpu", "http://gpu:11434/v1"),
+        ("gpu:80/", "http://gpu:80/v1"),
+        (" 'http://gpu' ", "http://gpu:80/v1"),
+        ("https://gpu/at/", "https://gpu:443/at/v1"),
+        ("[::1]:8080", "http://[::1]:8080/v1"),
+        ("fe80::1", "http://[fe80::1]:11434/v1"),
+    ],
+)
+def test_the_address_is_that_of_ollama(
+    host: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")  # is no business of its
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    assert address_of("ollama:m") == url
+    assert create_model("ollama:m").notice == f"ollama: m at {url}, without a key"
+    assert address_of("ollama:m", ModelSettings("http://here/v1")) == "http://here/v1"
+
+
+def test_what_is_sent_and_that_no_key_is(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("PEARL_API_KEY", "secret, too")
+    monkeypatch.setenv("PROXY_KEY", "of-a-proxy")
+    asyncio.run(ask(create_model("ollama:llama3.2:3b")))
+    asyncio.run(ask(create_model("ollama:m", ModelSettings(api_key_env="PROXY_KEY"))))
+    bare, named = openai_server.requests
+    assert bare.body["model"] == "llama3.2:3b"
+    assert not any("secret" in value for value in bare.headers.values())
+    assert named.headers["authorization"] == "Bearer of-a-proxy"
+
+
+def test_the_window_is_ollamas_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert create_model("ollama:gpt-4o").window == 4_096
+    monkeypatch.setenv("OLLAMA_CONTEXT_LENGTH", "32768")
+    assert create_model("ollama:gpt-4o").window == 32_768
+    assert create_model("ollama:gpt-4o", ModelSettings(window=9_000)).window == 9_000
+    monkeypatch.setenv("OLLAMA_CONTEXT_LENGTH", "much")
+    with pytest.raises(UsageError, match="OLLAMA_CONTEXT_LENGTH=much"):
+        create_model("ollama:gpt-4o")
+
+
+def test_replies_are_told_apart_by_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = create_model("ollama:m").identity
+    monkeypatch.setenv("OLLAMA_HOST", "gpu")
+    there = create_model("ollama:m").identity
+    assert here != there == "ollama:m@http://gpu:11434/v1"
+
+
+def test_a_prompt_that_ollama_would_cut_is_not_sent(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
+    long = Request((Message("user", "one two three " * 2_000),), REQUEST.task)
+    model = create_model("ollama:m")
+
+    async def twice() -> None:
+        await model.complete(Request((Message("user", "one two three " * 800),), REQUEST.task))
+        with pytest.raises(ModelError, match="its window of 4,096") as caught:
+            await model.complete(long)
+        assert not caught.value.is_retryable
+        await model.aclose()
+
+    asyncio.run(twice())
+    asyncio.run(ask(create_model("ollama:m", ModelSettings(window=9_000))))
+    assert len(openai_server.requests) == 2
+
+
+def test_a_model_that_is_not_pulled_is_named_as_ollama_has_it(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", openai_server.url.removesuffix("/v1"))
+    openai_server.models = ["llama3.2:3b"]
+    openai_server.next("404")
+    with pytest.raises(ModelError, match=r"did you mean 'ollama:llama3\.2:3b'\?"):
+        asyncio.run(ask(create_model("ollama:llama3.2")))

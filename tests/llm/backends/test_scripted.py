@@ -1,0 +1,156 @@
+"""Replies written beforehand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter
+from pearl.errors import DataError, ModelError, UsageError
+from pearl.llm import ActionTask, ChooseTask, CombineTask, Message, Model, PlanTask, Request, Task
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends.scripted import Scripted
+from tests.models import answer_task
+
+FIND = Action("FIND", (Parameter("CTX"), Parameter("X")))
+
+
+def request(prompt: str, task: Task | None = None) -> Request:
+    return Request((Message("user", prompt),), task or answer_task(prompt, ""))
+
+
+def step(output: str) -> ActionTask:
+    return ActionTask(output, FIND, (("X", "a cat"),), "A cat sat.")
+
+
+def ask(model: Model, of: Request) -> str:
+    return asyncio.run(model.complete(of)).text
+
+
+def rules(folder: Path, *pairs: tuple[str, str]) -> Model:
+    file = folder / "rules.json"
+    file.write_text(json.dumps([{"match": match, "reply": reply} for match, reply in pairs]))
+    return create_model(f"scripted:{file}")
+
+
+def test_a_function_replies_and_requests_are_kept() -> None:
+    model = Scripted(lambda request: request.prompt[::-1])
+    asked = [request("abc"), request("def")]
+    assert [ask(model, one) for one in asked] == ["cba", "fed"]
+    assert model.requests == asked
+
+
+def test_a_reply_says_who_it_is_from() -> None:
+    completion = asyncio.run(Scripted(lambda request: "x", name="me").complete(request("?")))
+    assert (completion.text, completion.model, completion.finish_reason) == ("x", "me", "stop")
+    assert completion.usage.n_output_tokens == 0
+
+
+def test_the_notice_says_that_no_model_wrote_this(tmp_path: Path) -> None:
+    assert "no model" in Scripted(lambda request: "x").notice
+    assert "no model" in rules(tmp_path, ("x", "y")).notice
+
+
+def test_a_blank_reply_is_none() -> None:
+    with pytest.raises(ModelError) as caught:
+        ask(Scripted(lambda request: " \n"), request("?"))
+    assert caught.value.kind == "empty"
+
+
+def test_a_recording_replies_by_the_name_of_the_output() -> None:
+    model = Scripted.replay({"hero": "Ada", "place": "Rome"})
+    assert ask(model, request("?", step("place"))) == "Rome"
+    assert ask(model, request("?", CombineTask(step("hero"), ("A", "Ada")))) == "Ada"
+
+
+def test_a_step_that_was_not_recorded_is_named() -> None:
+    model = Scripted.replay({"hero": "Ada"})
+    with pytest.raises(ModelError, match=r"step 'heroo'[^\0]*did you mean 'hero'\?") as caught:
+        ask(model, request("?", step("heroo")))
+    assert not caught.value.is_retryable
+
+
+@pytest.mark.parametrize(
+    "task", [ChooseTask("?", ("a", "b")), PlanTask("?", ActionLibrary("empty", []))]
+)
+def test_a_recording_has_steps_only(task: Task) -> None:
+    with pytest.raises(ModelError, match="replies to steps only"):
+        ask(Scripted.replay({"hero": "Ada"}), request("?", task))
+
+
+def test_the_first_rule_that_matches_replies_as_often_as_asked(tmp_path: Path) -> None:
+    model = rules(tmp_path, ("Who.*cat", "first"), ("cat", "second"), ("", "else"))
+    assert [ask(model, request(p)) for p in ("Who\nis the cat?", "a cat", "a cat", "dog")] == [
+        "first", "second", "second", "else",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        (r"It was \1.", "It was Ada."),
+        (r"It was \g<name>.", "It was Ada."),
+        ("two\nlines", "two\nlines"),
+        (r"\alpha + \2", r"\alpha + \2"),
+        (r"C:\Users", r"C:\Users"),
+    ],
+)
+def test_a_reply_may_take_up_groups(tmp_path: Path, reply: str, text: str) -> None:
+    model = rules(tmp_path, (r"name is (?P<name>\w+)", reply))
+    assert ask(model, request("The name is Ada")) == text
+
+
+def test_a_rule_sees_the_whole_prompt(tmp_path: Path) -> None:
+    model = rules(tmp_path, ("system.*user", "both"))
+    both = Request((Message("system", "system"), Message("user", "user")), answer_task("", ""))
+    assert ask(model, both) == "both"
+
+
+def test_no_rule_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no rule of .*rules\.json matches") as caught:
+        ask(rules(tmp_path, ("dog", "x")), request("a cat"))
+    assert caught.value.kind == "bad_request"
+    assert "'a cat'" in str(caught.value)
+
+
+def test_the_name_is_the_one_of_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "rules.json"
+    file.write_text("[]")
+    model = create_model(f"scripted:{file}", ModelSettings(window=5_000))
+    assert (model.name, model.window) == (f"scripted:{file}", 5_000)
+
+
+def test_a_file_must_be_named() -> None:
+    with pytest.raises(UsageError, match="for example scripted:"):
+        create_model("scripted:")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "EOF"),
+        (b"not JSON", "Invalid JSON"),
+        (b"\xff\xfe", "Invalid JSON"),
+        (b"{}", "valid array"),
+        (b'[{"match": "x"}]', "'reply'"),
+        (b'[{"match": "x", "reply": 5}]', "'reply'"),
+        (b'[{"match": "x", "reply": "y", "when": 1}]', "'when'"),
+        (b'[{"match": "(", "reply": "y"}]', r"rules\[0\]\['match'\]"),
+    ],
+)
+def test_a_bad_file_is_named_with_what_is_wrong(tmp_path: Path, content: bytes, said: str) -> None:
+    file = tmp_path / "rules.json"
+    file.write_bytes(content)
+    with pytest.raises(DataError, match=said) as caught:
+        create_model(f"scripted:{file}")
+    assert str(caught.value).startswith(f"{file}: ")
+    assert len(str(caught.value).splitlines()) <= 3
+
+
+@pytest.mark.parametrize("name", ["", "nowhere.json"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        create_model(f"scripted:{tmp_path / name}")

@@ -1,0 +1,122 @@
+"""Calls that wait for each other: who is asked, who joins, who goes directly."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.errors import PausedError
+from pearl.llm import Message, Request
+from pearl.llm.backends import ModelSettings
+from pearl.llm.backends.openai import create
+from pearl.llm.middleware.batch_submission import BatchProgress, Pace
+from pearl.llm.middleware.batching import Batched
+from tests.llm.backends.openai.batch_server import BatchServer, serving_batches
+from tests.models import answer_task
+
+PACE = Pace(quiet_s=0.05, poll_s=0.01, longest_poll_s=0.02)
+
+
+@pytest.fixture
+def server() -> Iterator[BatchServer]:
+    """A server with a Batch API."""
+    with serving_batches() as server:
+        yield server
+
+
+def asking(question: str) -> Request:
+    return Request((Message("user", question),), answer_task(question, "Ada."))
+
+
+def using(server: BatchServer, work: Callable[[Batched], Awaitable[Any]], **options: Any) -> None:
+    async def main() -> None:
+        model = create("test-model", ModelSettings(server.url, server="vllm"))
+        batched = Batched(model, model.batches(), pace=PACE, **options)
+        try:
+            await work(batched)
+        finally:
+            await batched.aclose()
+            await model.aclose()
+
+    asyncio.run(main())
+
+
+async def submitted(server: BatchServer) -> None:
+    while not server.jobs:  # noqa: ASYNC110 - the server is in another thread
+        await asyncio.sleep(0.01)
+
+
+def test_nobody_is_asked_for_a_call_that_was_cancelled(server: BatchServer) -> None:
+    async def work(batched: Batched) -> None:
+        first, second = (asyncio.create_task(batched.complete(asking(q))) for q in ("a?", "b?"))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second).text == "ok"
+
+    using(server, work)
+    assert [row["body"]["messages"][0]["content"] for row in server.jobs[0].rows] == ["b?"]
+
+
+def test_who_asks_for_what_is_under_way_joins(server: BatchServer) -> None:
+    async def work(batched: Batched) -> None:
+        server.is_held = True
+        first = asyncio.create_task(batched.complete(asking("a?")))
+        await submitted(server)
+        first.cancel()
+        again = asyncio.create_task(batched.complete(asking("a?")))
+        await asyncio.sleep(0.2)
+        server.is_held = False
+        assert (await again).text == "ok"
+
+    using(server, work)
+    assert len(server.submitted) == 1
+
+
+def test_a_constraint_goes_directly(server: BatchServer) -> None:
+    server.on("hello", "Seven umbrellas hum in quartz")
+    request = replace(asking("a?"), constraint=Constraint("yes", 'start: "ok"\n'))
+
+    async def work(batched: Batched) -> None:
+        assert (await batched.complete(request)).text == "ok"
+
+    using(server, work)
+    assert not server.jobs
+    assert server.requests
+
+
+def test_leaving_ends_what_waits_and_what_comes(server: BatchServer) -> None:
+    async def work(batched: Batched) -> None:
+        server.is_held = True
+        waiting = asyncio.create_task(batched.complete(asking("a?")))
+        await submitted(server)
+        await asyncio.sleep(0.1)
+        batched.leave()
+        with pytest.raises(PausedError, match="1 batch left under way"):
+            await waiting
+        with pytest.raises(PausedError):
+            await batched.complete(asking("b?"))
+
+    told: list[BatchProgress] = []
+    using(server, work, on_progress=told.append)
+    assert len(server.jobs) == 1
+    assert [(progress.n_batches, progress.is_left) for progress in told] == [(1, False), (1, True)]
+
+
+def test_who_is_waited_for_is_not_looked_after_all_the_time(server: BatchServer) -> None:
+    looks: list[float] = []
+
+    def is_busy() -> bool:
+        looks.append(time.monotonic())
+        return len(looks) < 10
+
+    async def work(batched: Batched) -> None:
+        assert (await batched.complete(asking("a?"))).text == "ok"
+
+    using(server, work, is_busy=is_busy)
+    assert looks[9] - looks[0] > 8 * PACE.quiet_s / 4

@@ -1,0 +1,381 @@
+"""Limits of money, tokens, calls and time: kept to under concurrency, failures and cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+
+from pearl.documents.tokens import Counter
+from pearl.errors import BudgetError, ModelError, PearlError, UsageError
+from pearl.llm import ChooseTask, Completion, Constrains, Message, Model, Request, Usage
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.backends.scripted import Scripted
+from pearl.llm.middleware.budget import FRAME_TOKENS, Budget, Budgeted, Spent
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
+from pearl.llm.prices import Price
+from tests.clock import computed
+from tests.server import Canned, Seen, Server, completion
+
+COUNTER = Counter()
+PRICE = Price(input_usd=2.0, output_usd=8.0)
+
+
+def request(text: str, limit: int | None = None) -> Request:
+    return Request((Message("user", text),), ChooseTask(text, ("yes", "no")), limit)
+
+
+class Billing:
+    """A model that keeps its own account, as a server does: what is sent is billed, come what may."""
+
+    name = identity = "billing"
+    notice = ""
+    reads_prompts = True
+    window: int | None = None
+    constrains = Constrains()
+
+    def __init__(self, seed: int, *, fails: float = 0.0, extra: int = FRAME_TOKENS) -> None:
+        self.random = random.Random(seed)
+        self.fails = fails
+        self.extra = extra
+        self.billed = Usage()
+        self.n_calls = 0
+        self.limits: list[int | None] = []
+
+    async def complete(self, request: Request) -> Completion:
+        self.n_calls += 1
+        self.limits.append(request.max_output_tokens)
+        if self.random.random() < self.fails / 2:
+            raise ModelError("slow down", kind="rate_limited")
+        n_output = self.random.randint(1, request.max_output_tokens or 50)
+        usage = Usage(COUNTER.count(request.prompt) + self.random.randint(0, self.extra), n_output)
+        self.billed += usage
+        await asyncio.sleep(self.random.random() / 500)
+        if self.random.random() < self.fails:
+            raise ModelError("cut off", kind="transport")
+        return Completion("yes", self.name, usage)
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+
+async def ask(model: Model, texts: list[str], cancelled: set[int] | None = None) -> list[object]:
+    """Ask all at once; some are cancelled while they are under way."""
+    tasks = [asyncio.create_task(model.complete(request(text))) for text in texts]
+    await asyncio.sleep(0.001)
+    for i in cancelled or ():
+        tasks[i].cancel()
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_nothing_is_spent_beyond_the_limits(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(block * 50, block * 50 + 50):
+        draw = random.Random(seed)
+        model = Billing(seed, fails=draw.choice([0.0, 0.3]))
+        limits = {
+            "max_tokens": draw.choice([None, draw.randint(0, 3_000)]),
+            "max_cost_usd": draw.choice([None, draw.random() / 100]),
+            "max_calls": draw.choice([None, draw.randint(0, 20)]),
+        }
+        budget = Budget(COUNTER, price=PRICE, reply_tokens=draw.randint(1, 200), **limits)  # type: ignore[arg-type]
+        n = draw.randint(1, 12)
+        texts = ["word " * draw.randint(1, 60) for _ in range(24)]
+        cancelled = set(draw.sample(range(24), draw.choice([0, 6])))
+        with computed(monkeypatch) as runner:
+            runner.run(ask(Limited(Budgeted(model, budget), n), texts, cancelled))
+        n_billed = model.billed.n_input_tokens + model.billed.n_output_tokens
+        if limits["max_tokens"] is not None:
+            assert n_billed <= limits["max_tokens"]
+        if limits["max_cost_usd"] is not None:
+            assert PRICE.cost_usd(model.billed) <= limits["max_cost_usd"]
+        if limits["max_calls"] is not None:
+            assert model.n_calls <= limits["max_calls"]
+        assert not budget._held, "every reservation is released"
+        assert model.n_calls == budget.spent.n_calls
+
+
+def test_what_is_left_is_used_up() -> None:
+    model = Billing(5)
+    budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=50)
+    done = asyncio.run(ask(Limited(Budgeted(model, budget), 8), ["word " * 20] * 100))
+    assert any(isinstance(one, BudgetError) for one in done)
+    left = 2_000 - model.billed.n_input_tokens - model.billed.n_output_tokens
+    assert 0 <= left < COUNTER.count("word " * 20) + FRAME_TOKENS + 1 + 50, "less than one call"
+
+
+def test_a_call_waits_for_what_others_leave() -> None:
+    model = Billing(1, extra=0)
+    model.random.randint = lambda low, high: low  # type: ignore[method-assign]
+    worst = COUNTER.count("word") + FRAME_TOKENS + 1 + 100
+    budget = Budget(COUNTER, max_tokens=2 * worst, reply_tokens=100)
+    done = asyncio.run(ask(Budgeted(model, budget), ["word"] * 20))
+    assert all(isinstance(one, Completion) for one in done), "each takes far less than its worst"
+
+
+def test_the_error_says_what_and_how_much() -> None:
+    budget = Budget(COUNTER, max_calls=1)
+    model = Budgeted(Scripted(lambda request: "yes"), budget)
+    asyncio.run(model.complete(request("one")))
+    with pytest.raises(BudgetError, match=r"--max-calls: the limit of 1 calls has 0") as caught:
+        asyncio.run(model.complete(request("two")))
+    assert (caught.value.limit, caught.value.spent, caught.value.exit_code) == (1, 1, 7)
+    assert len(str(caught.value).splitlines()) <= 3
+
+
+def test_what_is_refused_before_it_is_sent_is_no_call() -> None:
+    def refuse(request: Request) -> str:
+        raise ModelError("no grammar", kind="unconstrained", is_sent=request.prompt != "unsent")
+
+    budget = Budget(COUNTER, max_calls=1)
+    model = Budgeted(Scripted(refuse), budget)
+    for text in ("unsent", "unsent", "sent"):
+        with pytest.raises(ModelError):
+            asyncio.run(model.complete(request(text)))
+    assert budget.spent.n_calls == 1
+    with pytest.raises(BudgetError):
+        asyncio.run(model.complete(request("unsent")))
+
+
+def test_money_needs_a_price() -> None:
+    with pytest.raises(UsageError, match="--max-cost needs to know"):
+        Budget(COUNTER, max_cost_usd=1.0)
+
+
+def test_replies_are_limited_where_they_are_reserved() -> None:
+    for limits, sent in (({"max_tokens": 10_000}, 70), ({"max_calls": 3}, None)):
+        model = Billing(1)
+        budget = Budget(COUNTER, reply_tokens=70, **limits)  # type: ignore[arg-type]
+        asyncio.run(ask(Budgeted(model, budget), ["word"]))
+        assert model.limits == [sent]
+    model = Billing(1)
+    asked = Budgeted(model, Budget(COUNTER, max_tokens=10_000, reply_tokens=70))
+    asyncio.run(asked.complete(request("word", 30)))
+    assert model.limits == [30], "a request's own limit stays"
+
+
+def test_a_server_that_counts_more_is_noticed() -> None:
+    model = Billing(3, extra=0)
+    count = COUNTER.count
+
+    @dataclass
+    class Low:
+        """Counts a third of what the server does."""
+
+        def count(self, text: str) -> int:
+            return count(text) // 3
+
+    budget = Budget(Low(), max_tokens=3_000, reply_tokens=20)  # type: ignore[arg-type]
+    asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 60))
+    n_billed = model.billed.n_input_tokens + model.billed.n_output_tokens
+    assert 2_500 < n_billed <= 3_000
+
+
+def test_time_is_up_before_and_during_a_call() -> None:
+    started: list[str] = []
+
+    class Slow(Billing):
+        async def complete(self, request: Request) -> Completion:
+            started.append(request.prompt)
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    async def main() -> None:
+        budget = Budget(COUNTER, max_time_s=0.1)
+        model = Retrying(Limited(Budgeted(Slow(1), budget), 2), budget=budget)
+        done = await ask(model, ["a", "b", "c"])
+        assert [type(one) for one in done] == [BudgetError] * 3
+        assert started == ["a", "b"], "none is started after the end"
+        assert budget.spent.n_calls == 2
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("wait_s", [None, 500.0])
+def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
+    wait_s: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(request: Request) -> str:
+        raise ModelError("slow down", kind="rate_limited", retry_after_s=wait_s)
+
+    async def run() -> float:
+        budget = Budget(COUNTER, max_time_s=20.0)
+        model = Retrying(Limited(Budgeted(Scripted(refuse), budget), 8), budget=budget)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(BudgetError, match="--max-time"):
+            await model.complete(request("q"))
+        return asyncio.get_running_loop().time() - began
+
+    with computed(monkeypatch) as runner:
+        assert runner.run(run()) <= 20.1
+
+
+def test_the_end_of_time_wakes_those_who_wait_for_room() -> None:
+    class Slow(Billing):
+        async def complete(self, request: Request) -> Completion:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    budget = Budget(COUNTER, max_time_s=0.1, max_calls=1)
+    done = asyncio.run(ask(Budgeted(Slow(1), budget), ["a", "b"]))
+    assert [type(one) for one in done] == [BudgetError] * 2
+    assert "the limit of 0.1 s is over" in str(done[1])
+
+
+@pytest.mark.parametrize(("kind", "is_billed"), [("rate_limited", False), ("transport", True)])
+def test_failures_that_may_be_billed_count(kind: str, is_billed: bool) -> None:
+    def fail(request: Request) -> str:
+        raise ModelError("no", kind=kind)  # type: ignore[arg-type]
+
+    budget = Budget(COUNTER, max_tokens=10_000, reply_tokens=100)
+    with suppress(PearlError):
+        asyncio.run(Budgeted(Scripted(fail), budget).complete(request("word")))
+    assert bool(budget.spent.n_unsure_tokens) is is_billed
+    assert budget.spent.n_calls == 1
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))])
+@pytest.mark.slow
+def test_the_account_of_a_server_on_loopback(openai_server: Server, seed: int) -> None:
+    billed: list[int] = []
+
+    def reply(seen: Seen) -> str:
+        limit = seen.body["max_tokens"]
+        n = random.Random(len(billed) + seed).randint(1, limit)
+        billed.append(100 + n)  # as the server's own usage says
+        return "w " * n
+
+    openai_server.on("", reply)
+    openai_server.delay_s = 0.002
+    openai_server.next("500", "429", Canned(completion(None, finish_reason="length")))
+
+    async def main() -> None:
+        model = create_model("openai:test-model", ModelSettings(base_url=openai_server.url))
+        budget = Budget(COUNTER, max_tokens=4_000, reply_tokens=60)
+        stack = Limited(Budgeted(model, budget), 8)
+        await ask(stack, ["word " * 90] * 60, cancelled={3, 9})
+        await model.aclose()
+
+    asyncio.run(main())
+    assert 2_000 < sum(billed) <= 4_000
+
+
+@pytest.mark.parametrize("ends", ["length", "content_filter"])
+def test_a_reply_of_no_use_is_booked_as_the_server_counts_it(
+    openai_server: Server, ends: str
+) -> None:
+    """With no limit of tokens, too: what is told at the end is the bill."""
+    openai_server.next(Canned(completion("half a sen", finish_reason=ends)))
+    budget = Budget(COUNTER)
+
+    async def main() -> None:
+        model = Budgeted(create_model("openai:m", ModelSettings(openai_server.url)), budget)
+        with pytest.raises(ModelError):
+            await model.complete(request("why?"))
+        await model.aclose()
+
+    asyncio.run(main())
+    assert budget.spent == Spent(Usage(100, 3, 64), n_calls=1)
+
+
+def test_calls_under_way_together_stretch_later_prompts_once() -> None:
+    class Doubling(Billing):
+        async def complete(self, request: Request) -> Completion:
+            await asyncio.sleep(0.001)
+            n_input = 2 * budget.counter.count(request.prompt) + 2 * (1 + FRAME_TOKENS)
+            return Completion("yes", self.name, Usage(n_input, 1))
+
+    async def main() -> None:
+        await ask(Budgeted(Doubling(0), budget), ["word " * 100] * 8)
+
+    budget = Budget(COUNTER, max_tokens=100_000)
+    single = budget.worst(request("word " * 100, 1)).n_input
+    asyncio.run(main())
+    assert budget.worst(request("word " * 100, 1)).n_input <= 2.1 * single
+
+
+class Lying(Billing):
+    """Reports what it was told to, whatever it took."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__(0)
+        self.usage = usage
+
+    async def complete(self, request: Request) -> Completion:
+        self.n_calls += 1
+        return Completion("yes", self.name, self.usage)
+
+
+@pytest.mark.parametrize(
+    "usage", [Usage(), Usage(1, 0), Usage(0, 1), Usage(0, 0, 0, 1), Usage(5, 1, 5, 1)]
+)
+def test_no_report_of_a_server_undoes_a_limit(usage: Usage) -> None:
+    model = Lying(usage)
+    budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=20)
+    done = asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 60))
+    assert any(isinstance(one, BudgetError) for one in done)
+    n_real = COUNTER.count("word " * 100) + COUNTER.count("yes")
+    assert model.n_calls * n_real <= 2_000 < (model.n_calls + 1) * (n_real + 40)
+
+
+def test_what_is_shown_is_what_the_server_says_and_what_limits_count_is_the_larger() -> None:
+    budget = Budget(COUNTER, max_tokens=2_000, max_cost_usd=1.0, price=PRICE, reply_tokens=20)
+    asyncio.run(Budgeted(Lying(Usage(10, 1)), budget).complete(request("word " * 100)))
+    assert budget.spent.usage == Usage(10, 1)
+    assert budget.cost_usd == PRICE.cost_usd(Usage(10, 1))
+    with pytest.raises(BudgetError) as caught:
+        asyncio.run(Budgeted(Lying(Usage(10, 1)), budget).complete(request("word " * 2_000)))
+    assert caught.value.spent >= COUNTER.count("word " * 100)
+
+
+def test_nonsense_is_shown_as_our_own_count_and_flagged() -> None:
+    budget = Budget(COUNTER)
+    asyncio.run(Budgeted(Lying(Usage(0, 3, 0, 1)), budget).complete(request("word " * 100)))
+    own = COUNTER.count("word " * 100)
+    assert budget.spent.usage == Usage(own, 3, 0, 1)
+
+
+def test_no_discount_is_given_on_the_word_of_a_server_that_talks_nonsense() -> None:
+    price = Price(input_usd=10.0, output_usd=0.0, cached_usd=0.0)
+    n = COUNTER.count("word " * 100)
+    limit = price.cost_usd(Usage(2 * n + 40))
+    budget = Budget(COUNTER, max_cost_usd=limit, price=price, reply_tokens=20)
+    model = Lying(Usage(n, 1, n, 1))
+    asyncio.run(ask(Limited(Budgeted(model, budget), 1), ["word " * 100] * 10))
+    assert model.n_calls == 2
+
+
+def test_one_report_that_is_much_too_high_ends_no_run() -> None:
+    budget = Budget(COUNTER, max_tokens=100_000, reply_tokens=20)
+    asyncio.run(Budgeted(Lying(Usage(60_000, 1)), budget).complete(request("who?")))
+    done = asyncio.run(ask(Budgeted(Lying(Usage(100, 1)), budget), ["word " * 20] * 8))
+    assert all(isinstance(one, Completion) for one in done)
+
+
+def test_what_is_learned_of_a_server_that_counts_more_goes_on_growing() -> None:
+    """A prompt that is reserved with a stretch, and is still too low, stretches by both together."""
+    budget = Budget(COUNTER, max_tokens=1_000_000, reply_tokens=20)
+    plain = budget.worst(request("word " * 100)).n_input
+    for _ in range(2):
+        worst = budget.worst(request("word " * 100))
+        number = asyncio.run(budget.reserve(worst))
+        budget.settle(number, Usage(2 * worst.n_input, 1))
+    assert budget.worst(request("word " * 100)).n_input >= 3.5 * plain
+
+
+def test_what_is_booked_without_the_servers_word_is_told_apart() -> None:
+    budget = Budget(COUNTER, max_tokens=1_000, reply_tokens=20)
+    number = asyncio.run(budget.reserve(budget.worst(request("word"))))
+    budget.settle(number, Usage(30, 5), is_sure=False)
+    assert (budget.spent.n_unsure_calls, budget.spent.n_unsure_tokens) == (1, 35)
+
+
+def test_where_no_tokens_are_counted_none_are_booked_for_a_call_that_told_nothing() -> None:
+    budget = Budget(COUNTER, max_calls=2)
+    number = asyncio.run(budget.reserve(budget.worst(request("word"))))
+    budget.settle(number, None, is_sure=False)
+    assert budget.spent == Spent(Usage(), n_calls=1, n_unsure_calls=1, n_unsure_tokens=0)

@@ -1,0 +1,173 @@
+"""Identical calls: made once, shared as it should be, and never an error for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.errors import ModelError
+from pearl.llm import ChooseTask, Completion, Message, Request, Usage
+from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, request_key
+from tests.models import Acting
+
+TASK = ChooseTask("Who?", ("I", "you"))
+REQUEST = Request((Message("system", "read"), Message("user", "who?")), TASK)
+
+
+class Shelf:
+    """Replies in memory."""
+
+    def __init__(self) -> None:
+        self.replies: dict[bytes, Completion] = {}
+
+    async def reply(self, key: bytes) -> Completion | None:
+        await asyncio.sleep(0)
+        return self.replies.get(key)
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        self.replies[key] = completion
+
+
+class Waiting:
+    """Replies when it may, and fails so many times before."""
+
+    def __init__(self, n_failures: int = 0) -> None:
+        self.may_end = asyncio.Event()
+        self.n_begun = self.n_cancelled = 0
+        self._n_failures = n_failures
+
+    async def __call__(self, request: Request) -> str:
+        self.n_begun += 1
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.n_cancelled += 1
+            raise
+        if self.n_begun <= self._n_failures:
+            raise ModelError("down", kind="transport")
+        return "yes"
+
+
+def within_a_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
+    def run() -> None:
+        asyncio.run(test())
+
+    run.__name__ = test.__name__
+    return run
+
+
+async def asking(model: DedupCache, n: int) -> list[asyncio.Task[Completion]]:
+    tasks = [asyncio.create_task(model.complete(REQUEST)) for _ in range(n)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return tasks
+
+
+@within_a_loop
+async def test_calls_in_flight_are_shared_and_paid_once() -> None:
+    act = Waiting()
+    model = DedupCache(Acting(act))
+    tasks = await asking(model, 3)
+    act.may_end.set()
+    found = await asyncio.gather(*tasks)
+    assert act.n_begun == 1
+    assert [each.text for each in found] == ["yes"] * 3
+    assert [each.is_remembered for each in found] == [False, True, True]
+    assert sum((each.usage for each in found), Usage()) == Usage(10, 1, 0)
+    await model.complete(REQUEST)
+    assert act.n_begun == 2  # nothing is kept without a place to keep it
+
+
+@within_a_loop
+async def test_a_reply_that_was_kept_is_never_asked_for_again() -> None:
+    act, kept = Waiting(), Shelf()
+    act.may_end.set()
+    first = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
+    again = await DedupCache(CacheWriter(Acting(act), kept), kept).complete(REQUEST)
+    assert act.n_begun == 1
+    assert (first.is_remembered, again.is_remembered) == (False, True)
+    assert again == replace(first, usage=Usage(), is_remembered=True)
+    assert list(kept.replies.values()) == [first]
+
+
+@within_a_loop
+async def test_models_of_one_name_and_two_identities_share_no_reply() -> None:
+    act, kept = Waiting(), Shelf()
+    act.may_end.set()
+    for server in ("a", "b"):
+        model = Acting(act)
+        model.identity = f"acting@http://{server}/v1"
+        completion = await DedupCache(CacheWriter(model, kept), kept).complete(REQUEST)
+        assert not completion.is_remembered
+    assert act.n_begun == len(kept.replies) == 2
+
+
+@within_a_loop
+async def test_an_error_is_shared_by_those_who_wait_and_then_forgotten() -> None:
+    act, kept = Waiting(n_failures=1), Shelf()
+    model = DedupCache(CacheWriter(Acting(act), kept), kept)
+    tasks = await asking(model, 2)
+    act.may_end.set()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert act.n_begun == 1
+    assert isinstance(found[0], ModelError)
+    assert found[0] is found[1]
+    assert not kept.replies
+    assert (await model.complete(REQUEST)).text == "yes"
+
+
+@within_a_loop
+async def test_one_who_leaves_leaves_the_others_alone_and_the_first_to_stay_pays() -> None:
+    act = Waiting()
+    tasks = await asking(DedupCache(Acting(act)), 3)
+    tasks[0].cancel()
+    await asyncio.sleep(0)
+    act.may_end.set()
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(found[0], asyncio.CancelledError)
+    assert [each.is_remembered for each in found[1:]] == [False, True]  # type: ignore[union-attr]
+    assert act.n_cancelled == 0
+
+
+@within_a_loop
+async def test_the_last_to_leave_ends_the_call_and_the_next_asks_anew() -> None:
+    before = asyncio.all_tasks()
+    act = Waiting()
+    model = DedupCache(Acting(act))
+    for task in await asking(model, 2):
+        task.cancel()
+    await asyncio.sleep(0)
+    (later,) = await asking(model, 1)
+    act.may_end.set()
+    assert (await later).text == "yes"
+    assert (act.n_begun, act.n_cancelled) == (2, 1)
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": (Message("system", "readw"), Message("user", "ho?"))},
+        {"messages": (Message("user", "read"), Message("user", "who?"))},
+        {"max_output_tokens": 5},
+        {"temperature": None},
+        {"temperature": 0.5},
+        {"seed": 0},
+        {"constraint": Constraint("yes", 'start: "yes"')},
+    ],
+)
+def test_whatever_the_reply_depends_on_is_in_the_key(change: dict[str, Any]) -> None:
+    assert request_key(replace(REQUEST, **change), "m") != request_key(REQUEST, "m")
+
+
+def test_the_key_is_of_the_call_and_not_of_the_step() -> None:
+    same = replace(REQUEST, task=replace(TASK, question="Which?"))
+    assert request_key(same, "m") == request_key(REQUEST, "m")
+    assert request_key(REQUEST, "n") != request_key(REQUEST, "m")
+    held = replace(REQUEST, constraint=Constraint("yes", 'start: "yes"'))
+    assert request_key(replace(held, constrain_by="line"), "m") != request_key(held, "m")

@@ -1,0 +1,274 @@
+"""One limiter for all calls of a run: order, rates, pauses, and the end of the run."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pearl.errors import ModelError, ModelErrorKind, PausedError, PearlError, UsageError
+from pearl.llm import Completion, Request
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.retry import Retrying
+from pearl.llm.middleware.token_bucket import TokenBucket
+from tests.clock import computed
+from tests.llm.middleware.gated import Gated, settle, start
+from tests.server import Server
+
+
+def test_first_come_first_served() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 2)
+        tasks = start(limited, *"abcdef")
+        await settle()
+        assert model.begun == ["a", "b"]
+        assert (limited.limits.n_running, limited.limits.n_waiting) == (2, 4)
+        assert limited.limits.waits_for == "a place"
+        for i, prompt in enumerate("abcdef"):
+            model.answer(prompt)
+            await settle()
+            assert "".join(model.begun) == "abcdef"[: i + 3]
+        await asyncio.gather(*tasks)
+        assert (limited.limits.n_running, limited.limits.n_waiting) == (0, 0)
+        assert limited.limits.waits_for == ""
+
+    asyncio.run(main())
+
+
+def test_calls_that_are_cancelled_leave_no_hole() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 1)
+        tasks = start(limited, *"abcde")
+        await settle()
+        tasks[1].cancel()  # waits
+        await settle()
+        assert limited.limits.n_waiting == 3
+        model.answer("a")
+        tasks[2].cancel()  # waits, and it is its turn in this moment
+        await settle()
+        assert model.begun == ["a", "d"]
+        tasks[3].cancel()  # runs
+        await settle()
+        assert model.begun == ["a", "d", "e"]
+        model.answer("e")
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert [task.cancelled() for task in tasks] == [False, True, True, True, False]
+        assert (limited.limits.n_running, limited.limits.n_waiting) == (0, 0)
+        assert not limited.halt._waiters
+
+    asyncio.run(main())
+
+
+def test_a_call_that_is_cancelled_in_its_turn_passes_it_on() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 1)
+        tasks = start(limited, *"abc")
+        await settle()
+        model.answer("a")
+        await asyncio.sleep(0)
+        assert (limited.limits.n_waiting, model.begun) == (1, ["a"])  # granted, not yet begun
+        tasks[1].cancel()
+        await settle()
+        assert model.begun == ["a", "c"]
+        model.answer("c")
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert limited.limits.n_running == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["quota", "auth"])
+def test_an_end_of_the_run_ends_what_waits_and_not_what_runs(kind: ModelErrorKind) -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 2)
+        retrying = Retrying(limited, halt=limited.halt)
+        running, failing, *waiting = start(retrying, *"abcdef")
+        await settle()
+        over = ModelError("it is over", kind=kind)
+        model.fail("b", over)
+        await settle()
+        assert all(task.exception() is over for task in (failing, *waiting))
+        assert limited.limits.n_waiting == 0
+        (later,) = start(retrying, "g")
+        await settle()
+        assert later.exception() is over
+        model.answer("a")
+        assert (await running).text == "ok"
+        assert model.begun == ["a", "b"]
+
+        limited.halt.lift()
+        (next_run,) = start(retrying, "h")
+        await settle()
+        model.answer("h")
+        assert (await next_run).text == "ok"
+
+    asyncio.run(main())
+
+
+def test_an_end_of_the_run_wakes_those_that_wait_to_ask_again() -> None:
+    async def main() -> None:
+        model, halt = Gated(), CircuitBreaker()
+        retrying = Retrying(Limited(model, 2, halt=halt), halt=halt)
+        (task,) = start(retrying, "a")
+        await settle()
+        model.fail("a", ModelError("slow down", kind="rate_limited", retry_after_s=500.0))
+        await settle()
+        assert not task.done()
+        halt.throw(ModelError("no credit", kind="quota"))
+        with pytest.raises(ModelError, match="no credit"):
+            await task
+
+    asyncio.run(main())
+
+
+def test_a_server_that_wants_too_long_a_wait_pauses_the_run() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 1)
+        first, second = start(limited, *"ab")
+        await settle()
+        model.fail("a", ModelError("tomorrow", kind="rate_limited", retry_after_s=86_400.0))
+        await settle()
+        assert isinstance(first.exception(), PausedError)
+        assert first.exception() is second.exception()
+        paused = first.exception()
+        assert isinstance(paused, PausedError)
+        assert paused.exit_code == 75
+        assert "1,440 minutes" in str(paused)
+        assert len(str(paused).splitlines()) <= 3
+
+    asyncio.run(main())
+
+
+def test_a_pause_is_told_while_it_lasts() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 4)
+        first, *_ = tasks = start(limited, "a")
+        await settle()
+        model.fail("a", ModelError("slow down", kind="rate_limited", retry_after_s=34.0))
+        await settle()
+        tasks += start(limited, "b")
+        await settle()
+        assert limited.limits.waits_for == "the server"
+        assert 30 < limited.limits.wait_s <= 34
+        assert limited.limits.n_refused == 1
+        assert model.begun == ["a"]
+        assert first.exception()
+        tasks[-1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_requests_per_minute_are_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> list[float]:
+        began: list[float] = []
+
+        class Quick(Gated):
+            async def complete(self, request: Request) -> Completion:
+                began.append(asyncio.get_running_loop().time())
+                return Completion("ok", "quick")
+
+        limited = Limited(Quick(), 50, requests_per_minute=6_000)
+        tasks = start(limited, *map(str, range(90)))
+        await settle()
+        assert limited.limits.waits_for == "the rate limit"
+        assert limited.limits.requests_per_s == 100
+        await asyncio.gather(*tasks)
+        return began
+
+    with computed(monkeypatch) as runner:
+        began = runner.run(main())
+    assert (
+        0.35 <= began[-1] - began[0] < 0.5
+    )  # 90 less those that may be made up for, at 100 a second
+
+
+def test_tokens_per_minute_are_those_that_the_server_counts() -> None:
+    async def main() -> None:
+        model = Gated()
+        limited = Limited(model, 50, tokens_per_minute=6_000, count_tokens=lambda request: 10)
+        tasks = start(limited, *"abcdefgh")
+        await settle()
+        assert model.begun == [*"abcde"]  # 50 tokens are there, 10 are thought to be needed
+        assert limited.limits.waits_for == "the token limit"
+        model.answer("a")  # it took 120
+        await settle()
+        assert limited.limits.wait_s > 1.0
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_a_limiter_serves_one_event_loop_after_the_other() -> None:
+    limited = Limited(Gated(), 1)
+
+    async def main() -> None:
+        tasks = start(limited, *"ab")
+        await settle()
+        assert (limited.limits.n_running, limited.limits.n_waiting) == (1, 1)
+        del tasks  # the loop ends while one runs and one waits
+
+    for _ in range(3):
+        asyncio.run(main())
+
+
+def test_limits_that_allow_nothing_are_refused() -> None:
+    for settings in ({"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"start": 0}):
+        with pytest.raises(UsageError, match="too few"):
+            Limited(Gated(), 1, **settings)  # type: ignore[arg-type]
+
+
+def test_a_bucket_never_has_its_caller_come_back_for_nothing() -> None:
+    bucket, now = TokenBucket(7.3, 0.0), 0.0
+    for _ in range(1_000):
+        delay_s = bucket.delay_s(1.0, now)
+        if delay_s:
+            now += delay_s
+            assert bucket.delay_s(1.0, now) == 0.0
+        bucket.spend(1.0)
+    assert now == pytest.approx(1_000 / 7.3, rel=0.02)
+
+
+@pytest.mark.parametrize(("fault", "message"), [("quota", "quota"), ("401", "401"), ("403", "403")])
+def test_a_refused_key_is_one_call(openai_server: Server, fault: str, message: str) -> None:
+    openai_server.next(fault)
+
+    async def main() -> None:
+        model = create_model("openai:test-model", ModelSettings(openai_server.url))
+        limited = Limited(model, 1)
+        retrying = Retrying(limited, halt=limited.halt)
+        tasks = start(retrying, *map(str, range(20)))
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert len({id(outcome) for outcome in outcomes}) == 1
+        assert isinstance(outcomes[0], PearlError)
+        assert message in str(outcomes[0])
+        await model.aclose()
+
+    asyncio.run(main())
+    assert len(openai_server.requests) == 1
+
+
+def test_a_run_on_a_server_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(request: Request) -> Completion:
+        raise ModelError("no server", kind="transport")
+
+    async def main() -> list[BaseException | Completion]:
+        model = Gated()
+        model.complete = fail  # type: ignore[method-assign]
+        limited = Limited(model, 4)
+        asked = Retrying(limited, first_wait_s=0.0, halt=limited.halt)
+        return await asyncio.gather(*start(asked, *map(str, range(40))), return_exceptions=True)
+
+    monkeypatch.setattr("pearl.llm.middleware.circuit_breaker.SILENT_S", 0.0)
+    kinds = [type(found) for found in asyncio.run(main())]
+    assert kinds.count(PausedError) > 30

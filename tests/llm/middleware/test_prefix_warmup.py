@@ -1,0 +1,234 @@
+"""The first call over a document goes ahead, the others follow, and only where that pays."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from pearl.dsl.signatures import ValueType
+from pearl.errors import ModelError, UsageError
+from pearl.interpreter.prompt import action_messages, again_messages
+from pearl.llm import Completion, Constrains, Message, Request, Usage
+from pearl.llm.middleware import prefix_warmup as priming
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.prefix_warmup import BLOCK_TOKENS, PROOFS, PrefixWarmup
+from tests.models import answer_task
+
+LONG = "Ada sold the boat because it leaked. " * 200
+
+
+class Cached:
+    """A server with a prefix cache, by document; keeps the order of what begins and ends."""
+
+    name = identity = "cached"
+    window: int | None = None
+    notice = ""
+    reads_prompts = True
+    constrains = Constrains()
+
+    def __init__(
+        self, *, has_cache: bool = True, read_s: float = 0.01, write_s: float = 0.0, fail: int = 0
+    ) -> None:
+        self.events: list[str] = []
+        self._warm: set[str] = set()
+        self._has_cache, self._read_s, self._write_s, self._fail = has_cache, read_s, write_s, fail
+
+    async def complete(self, request: Request) -> Completion:
+        question = request.task.question  # type: ignore[union-attr]
+        document = request.task.document  # type: ignore[union-attr]
+        n_tokens = len(request.prompt) // 4
+        n_cached = n_tokens // 128 * 128 if document in self._warm and self._has_cache else 0
+        self.events.append(f"+{question}")
+        try:
+            await asyncio.sleep(self._write_s + (0 if n_cached else self._read_s))
+            if self._fail:
+                self._fail -= 1
+                raise ModelError("down", kind="transport")
+        finally:
+            self.events.append(f"-{question}")
+        self._warm.add(document)
+        return Completion("yes", self.name, Usage(n_tokens, 1, n_cached))
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+
+def request(question: str, document: str | None = LONG) -> Request:
+    task = replace(answer_task(question, ""), document=document)
+    return Request(action_messages(task), task)
+
+
+async def ask(model: PrefixWarmup, *requests: Request) -> list[Completion | BaseException]:
+    return await asyncio.gather(*map(model.complete, requests), return_exceptions=True)
+
+
+def roles(found: list[Completion | BaseException]) -> list[str]:
+    return [
+        each.prefix.role if isinstance(each, Completion) and each.prefix else "failed"
+        for each in found
+    ]
+
+
+def test_the_others_wait_for_the_first_and_find_the_cache_warm() -> None:
+    server = Cached()
+    found = asyncio.run(ask(PrefixWarmup(server), *map(request, "abc"), request("d", LONG + "!")))
+    assert server.events[:2] == ["+a", "+d"]  # another document does not wait
+    assert server.events.index("-a") < server.events.index("+b")
+    assert roles(found) == ["first", "waited", "waited", "first"]
+    for each in found[1:3]:
+        assert isinstance(each, Completion)
+        assert each.prefix
+        assert each.prefix.waited_s > 0
+        assert each.prefix.n_expected_cached_tokens % BLOCK_TOKENS == 0
+        assert 0.9 < each.prefix.n_expected_cached_tokens / each.usage.n_cached_tokens <= 1
+
+
+def test_where_the_first_fails_the_next_one_primes() -> None:
+    server = Cached(fail=2)
+    found = asyncio.run(ask(PrefixWarmup(server), *map(request, "abcd")))
+    assert roles(found) == ["failed", "failed", "first", "waited"]
+    assert server.events == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
+
+
+def test_where_the_first_is_cancelled_the_next_one_primes() -> None:
+    async def main() -> list[Completion | BaseException]:
+        model = PrefixWarmup(Cached())
+        tasks = [asyncio.create_task(model.complete(request(name))) for name in "abc"]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert roles(asyncio.run(main())) == ["failed", "first", "waited"]
+
+
+def test_of_many_documents_the_last_ones_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(priming, "MAX_PREFIXES", 1)
+    model = PrefixWarmup(Cached())
+
+    async def main() -> list[Completion | BaseException]:
+        await ask(model, request("a"))
+        return await ask(model, *(request(name, LONG + "!") for name in "bc"))
+
+    assert roles(asyncio.run(main())) == ["first", "waited"]
+
+
+def test_waiting_calls_hold_no_places() -> None:
+    server = Cached(read_s=0.03)
+    model = PrefixWarmup(Limited(server, 2), n_places=2)
+    asyncio.run(ask(model, *map(request, "abc"), request("d", LONG + "!")))
+    assert server.events[:2] == ["+a", "+d"]
+
+
+@pytest.mark.parametrize("document", [None, "Ada sold the boat."])
+def test_short_documents_and_none_are_not_waited_for(document: str | None) -> None:
+    server = Cached()
+    found = asyncio.run(ask(PrefixWarmup(server), *(request(name, document) for name in "abc")))
+    assert roles(found) == ["free"] * 3
+    assert server.events[:3] == ["+a", "+b", "+c"]
+
+
+def test_off_is_off() -> None:
+    server = Cached()
+    found = asyncio.run(ask(PrefixWarmup(server, "off"), *map(request, "abc")))
+    assert server.events[:3] == ["+a", "+b", "+c"]
+    assert roles(found) == ["free"] * 3
+    with pytest.raises(UsageError, match="mode"):
+        PrefixWarmup(server, "on")  # type: ignore[arg-type]
+
+
+def test_a_server_without_a_cache_is_found_out() -> None:
+    server = Cached(has_cache=False)
+    model = PrefixWarmup(server)
+
+    async def main() -> list[Completion | BaseException]:
+        await ask(model, *(request(str(i)) for i in range(PROOFS + 1)))
+        server.events.clear()
+        return await ask(model, *(request(name, LONG + "!") for name in "abc"))
+
+    found = asyncio.run(main())
+    assert server.events[:3] == ["+a", "+b", "+c"]
+    assert isinstance(found[0], Completion)
+    assert found[0].prefix
+    assert found[0].prefix.why == "the server reports no cached tokens"
+
+
+@pytest.mark.parametrize(("write_s", "is_worth_it"), [(0.05, False), (0.0, True)])
+def test_where_writing_takes_the_time_nobody_waits(write_s: float, is_worth_it: bool) -> None:
+    server = Cached(read_s=0.002 if write_s else 0.02, write_s=write_s)
+    model = PrefixWarmup(server)
+
+    async def main() -> None:
+        for i in range(5):
+            await ask(model, *(request(str(j), LONG + str(i)) for j in range(6)))
+        server.events.clear()
+        await ask(model, *map(request, "abc"))
+
+    asyncio.run(main())
+    assert (server.events[:3] == ["+a", "+b", "+c"]) is not is_worth_it
+
+
+def test_the_prompt_begins_with_its_document() -> None:
+    # What priming rests on: whoever changes the wording has to keep the document in front.
+    system, user = action_messages(answer_task("Why?", LONG))
+    assert system.role == "system"
+    assert user.content.index(LONG) < 64
+    assert Message("user", user.content) == user
+
+
+def test_a_cache_that_has_forgotten_is_primed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(priming, "time", SimpleNamespace(monotonic=lambda: now))
+    model = PrefixWarmup(Cached(read_s=0))
+    found = asyncio.run(ask(model, request("a")))
+    now = priming.LIFETIME_S - 1
+    found += asyncio.run(ask(model, request("b")))  # which uses it, so it is kept for as long again
+    now = 2 * priming.LIFETIME_S - 2
+    found += asyncio.run(ask(model, request("c")))
+    now += priming.LIFETIME_S + 1
+    found += asyncio.run(ask(model, request("d")))
+    assert roles(found) == ["first", "free", "free", "first"]
+
+
+def test_another_system_text_is_another_prefix() -> None:
+    def under(system: str, question: str) -> Request:
+        asked = request(question)
+        return replace(asked, messages=(Message("system", system), *asked.messages[1:]))
+
+    model = PrefixWarmup(Cached(read_s=0))
+    found = asyncio.run(ask(model, under("Be brief.", "a")))
+    found += asyncio.run(ask(model, under("Be kind.", "b")))
+    found += asyncio.run(ask(model, under("Be brief.", "c")))
+    assert [role == "first" for role in roles(found)] == [True, True, False]
+
+
+def test_a_document_with_marks_of_ours_is_primed_like_any_other() -> None:
+    """Its delimiters are neutralised in the prompt, so it does not stand there as it is."""
+    marked = f"<text>{LONG}</text> says the <input> of {LONG}"
+    asked = [request(name, marked) for name in "abc"]
+    assert marked not in asked[0].prompt
+    assert roles(asyncio.run(ask(PrefixWarmup(Cached()), *asked))) == ["first", "waited", "waited"]
+
+
+def test_a_call_that_is_made_once_more_begins_with_the_document_as_well() -> None:
+    first = request("a")
+    again = replace(
+        first, messages=again_messages(first.messages, "There may be some.", ValueType.LIST)
+    )
+    model = PrefixWarmup(Cached(read_s=0))
+    assert roles(asyncio.run(ask(model, first))) == ["first"]
+    (second,) = asyncio.run(ask(model, again))
+    assert isinstance(second, Completion)
+    assert second.prefix is not None
+    assert second.prefix.why == "the document is primed"
+    assert second.prefix.n_expected_cached_tokens > 0
+
+
+def test_a_document_that_is_not_shown_is_no_prefix() -> None:
+    asked = replace(request("a"), messages=request("a", None).messages)
+    (found,) = asyncio.run(ask(PrefixWarmup(Cached()), asked))
+    assert isinstance(found, Completion)
+    assert found.prefix is not None
+    assert found.prefix.why == "no document"

@@ -1,0 +1,193 @@
+"""What a model is held to while it writes, and how far down that goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pytest
+
+from pearl.actions.library import load_library
+from pearl.dsl.checker import CheckedPlan, compile_plan
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.errors import ModelError, PlanningError, UsageError
+from pearl.llm import ConstrainBy, Constrains, Model
+from pearl.llm.backends.scripted import Scripted
+from pearl.llm.fallback import ConstraintFallback, Mode
+from pearl.mining.miner import Miner, Question
+from pearl.pipeline import Pearl
+from pearl.planner.writer import write_plan
+from pearl.trace import ConstraintRefused, PlanAttempted, Trace
+from tests.models import RandomWriter
+
+LIBRARY = load_library("quality")
+
+
+def plan(
+    model: Model, ladder: ConstraintFallback | None = None, library: ActionLibrary = LIBRARY
+) -> tuple[CheckedPlan, Trace]:
+    trace = Trace()
+    checked = asyncio.run(
+        write_plan(
+            "Why did Ada sell the boat?", library, model, ladder=ladder, trace=trace, max_repairs=20
+        )
+    )
+    return checked, trace
+
+
+def rungs(trace: Trace) -> list[str]:
+    return [event.constraint for event in trace if isinstance(event, PlanAttempted)]
+
+
+def refused(trace: Trace) -> list[str]:
+    return [event.constraint for event in trace if isinstance(event, ConstraintRefused)]
+
+
+@pytest.mark.parametrize(
+    ("by", "rung", "n_calls"), [(["line", "grammar"], "lines", 1), (["grammar"], "library", 2)]
+)
+def test_what_random_weights_write_under_a_grammar_is_a_valid_plan_at_once(
+    by: Sequence[ConstrainBy], rung: str, n_calls: int
+) -> None:
+    """But for what no grammar says: that some step has to read the document."""
+    model, ladder, n = RandomWriter(by), None, 0
+    for _ in range(15):
+        ladder = ladder or ConstraintFallback(model.constrains)
+        checked, trace = plan(model, ladder)
+        assert set(rungs(trace)) == {rung}
+        *blind, attempt = [event for event in trace if isinstance(event, PlanAttempted)]
+        n += len(blind) + 1
+        assert len(model.requests) == n * n_calls
+        assert attempt.diagnostics == ()
+        assert all("[unread-document]" in only for one in blind for only in one.diagnostics)
+        assert attempt.usage.n_input_tokens == 10 * n_calls
+        assert compile_plan(str(checked), LIBRARY).plan == checked.plan
+
+
+def test_the_second_phase_knows_what_the_first_declared() -> None:
+    for _ in range(10):
+        model = RandomWriter()
+        checked, _ = plan(model)
+        header, steps = model.requests[-2:]
+        assert header.constraint
+        assert header.constraint.name == "new-actions"
+        assert steps.constraint
+        assert steps.messages[-2].content.startswith("New actions:\n- ")
+        for action in checked.plan.new_actions:
+            assert f'"{action.name}("' in steps.constraint.lark
+            assert action.name in steps.messages[-2].content
+
+
+def test_steps_down_where_it_is_refused_and_does_not_ask_again() -> None:
+    model = RandomWriter(refuses=["new-actions", "steps"])
+    ladder = ConstraintFallback(model.constrains)
+    for n in range(2):
+        trace = Trace()
+        with suppress(PlanningError):  # static: it can be read, and need not mean anything
+            asyncio.run(
+                write_plan("Why?", LIBRARY, model, ladder=ladder, max_repairs=0, trace=trace)
+            )
+        assert rungs(trace) == ["static"]
+        assert refused(trace) == (["library"] if n == 0 else [])
+
+
+def test_the_end_of_the_ladder_is_the_repair_loop() -> None:
+    good = "1. ans = FIND(CTX, 'the key') : Find it"
+
+    class Refusing(Scripted):
+        constrains = Constrains(frozenset({"grammar", "json"}))
+
+    def reply(request: object) -> str:
+        if model.requests[-1].constraint is not None:
+            raise ModelError("no grammars here", kind="unconstrained")
+        return good
+
+    model = Refusing(reply)
+    _, trace = plan(model)
+    assert refused(trace) == ["library", "static", "json", "json-static"]
+    assert rungs(trace) == ["none"]
+    reasons = [event.reason for event in trace if isinstance(event, ConstraintRefused)]
+    assert set(reasons) == {"no grammars here"}
+
+
+def test_a_model_that_ignores_its_grammar_is_found_out() -> None:
+    model = RandomWriter(ignores=True)
+    trace = Trace()
+    with pytest.raises(PlanningError):
+        asyncio.run(write_plan("Why?", LIBRARY, model, max_repairs=3, trace=trace))
+    assert refused(trace) == ["library", "static"]
+    assert rungs(trace) == ["library", "static", "none", "none"]
+    reason = next(event.reason for event in trace if isinstance(event, ConstraintRefused))
+    assert "does not keep to the grammar" in reason
+
+
+@pytest.mark.parametrize("mode", ["grammar", "json"])
+def test_who_insists_gets_no_plan_without(mode: Mode) -> None:
+    model = RandomWriter(["grammar", "json"], refuses=["new-actions", "steps", "plan"])
+    ladder = ConstraintFallback(model.constrains, mode)
+    with pytest.raises(ModelError) as caught:
+        plan(model, ladder)
+    assert caught.value.kind == "unconstrained"
+
+
+def test_off_asks_for_nothing() -> None:
+    model = RandomWriter()
+    with pytest.raises(PlanningError):
+        plan(model, ConstraintFallback(model.constrains, "off"))
+    assert all(request.constraint is None for request in model.requests)
+
+
+def test_what_no_model_can_do_is_said_before_it_is_asked() -> None:
+    with pytest.raises(UsageError, match="cannot be held to a constraint"):
+        Pearl("extractive", constrain="grammar")
+    with pytest.raises(UsageError, match="did you mean 'grammar'"):
+        Pearl("extractive", constrain="gramar")  # type: ignore[arg-type]
+
+
+def test_tasks_under_way_together_go_down_once() -> None:
+    model = RandomWriter(refuses=["new-actions"])
+    ladder = ConstraintFallback(model.constrains)
+
+    async def several() -> None:
+        writes = (
+            write_plan(f"Why {i}?", LIBRARY, model, ladder=ladder, max_repairs=0) for i in range(5)
+        )
+        for result in await asyncio.gather(*writes, return_exceptions=True):
+            assert not isinstance(result, ModelError)
+
+    asyncio.run(several())
+    assert ladder.rung.name == "static"
+
+
+def test_a_library_that_no_grammar_can_begin_with_steps_down() -> None:
+    sums = ActionLibrary("sums", [Action("ROWS", (Parameter("T", ValueType.TABLE),))])
+    trace = Trace()
+    model = RandomWriter()
+    with suppress(PlanningError):
+        asyncio.run(write_plan("Why?", sums, model, max_repairs=0, trace=trace))
+    assert set(refused(trace)) <= {"library"}
+
+
+def test_an_empty_library_has_plans_of_new_actions_only() -> None:
+    empty = ActionLibrary("empty", [])
+    for by in (["line"], ["grammar"]):
+        checked, _ = plan(RandomWriter(by), library=empty)  # type: ignore[arg-type]
+        assert checked.plan.new_actions
+
+
+def test_mining_is_held_to_a_grammar_of_its_own() -> None:
+    model = RandomWriter()
+    miner = Miner(model, LIBRARY)
+    for i in range(10):
+        row = asyncio.run(miner.ask(Question(str(i), i, "Why did Ada sell the boat?")))
+        assert row.constraint == "static"
+        assert row.status == "mined"
+        assert row.reply.startswith("New actions:\n- ")
+
+
+def test_mining_goes_on_where_grammars_are_refused() -> None:
+    model = RandomWriter(refuses=["sketch"])
+    row = asyncio.run(Miner(model, LIBRARY).ask(Question("1", 0, "Why?")))
+    assert row.constraint == "none"
+    assert row.status == "unreadable"

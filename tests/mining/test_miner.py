@@ -1,0 +1,231 @@
+"""Questions become drafts of actions: how replies are read, and what is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.actions.library import load_library, read_library
+from pearl.dsl.parser import parse
+from pearl.dsl.printer import print_action
+from pearl.errors import ModelError
+from pearl.llm import MineTask, Request
+from pearl.llm.backends import ModelSettings
+from pearl.llm.backends.extractive import create as create_extractive
+from pearl.llm.backends.scripted import Scripted
+from pearl.mining.drafts import MinedRow
+from pearl.mining.miner import Miner, Question, common_drafts, read_proposal
+from pearl.planner.examples import Example
+from tests.dsl import strategies
+from tests.models import Acting
+
+SEED = read_library("FIND(CTX, X) : Find X\nFIND_REASON(CTX, X) : Find why\n", "seed")
+FULL = SEED.extended(read_library("FIND_PLACE(CTX, X) : Find where\n", "full").values())
+MOTIVE = "FIND_MOTIVE(CTX, X) : Find why X acts"
+STEP = '1. a = FIND(CTX, "x") : f'
+
+READ: dict[str, tuple[bool, list[str], list[str]]] = {
+    # reply: (was it read from end to end, its actions, what the sketch calls)
+    f'New actions:\n- {MOTIVE}\n\n1. m = FIND_MOTIVE(CTX, "Ada") : f': (True, [MOTIVE], ["FIND_MOTIVE"]),
+    f'My new actions:\n- {MOTIVE}\n\n1. m = FIND_MOTIVE(CTX, "Ada") : f': (True, [MOTIVE], ["FIND_MOTIVE"]),
+    f"Sure!\n```\nNew actions:\n- {MOTIVE}\n\n{STEP}\n```\nGood luck.": (True, [MOTIVE], ["FIND"]),
+    f'New actions:\n- {MOTIVE}\n\n{STEP}\n2. b = FIND(CTX, a) : g\n3. c = FIND_REASON(CTX, b) : h': (True, [MOTIVE], ["FIND", "FIND_REASON"]),
+    f"New actions:\n- None\n\n{STEP}": (True, [], ["FIND"]),
+    STEP: (True, [], ["FIND"]),
+    # actions alone
+    f"New actions:\n- {MOTIVE}": (True, [MOTIVE], []),
+    f"My new actions:\n- {MOTIVE}": (True, [MOTIVE], []),
+    "**New actions:**\n- **FIND_MOTIVE(CTX, X)** : Find why X acts": (True, [MOTIVE], []),
+    f"New actions:\n\n- {MOTIVE}": (True, [MOTIVE], []),
+    f"```\nNew actions:\n- {MOTIVE}\n```": (True, [MOTIVE], []),
+    MOTIVE: (True, [MOTIVE], []),
+    "FIND_MOTIVE(CTX, X) # Find why X acts": (True, [MOTIVE], []),
+    f"- {MOTIVE}\n- TELL(CTX, Y) : Tell Y": (True, [MOTIVE, "TELL(CTX, Y) : Tell Y"], []),
+    # nothing
+    "New actions:\n- None": (True, [], []),
+    "New actions: None": (True, [], []),
+    "- None": (True, [], []),
+    "None": (True, [], []),
+    "```\nNone\n```": (True, [], []),
+    # prose
+    "I would look for the motive.": (False, [], []),
+    "Sorry, I cannot help with that.": (False, [], []),
+    '{"actions": []}': (False, [], []),
+    "No new actions are needed.": (False, [], []),
+    # part of it
+    f'New actions:\n- {MOTIVE}\n- 3 wishes\n- TELL(CTX, Y) : Tell Y\n\n{STEP}': (False, [MOTIVE, "TELL(CTX, Y) : Tell Y"], ["FIND"]),
+    f'New actions:\n- {MOTIVE}\n\n1. a = FIND(CTX, "x : f': (False, [MOTIVE], []),
+    f'New actions:\n- {MOTIVE}\n\n1. a = FIND(CTX, "x : f\n2. b = FIND_MOTIVE(CTX, a) : g': (False, [MOTIVE], ["FIND_MOTIVE"]),
+    f"Here are my actions:\n{MOTIVE}\nThat is all.": (False, [MOTIVE], []),
+    "FIND_MOTIVE(CTX, X) :": (False, ["FIND_MOTIVE(CTX, X)"], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "wanted"), READ.items(), ids=range(len(READ)))
+def test_replies(reply: str, wanted: tuple[bool, list[str], list[str]]) -> None:
+    proposal = read_proposal(reply, SEED)
+    found = [print_action(action).removesuffix(" : ") for action in proposal.actions]
+    assert (proposal.is_read, found, list(proposal.calls)) == wanted, proposal
+    assert proposal.is_read or proposal.diagnostics
+    for rendered in proposal.diagnostics:
+        assert rendered.startswith("reply:")
+        assert "error: " in rendered
+
+
+def test_a_broken_line_is_shown_where_it_stands() -> None:
+    reply = f"New actions:\n- {MOTIVE}\n- 3 wishes\n\n{STEP}"
+    (rendered,) = read_proposal(reply, SEED).diagnostics
+    assert rendered.startswith("reply:3:")
+    assert "3 | - 3 wishes" in rendered
+
+
+def test_a_sketch_that_calls_what_is_not_there_is_read_and_told() -> None:
+    proposal = read_proposal(f"New actions:\n- {MOTIVE}\n\n1. a = NOPE(CTX) : f", SEED)
+    assert proposal.is_read
+    assert [action.name for action in proposal.actions] == ["FIND_MOTIVE"]
+    assert "unknown-action" in proposal.diagnostics[0]
+
+
+@given(st.one_of(strategies.broken_texts(), strategies.plan_texts, st.text(max_size=60)))
+def test_no_reply_is_too_odd(reply: str) -> None:
+    proposal = read_proposal(reply, SEED)
+    assert proposal.is_read or proposal.diagnostics
+
+
+# --- asking -----------------------------------------------------------------------------------
+
+EXAMPLE = Example(
+    "Where is Ada?", parse('Question: Where is Ada?\n\n1. p = FIND_PLACE(CTX, "Ada") : f')
+)
+
+
+def row_of(model: Scripted | Acting, text: str = "Why did Ada leave?") -> MinedRow:
+    return asyncio.run(Miner(model, SEED).ask(Question("q", 3, text)))
+
+
+def test_a_row_says_what_was_asked_and_what_came_of_it() -> None:
+    reply = f'New actions:\n- {MOTIVE}\n\n1. m = FIND_MOTIVE(CTX, "Ada") : f'
+    model = Scripted(lambda request: reply)
+    row = row_of(model)
+    assert (row.id, row.index, row.question) == ("q", 3, "Why did Ada leave?")
+    assert (row.status, row.actions, row.calls) == ("mined", (MOTIVE,), ("FIND_MOTIVE",))
+    assert (row.model, row.reply, row.error) == ("scripted", reply, None)
+    (request,) = model.requests
+    assert request.task == MineTask("Why did Ada leave?", SEED)
+    assert MinedRow.model_validate_json(row.model_dump_json()) == row
+
+
+def test_no_reply_is_a_failed_row() -> None:
+    def fail(request: Request) -> str:
+        raise ModelError("the key is wrong", kind="auth")
+
+    row = row_of(Scripted(fail))
+    assert (row.status, row.error, row.actions) == ("failed", "the key is wrong", ())
+    assert row_of(Scripted(lambda request: " ")).status == "failed"
+
+
+def test_bugs_are_no_rows() -> None:
+    def broken(request: Request) -> str:
+        raise KeyError("a bug")
+
+    with pytest.raises(KeyError, match="a bug"):
+        row_of(Scripted(broken))
+
+
+def test_prose_is_kept_with_what_is_wrong() -> None:
+    row = row_of(Scripted(lambda request: "I would look for the motive."))
+    assert row.status == "unreadable"
+    assert row.reply == "I would look for the motive."
+    assert row.diagnostics
+    assert row.actions == ()
+
+
+def test_the_prompt_is_the_same_up_to_the_question() -> None:
+    """Servers keep what prompts begin with: the question comes last, with nothing after it."""
+    model = Scripted(lambda request: STEP)
+    miner = Miner(model, SEED, [EXAMPLE], FULL)
+    for i, text in enumerate(("Why?", "Who said {braces} and \\1?")):
+        asyncio.run(miner.ask(Question(str(i), i, text)))
+    first, second = (request.messages for request in model.requests)
+    assert first[0] == second[0]
+    assert first[1].content.removesuffix("Why?") == second[1].content.removesuffix(
+        "Who said {braces} and \\1?"
+    )
+    assert all(print_action(action) in first[1].content for action in SEED.values())
+
+
+def test_examples_declare_what_the_seed_lacks() -> None:
+    model = Scripted(lambda request: STEP)
+    asyncio.run(Miner(model, SEED, [EXAMPLE], FULL).ask(Question("q", 0, "Why?")))
+    prompt = model.requests[0].prompt
+    declared = "New actions:\n- FIND_PLACE(CTX, X) : Find where\n\n1. p = FIND_PLACE"
+    assert declared in prompt
+    actions_there = prompt.partition("How to write it")[0]
+    assert "FIND_PLACE" not in actions_there
+
+
+def test_what_an_example_declares_itself_is_not_declared_twice() -> None:
+    plan = parse(
+        f'New actions:\n- {MOTIVE}\n\n1. m = FIND_MOTIVE(CTX, "Ada") : f\n2. n = FIND(CTX, m) : g'
+    )
+    model = Scripted(lambda request: STEP)
+    asyncio.run(Miner(model, SEED, [replace(EXAMPLE, plan=plan)], FULL).ask(Question("q", 0, "?")))
+    assert model.requests[0].prompt.count(MOTIVE) == 1
+
+
+def test_the_digest_tells_prompts_apart() -> None:
+    model = Scripted(lambda request: STEP)
+    digests = [
+        Miner(model, SEED).prompt_sha256,
+        Miner(model, FULL).prompt_sha256,
+        Miner(model, SEED, [EXAMPLE], FULL).prompt_sha256,
+    ]
+    assert len({*digests}) == 3
+    assert Miner(model, SEED).prompt_sha256 == digests[0]
+    rows = [row_of(model), row_of(model, "Who?"), row_of(model)]
+    assert rows[0].prompt_sha256 == rows[2].prompt_sha256 != rows[1].prompt_sha256
+
+
+def test_many_are_asked_at_once_and_closing_ends_them() -> None:
+    under_way: list[str] = []
+
+    async def act(request: Request) -> str:
+        assert isinstance(request.task, MineTask)
+        under_way.append(request.task.question)
+        await asyncio.sleep(0 if request.task.question == "0" else 60)
+        return STEP
+
+    async def main() -> None:
+        questions = (Question(str(i), i, str(i)) for i in range(1_000))
+        rows = Miner(Acting(act), SEED).mine(questions, 5)
+        assert (await anext(rows)).id == "0"
+        await rows.aclose()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+    assert len(under_way) == 5
+
+
+def test_the_embedded_model_drafts_what_the_seed_lacks() -> None:
+    miner = Miner(create_extractive("", ModelSettings()), load_library("seed"))
+    row = asyncio.run(miner.ask(Question("q", 0, "What are the symptoms of gout?")))
+    assert row.status == "mined"
+    assert [action.partition("(")[0] for action in row.actions] == ["FIND_SYMPTOMS"]
+    assert "FIND_SYMPTOMS" in row.calls
+
+
+def test_drafts_are_counted_once_a_question() -> None:
+    row = row_of(Scripted(lambda request: STEP))
+    rows = [
+        row.model_copy(update={"actions": ("B(CTX) : b", "A(CTX) : a")}),
+        row.model_copy(update={"actions": ("A(CTX) : another a", "A(CTX) : and again")}),
+        row.model_copy(update={"actions": ("C(CTX) : c",)}),
+        row,
+    ]
+    assert common_drafts(rows) == [("A(CTX)", 2), ("B(CTX)", 1), ("C(CTX)", 1)]
+    assert common_drafts(rows, 1) == [("A(CTX)", 2)]
+    assert common_drafts([]) == []

@@ -1,0 +1,168 @@
+"""Examples and domains."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl import plugins
+from pearl.actions.library import load_library, read_library
+from pearl.data.domains import load_domain
+from pearl.dsl.parser import parse
+from pearl.errors import DataError
+from pearl.planner.examples import Example, asked_again, load_examples, read_bank, select, spread
+
+
+@pytest.mark.parametrize("name", plugins.names("pearl.data.domains"))
+def test_every_domain_has_a_library_and_examples_that_fit_it(name: str) -> None:
+    domain = load_domain(name)
+    library = load_library(domain.library)
+    examples = load_examples(domain.examples, library)
+    assert len(examples) >= 5
+    assert len({example.question for example in examples}) == len(examples)
+
+
+def test_examples_that_call_what_the_library_lacks_are_left_out() -> None:
+    library = read_library("SUMMARIZE(CTX) : Sum up\nCONCAT(S1, S2, ...) : Join", "small")
+    for example in load_examples("quality", library):
+        assert {s.action for s in example.plan.steps} <= {
+            *library, *(a.name for a in example.plan.new_actions)
+        }  # fmt: skip
+
+
+def test_a_bank_can_be_any_folder(tmp_path: Path) -> None:
+    library = load_library("seed")
+    plan = tmp_path / "one.plan"
+    plan.write_text('Question: What is it?\n\n1. a = FIND(CTX, "it") : Find\n', encoding="utf-8")
+    assert [e.question for e in load_examples(tmp_path, library)] == ["What is it?"]
+    plan.write_text('1. a = FIND(CTX, "it") : Find\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"one\.plan:1: an example begins with"):
+        load_examples(tmp_path, library)
+    plan.write_text("nothing", encoding="utf-8")
+    with pytest.raises(DataError, match=r"one\.plan:1: not a plan"):
+        load_examples(tmp_path, library)
+    with pytest.raises(DataError, match="no folder"):
+        load_examples(tmp_path / "absent", library)
+
+
+# --- banks ------------------------------------------------------------------------------------
+
+PLAN = parse('1. a = FIND(CTX, "it") : Find')
+
+questions = st.lists(
+    st.sampled_from(["Why", "did", "Ada", "leave", "the", "boat", "How", "many", "dogs", "are", "there"]),
+    min_size=1, max_size=5,
+).map(" ".join)  # fmt: skip
+banks = st.lists(questions, max_size=8, unique=True).map(
+    lambda found: [Example(question, PLAN) for question in found]
+)
+
+
+@given(banks, questions, st.integers(0, 10), st.integers(0, 4))
+def test_the_nearest_and_a_few_unlike_ones(
+    bank: list[Example], question: str, n_nearest: int, n_unlike: int
+) -> None:
+    found = select(bank, question, n_nearest, n_unlike)
+    assert found == select(bank, question, n_nearest, n_unlike)
+    assert len(found) == min(len(bank), n_nearest + n_unlike)
+    assert len(set(found)) == len(found)
+    assert set(found) <= set(bank)
+
+
+@given(banks.filter(len), st.data())
+def test_the_nearest_comes_last(bank: list[Example], data: st.DataObject) -> None:
+    """A question of the bank is nearest to itself, unless another has all of its words, too."""
+    own = data.draw(st.sampled_from(bank))
+    last = select(bank, own.question, 1)[-1]
+    assert set(own.question.split()) <= set(last.question.split()) or last == own
+
+
+def test_the_nearer_the_later() -> None:
+    asked = "Why did Ada leave the boat?"
+    bank = [Example(text, PLAN) for text in (
+        "Why did Ada leave the boat?", "How many dogs?", "Why did Ada leave?", "Where is it raining?",
+    )]  # fmt: skip
+    found = [example.question for example in select(bank, asked, 2, 1)]
+    assert found[1:] == ["Why did Ada leave?", "Why did Ada leave the boat?"]
+    assert found[0] in ("How many dogs?", "Where is it raining?")
+
+
+@given(banks, st.integers(1, 10))
+def test_a_spread_is_part_of_the_bank_in_its_order(bank: list[Example], n: int) -> None:
+    found = spread(bank, n)
+    assert found == spread(bank, n)
+    assert len(found) == min(len(bank), n)
+    assert found == [example for example in bank if example in found]
+    assert found[:1] == bank[:1]
+
+
+def test_a_spread_leaves_out_what_is_much_alike() -> None:
+    bank = [
+        Example(text, PLAN) for text in ("Why did Ada go?", "Why did Ada stay?", "How many dogs?")
+    ]
+    assert [example.question for example in spread(bank, 2)] == [
+        "Why did Ada go?",
+        "How many dogs?",
+    ]
+
+
+def test_examples_that_are_there_twice_stay_two() -> None:
+    """Equal questions and plans are one value, yet two places of the bank."""
+    bank = [Example("Why?", PLAN), Example("Why?", PLAN), Example("How many dogs?", PLAN)]
+    assert len(spread(bank, 3)) == len(select(bank, "Why?", 3, 0)) == 3
+    assert [example.question for example in spread(bank, 2)] == ["Why?", "How many dogs?"]
+
+
+def test_an_empty_bank_gives_nothing() -> None:
+    assert select([], "Why?", 3) == ()
+    assert spread([], 3) == []
+    assert asked_again([], ["Why?"]) == []
+    assert asked_again([Example("Why?", PLAN)], []) == []
+
+
+@given(questions, st.sampled_from(["{}?", "  {} ?", "“{}”", "{}...", "\t{}\n"]), st.booleans())
+def test_a_question_is_the_same_however_it_is_written(
+    question: str, form: str, is_upper: bool
+) -> None:
+    asked = form.format(question.upper() if is_upper else question.replace(" ", "  "))
+    bank = [Example(f"{question}?", PLAN)]
+    bank.append(Example(f"{question} tomorrow?", PLAN))
+    assert asked_again(bank, [asked, f"{question} today?"]) == bank[:1]
+
+
+def test_full_width_and_composed_letters_are_the_same() -> None:
+    bank = [Example("Why did José go?", PLAN)]
+    assert asked_again(bank, ["Ｗｈｙ did Jose\u0301 go"]) == bank
+
+
+def test_a_bank_is_read_whole_whatever_its_plans_call(tmp_path: Path) -> None:
+    for name, action in (("b", "FIND"), ("a", "NOWHERE_DEFINED")):
+        text = f'Question: {name}?\n\n1. a = {action}(CTX, "it") : Find\n'
+        (tmp_path / f"{name}.plan").write_text(text, encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("no plan", encoding="utf-8")
+    assert [example.question for example in read_bank(tmp_path)] == ["a?", "b?"]
+    assert [e.question for e in load_examples(tmp_path, load_library("seed"))] == ["b?"]
+    (tmp_path / "empty").mkdir()
+    assert read_bank(tmp_path / "empty") == ()
+
+
+def test_a_plan_that_is_no_text_is_told(tmp_path: Path) -> None:
+    (tmp_path / "bad.plan").write_bytes(b"Question: caf\xe9?\n")
+    with pytest.raises(DataError, match=r"bad\.plan"):
+        read_bank(tmp_path)
+    (tmp_path / "bad.plan").unlink()
+    (tmp_path / "folder.plan").mkdir()
+    with pytest.raises(DataError, match=r"folder\.plan"):
+        read_bank(tmp_path)
+
+
+@pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
+def test_a_bank_has_plain_files_only(tmp_path: Path, target: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.plan").symlink_to(target)
+    with pytest.raises(DataError, match="is no file"):
+        read_bank(tmp_path)

@@ -1,0 +1,184 @@
+"""Writing a plan: mends, repairs, budget, and what never leaks."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pearl.actions.library import read_library
+from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.parser import parse
+from pearl.errors import PlanningError, UsageError
+from pearl.llm import PlanTask, Request
+from pearl.llm.backends.openai import OpenAIModel
+from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.scripted import Scripted
+from pearl.pipeline import Pearl
+from pearl.planner.examples import Example
+from pearl.planner.writer import Rejected, write_plan
+from pearl.trace import PlanAttempted, Trace
+from tests.server import Canned, Server, completion
+
+LIBRARY = read_library(
+    "FIND(CTX, X) : Find X\nFIND_REASON(CTX, X) : Find why\nCONCAT(S1, S2, ...) : Join\n", "test"
+)
+GOOD = 'New actions:\n- None\n\n1. ans = FIND(CTX, "the key") : Find it'
+
+
+def plan(
+    *replies: str, question: str = "Where is the key?", **settings: object
+) -> tuple[CheckedPlan, Scripted, Trace]:
+    rounds = iter(replies)
+    model, trace = Scripted(lambda request: next(rounds)), Trace()
+    checked = asyncio.run(write_plan(question, LIBRARY, model, trace=trace, **settings))  # type: ignore[arg-type]
+    return checked, model, trace
+
+
+def attempts(trace: Trace) -> list[PlanAttempted]:
+    return [event for event in trace if isinstance(event, PlanAttempted)]
+
+
+def test_a_good_plan_is_taken_as_it_is() -> None:
+    checked, model, trace = plan(GOOD)
+    assert str(checked) == f"Question: Where is the key?\n\n{GOOD}"
+    assert len(model.requests) == 1
+    assert attempts(trace)[0].notes == ()
+
+
+def test_the_prompt_has_actions_and_question_and_no_document() -> None:
+    example = Example("Who left?", parse('1. who = FIND(CTX, "the one who left") : Find'))
+    _, model, _ = plan(GOOD, examples=[example])
+    request = model.requests[0]
+    assert isinstance(request.task, PlanTask)
+    assert "FIND_REASON(CTX, X) : Find why" in request.prompt
+    assert "the one who left" in request.prompt
+    assert request.prompt.endswith("Question: Where is the key?")
+
+
+def test_leniencies_are_noted_never_silent() -> None:
+    checked, model, trace = plan("Sure!\n```\n1) ans = FIND(CTX, “the key”)\n```\nGood luck.")
+    assert [step.output for step in checked.plan.steps] == ["ans"]
+    assert len(model.requests) == 1
+    notes = "\n".join(attempts(trace)[0].notes)
+    for lapse in ("fence", "smart quotes", "no explanation", "not part of a plan"):
+        assert lapse in notes
+
+
+def test_obvious_fixes_cost_no_call() -> None:
+    checked, model, trace = plan('1. ans = FIND_RESON(CTX, "x") : Find')
+    assert checked.plan.steps[0].action == "FIND_REASON"
+    assert len(model.requests) == 1
+    assert any("unknown-action" in note for note in attempts(trace)[0].notes)
+
+
+def test_one_repair_round_sees_every_problem_at_once() -> None:
+    broken = (
+        "1. a = EXPLORE(CTX) : nothing like it is known\n2. b = FIND(CTX) : arity\n"
+        '3. c = FIND(CTX, "x : unclosed\n4. d = CONCAT(zebra) : undefined'
+    )
+    _, model, trace = plan(broken, GOOD)
+    assert len(model.requests) == 2
+    told = model.requests[1].messages[-1].content
+    for code in ("unknown-action", "wrong-arity", "syntax", "undefined-name"):
+        assert f"[{code}]" in told
+    assert model.requests[1].messages[2].content == broken
+    assert [bool(attempt.diagnostics) for attempt in attempts(trace)] == [True, False]
+
+
+def test_when_the_budget_is_spent_all_attempts_come_back() -> None:
+    with pytest.raises(PlanningError, match="no valid plan after 3 attempts") as caught:
+        plan("I cannot", "1. a = EXPLORE(CTX) : x", "no", max_repairs=2)
+    assert [attempt.reply for attempt in caught.value.attempts] == [
+        "I cannot",
+        "1. a = EXPLORE(CTX) : x",
+        "no",
+    ]
+    assert all(attempt.diagnostics for attempt in caught.value.attempts)
+
+
+def test_a_plan_that_reads_no_document_goes_back() -> None:
+    """Seen of a small model under its grammar: a sum of made-up numbers, and an answer."""
+    blind = 'New actions:\n- None\n\n1. ans = CONCAT("1", "2") : Add them'
+    checked, model, trace = plan(blind, GOOD)
+    assert checked.outputs == ("ans",)
+    assert "no step reads the document [unread-document]" in model.requests[1].prompt
+    assert attempts(trace)[0].diagnostics
+    with pytest.raises(PlanningError, match="unread-document"):
+        plan(blind, max_repairs=0)
+
+
+def test_new_actions_live_for_one_plan() -> None:
+    declaring = 'New actions:\n- TALLY(CTX, X) : Count X\n\n1. n = TALLY(CTX, "x") : Count'
+    assert "TALLY" in plan(declaring)[0].actions
+    assert "TALLY" not in LIBRARY
+    with pytest.raises(PlanningError, match="unknown-action"):
+        plan('1. n = TALLY(CTX, "x") : Count', max_repairs=0)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"), [("  \n ", "empty"), ("half \ud800", "half a character at position 6")]
+)
+def test_questions_that_are_none(question: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        plan(GOOD, question=question)
+
+
+def test_a_question_of_several_lines_becomes_one() -> None:
+    checked, _, _ = plan(GOOD, question="Where is\n  the key?")
+    assert checked.plan.question == "Where is the key?"
+
+
+def test_too_long_a_plan_goes_back() -> None:
+    long = "\n".join(f'{i}. s{i} = FIND(CTX, "x") : f' for i in range(1, 5))
+    with pytest.raises(PlanningError, match="too-many-steps"):
+        plan(long, max_repairs=0, max_steps=3)
+
+
+def test_scripted_requests_are_kept() -> None:
+    model = Scripted(lambda request: "x")
+    assert model.requests == []
+    assert isinstance(model.name, str)
+    assert Request
+
+
+def test_a_plan_that_was_rejected_is_shown_in_every_round() -> None:
+    tried = '1. a = FIND(CTX, "the wrong place") : f'
+    _, model, _ = plan("no plan", GOOD, rejected=[Rejected(tried)])
+    assert [request.task.n_rejected for request in model.requests] == [1, 1]  # type: ignore[union-attr]
+    assert all(tried in request.prompt for request in model.requests)
+    _, model, _ = plan(GOOD)
+    assert "the wrong place" not in model.requests[0].prompt
+    assert model.requests[0].task.n_rejected == 0  # type: ignore[union-attr]
+
+
+def test_a_plan_that_repeats_itself_ends_the_attempts(openai_server: Server) -> None:
+    broken = completion("1. a = FIND_TREASURE(CTX) : x")
+    endless = completion("Plan:\n1. a\n" * 300, finish_reason="length")
+    openai_server.next(Canned(broken), Canned(endless))
+    trace = Trace()
+
+    async def plan() -> None:
+        model = OpenAIModel(Endpoint(openai_server.url, "test-model", ""), 10.0, 128_000)
+        async with Pearl(model, library=LIBRARY, constrain="off") as pearl:
+            await pearl.plan("Why?", trace=trace)
+
+    with pytest.raises(PlanningError, match=r"after 2 attempts; .* repeat itself") as caught:
+        asyncio.run(plan())
+    assert "--fallback direct" in str(caught.value)
+    assert len(caught.value.attempts) == 1
+    assert len(openai_server.requests) == 2
+    tries = [event for event in trace if event.event == "plan_attempted"]
+    assert [bool(event.diagnostics) for event in tries] == [True, True]
+    assert tries[1].reply.startswith("Plan:")
+    assert trace.usage.n_output_tokens == 6 + 900
+
+
+def test_every_repair_begins_with_the_first_prompt_and_shows_the_last_attempt_alone() -> None:
+    bad, worse = "1. a = EXPLORE(CTX) : x", "1. a = WANDER(CTX) : x"
+    _, model, _ = plan(bad, worse, GOOD, max_repairs=2)
+    first, second, third = (request.messages for request in model.requests)
+    assert second[: len(first)] == first
+    assert third[: len(first)] == first
+    assert (second[len(first)].content, third[len(first)].content) == (bad, worse)
+    assert len(second) == len(third) == len(first) + 2

@@ -1,0 +1,142 @@
+"""What an extra brings, what its absence is told as, and that no hint installs a stranger's program."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl.errors import UsageError
+from pearl.plugins.extras import DISTRIBUTION, install_hint, require_extra
+from tests.root import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NAMED = re.compile(r"\[([a-z]+)\]")
+"""An extra in a command."""
+
+Installed = Callable[[dict[str, Any] | None], None]
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Installed:
+    """Have the installer have noted this origin; None for a package index."""
+
+    class Noted:
+        def __init__(self, origin: dict[str, Any] | None) -> None:
+            self.origin = origin
+
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return self.origin and json.dumps(self.origin)
+
+    def note(origin: dict[str, Any] | None) -> None:
+        monkeypatch.setattr("importlib.metadata.distribution", lambda name: Noted(origin))
+
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    return note
+
+
+def test_in_a_checkout_the_checkout_is_installed_anew(
+    installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed({"url": (tmp_path / "a b").as_uri(), "dir_info": {"editable": True}})
+    assert install_hint("eval") == f'pip install -e "{tmp_path}/a b[eval]"'
+    (tmp_path / "a b").mkdir()
+    monkeypatch.chdir(tmp_path / "a b")
+    assert install_hint("eval") == 'pip install -e ".[eval]"'
+
+
+@pytest.mark.parametrize(
+    ("origin", "asked"),
+    [
+        (None, "pearl-plans[data]"),
+        ({"url": "file:///x", "dir_info": {}}, "pearl-plans[data] @ file:///x"),
+        (
+            {"url": "https://host/p.whl", "archive_info": {}},
+            "pearl-plans[data] @ https://host/p.whl",
+        ),
+        (
+            {"url": "https://host/p", "vcs_info": {"vcs": "git", "commit_id": "1"}},
+            "pearl-plans[data] @ git+https://host/p",
+        ),
+    ],
+    ids=["index", "folder", "wheel", "repository"],
+)
+def test_elsewhere_it_comes_from_where_pearl_came_from(
+    installed: Installed, origin: dict[str, Any] | None, asked: str
+) -> None:
+    installed(origin)
+    assert install_hint("data") == f'pip install "{asked}"'
+
+
+def test_sources_that_were_never_installed_are_a_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.distribution", missing)
+    monkeypatch.chdir(ROOT)
+    assert install_hint("ray").endswith('pip install -e ".[ray]"')
+
+
+def test_the_pip_is_that_of_the_interpreter(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    installed(None)
+    (tmp_path / "pip").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))  # somebody else's
+    assert install_hint("eval") == f'{sys.executable} -m pip install "pearl-plans[eval]"'
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(UsageError) as caught:
+        require_extra("eval", "an evaluation", "json", "scipy")
+    assert str(caught.value).splitlines() == [
+        "an evaluation needs scipy, which is not installed",
+        f"  help: {install_hint('eval')}",
+    ]
+
+
+def test_every_extra_that_is_asked_for_brings_what_is_asked_for() -> None:
+    calls = [
+        [argument.value for argument in (node.args[0], *node.args[2:])]  # type: ignore[attr-defined]
+        for path in ROOT.glob("pearl/**/*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if node.func.id == "require_extra"
+    ]
+    assert len(calls) >= 10
+    for extra, *packages in calls:
+        brought = [
+            line.partition(">")[0].replace("-", "_")
+            for line in PROJECT["optional-dependencies"][extra]
+        ]
+        assert packages, extra
+        assert set(packages) <= set(brought)
+
+
+def test_no_hint_installs_another_program_or_an_unknown_extra() -> None:
+    """`pearl` is taken on the package index: every command names ours, and every hint is made."""
+    assert PROJECT["name"] == DISTRIBUTION == "pearl-plans"
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("experiments/**/*.*")]
+    told = [
+        (path, line)
+        for path in pages
+        if path.suffix in (".md", ".py", ".ipynb", ".toml")
+        for line in path.read_text().splitlines()
+        if "pip install" in line or re.search(r"\bpearl\[", line)
+    ]
+    assert len(told) >= 5
+    for path, line in told:
+        assert not re.search(r"\bpearl\[", line), f"{path}: {line}"
+        assert set(NAMED.findall(line)) <= set(PROJECT["optional-dependencies"]), f"{path}: {line}"
+    made = [path for path in ROOT.glob("pearl/**/*.py") if "pip install" in path.read_text()]
+    assert made == [ROOT / "pearl/plugins/extras.py"]

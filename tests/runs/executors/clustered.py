@@ -1,0 +1,240 @@
+"""Work on a cluster of Ray on this machine, some of which is killed; run by tests and `cluster.py`.
+
+    python tests/runs/executors/clustered.py all FOLDER N_DOCUMENTS N_NODES
+
+Prints a JSON object of figures for each thing that may happen to the cluster. A process of its own,
+as a cluster changes the process that starts it.
+
+    python tests/runs/executors/clustered.py drive FOLDER N_DOCUMENTS
+
+Does the work on the cluster of $RAY_ADDRESS and records it in a store; prints a line an outcome, and
+goes on when a line comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pearl import Document, Pearl
+from pearl.documents.digest import text_sha256
+from pearl.documents.document import from_text
+from pearl.errors import UsageError
+from pearl.runs.executors import Execute, Task, local
+from pearl.runs.executors import ray as on_ray
+from pearl.runs.recording import run_recorded
+from pearl.runs.store import RunSpec, Store
+
+ROOT = Path(__file__).parents[3]
+
+PLAN = '1. hero = FIND(CTX, "the hero of the story") : Who\n2. why = FIND(CTX, hero) : Why'
+RULES = [
+    {"match": r"the hero of the story.*This is (\w+),", "reply": r"The hero of \1"},
+    {"match": r"This is (\w+),", "reply": r'"It is short, says \1."'},
+]
+CONCURRENCY = 16
+STORE_BYTES = 80 * 2**20
+SOON = {  # a node that is gone is found to be gone within seconds
+    "health_check_initial_delay_ms": 500,
+    "health_check_period_ms": 300,
+    "health_check_timeout_ms": 1_500,
+    "health_check_failure_threshold": 4,
+}
+SPEC = RunSpec(("execute",), {}, {}, folder="/")
+
+Row = dict[str, Any]
+
+
+def text_of(i: int) -> str:
+    return f"This is d{i}, a story. It is short, says d{i}. " + "And then? " * (i % 50)
+
+
+def loaded(folder: str, i: int, killing: bool = False) -> Document:
+    """A document; each load leaves a mark, and the first of a killing one is this process's last."""
+    with (Path(folder) / "loads").open("a", encoding="utf-8") as file:
+        file.write(f"{i}\n")
+    if killing:
+        mark = Path(folder) / f"killed-{i}"
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.02)
+    return from_text(text_of(i), f"d{i}")
+
+
+def tasks_of(folder: Path, n: int, killing: frozenset[int] = frozenset()) -> list[Task]:
+    return [
+        Task(
+            f"t{i}",
+            partial(loaded, str(folder), i, i in killing),
+            plan=PLAN,
+            source=text_sha256(text_of(i)),
+        )
+        for i in range(n)
+    ]
+
+
+def pearl_in(folder: Path, concurrency: int = CONCURRENCY) -> Pearl:
+    """A scripted one that can be built elsewhere, too."""
+    rules = folder / "rules.json"
+    if not rules.exists():  # one that is written again is another model
+        rules.write_text(json.dumps(RULES))
+    return with_settings(model=f"scripted:{rules}", concurrency=concurrency)
+
+
+def with_settings(**settings: Any) -> Pearl:
+    return Pearl(**settings)
+
+
+def in_bytes(rows: Iterable[Row]) -> bytes:
+    """The rows as they are exported, but for how long each took."""
+    kept = [{k: v for k, v in row.items() if k != "duration_s"} for row in rows]
+    return json.dumps(kept, ensure_ascii=False).encode()
+
+
+async def rows_of(
+    execute: Execute, pearl: Pearl, tasks: list[Task], on_row: Callable[[int], None] | None = None
+) -> list[Row]:
+    rows: list[Row] = []
+    async with aclosing(execute(pearl, tasks)) as outcomes:
+        async for outcome in outcomes:
+            rows.append(outcome.to_json())
+            if on_row is not None:
+                await asyncio.to_thread(on_row, len(rows))
+    return rows
+
+
+def figures(rows: list[Row], expected: list[Row], began: float) -> Row:
+    ids = Counter(row["id"] for row in rows)
+    return {
+        "seconds": round(time.monotonic() - began, 2),
+        "identical": in_bytes(rows) == in_bytes(expected),
+        "lost": len({row["id"] for row in expected} - set(ids)),
+        "twice": sum(ids.values()) - len(ids),
+        "failed": sum(row["status"] == "failed" for row in rows),
+    }
+
+
+def every_thing(folder: Path, n: int, n_nodes: int) -> Row:
+    began = time.monotonic()
+    expected = asyncio.run(rows_of(local.run, pearl_in(folder), tasks_of(folder, n)))
+    found: Row = {"documents": n, "nodes": n_nodes, "local": figures(expected, expected, began)}
+
+    import ray
+    from ray.cluster_utils import Cluster
+
+    began = time.monotonic()
+    small = {"object_store_memory": STORE_BYTES, "include_dashboard": False}
+    cluster = Cluster(
+        initialize_head=True, head_node_args={**small, "num_cpus": 1, "_system_config": SOON}
+    )
+    nodes = [
+        cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES) for _ in range(n_nodes - 1)
+    ]
+    cluster.wait_for_nodes()
+    os.environ["RAY_ADDRESS"] = cluster.address
+    found["cluster_s"] = round(time.monotonic() - began, 2)
+
+    def ray_run(name: str, tasks: list[Task], on_row: Callable[[int], None] | None = None) -> None:
+        began = time.monotonic()
+        rows = asyncio.run(rows_of(on_ray.run, pearl_in(folder), tasks, on_row))
+        found[name] = figures(rows, expected, began)
+
+    try:
+        ray_run("ray", tasks_of(folder, n))
+        ray_run("worker_killed", tasks_of(folder, n, killing=frozenset({n // 4, n // 2})))
+        found["worker_killed"]["kills"] = len(list(folder.glob("killed-*")))
+        ray_run("limiter_killed", tasks_of(folder, n), lambda i: kill_limiter() if i == 9 else None)
+        found["skew"] = skewed(folder)
+        found["driver_killed"] = driver_killed(folder, n, expected)
+
+        def kill_node(n_rows: int) -> None:
+            if n_rows == n // 4:
+                cluster.remove_node(nodes[0], allow_graceful=False)
+
+        ray_run("node_killed", tasks_of(folder, n), kill_node)
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    return found
+
+
+def kill_limiter() -> None:
+    import ray
+
+    (name,) = ray.util.list_named_actors()
+    ray.kill(ray.get_actor(name), no_restart=True)
+
+
+def skewed(folder: Path) -> str:
+    """What is said where the workers have another version than the driver."""
+    here, on_ray.version = on_ray.version, lambda: "pearl 0.0.1"
+    try:
+        asyncio.run(rows_of(on_ray.run, pearl_in(folder), tasks_of(folder, 1)))
+    except UsageError as error:
+        return str(error)
+    finally:
+        on_ray.version = here
+    return ""
+
+
+def driver_killed(folder: Path, n: int, expected: list[Row]) -> Row:
+    """Two drivers killed, one after a few outcomes, one at its first; the third comes to the end."""
+    began = time.monotonic()
+    (folder / "loads").unlink()
+    said = [drive(folder, n, kill_at) for kill_at in (n // 4, 1, None)]
+    with Store.open(folder / "store", read_only=True) as store:
+        rows = list(store.rows(store.runs()[0].id))
+    n_loads = len((folder / "loads").read_text().split())
+    return {**figures(rows, expected, began), "said": said, "repeated": n_loads - n}
+
+
+def drive(folder: Path, n: int, kill_at: int | None) -> int:
+    process = subprocess.Popen(
+        [sys.executable, __file__, "drive", str(folder), str(n)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    n_said = 0
+    with process:
+        while process.stdout.readline():
+            n_said += 1
+            if n_said == kill_at:
+                process.kill()
+                break
+            process.stdin.write(b"\n")
+    return n_said
+
+
+async def driven(folder: Path, n: int) -> None:
+    with Store.open(folder / "store") as store:
+        run = store.begin(SPEC)
+        places = enumerate(tasks_of(folder, n))
+        outcomes = run_recorded(pearl_in(folder), places, run, execute=on_ray.run)
+        async with aclosing(outcomes):
+            async for outcome in outcomes:
+                sys.stdout.write(f"{outcome.unit.id}\n")
+                sys.stdout.flush()
+                await asyncio.to_thread(sys.stdin.readline)
+        run.finish("done")
+
+
+if __name__ == "__main__":
+    what, where, *numbers = sys.argv[1:]
+    if what == "drive":
+        asyncio.run(driven(Path(where), int(numbers[0])))
+    else:
+        sys.stdout.write(json.dumps(every_thing(Path(where), *map(int, numbers))) + "\n")

@@ -1,0 +1,401 @@
+"""Tasks by batches: as `local` in everything but the price, killed or not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.errors import ModelError, PearlError, UsageError
+from pearl.llm.backends.scripted import Scripted
+from pearl.llm.middleware.pending_batches import FOLDER
+from pearl.runs.executors import Outcome, Task, local
+from pearl.runs.executors.batch import BatchProgress, Pace, run
+from pearl.runs.store import Store
+from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
+from tests.root import ROOT
+from tests.runs.executors.batch_killed import PACE, tasks_of
+from tests.server import Seen, completion, error
+
+
+def digest(seen: Seen) -> str:
+    return sha256(seen.prompt.encode()).hexdigest()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
+    """A server whose replies are digests of the prompts."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none-1")
+    with serving_batches() as server:
+        server.on(".", digest)
+        yield server
+
+
+def pearl_of(server: BatchServer, **options: Any) -> Pearl:
+    return Pearl("openai:test-model", base_url=server.url, **options)
+
+
+def outcomes(server: BatchServer, tasks: list[Task], **options: Any) -> list[Outcome[Task]]:
+    async def main() -> list[Outcome[Task]]:
+        async with pearl_of(server) as pearl:
+            return [o async for o in run(pearl, tasks, **{"pace": PACE, **options})]
+
+    return asyncio.run(main())
+
+
+def locally(server: BatchServer, tasks: list[Task]) -> list[Outcome[Task]]:
+    async def main() -> list[Outcome[Task]]:
+        async with pearl_of(server) as pearl:
+            return [outcome async for outcome in local.run(pearl, tasks)]
+
+    return asyncio.run(main())
+
+
+def texts(found: list[Outcome[Task]]) -> list[tuple[str, str]]:
+    return [(o.unit.id, o.result.text if o.result else repr(o.error)) for o in found]
+
+
+def cause(outcome: Outcome) -> ModelError:
+    assert outcome.error is not None
+    assert isinstance(outcome.error.__cause__, ModelError)
+    assert len(str(outcome.error).splitlines()) <= 3
+    return outcome.error.__cause__
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_as_many_batches_as_levels_and_the_answers_of_local(
+    server: BatchServer, depth: int
+) -> None:
+    tasks = tasks_of(20, depth, width=2)
+    told: list[BatchProgress] = []
+    found = outcomes(server, tasks, on_progress=told.append)
+    assert len(server.jobs) == depth
+    assert not server.requests
+    assert texts(found) == texts(locally(server, tasks))
+    assert {len(job.rows) for job in server.jobs} == {40}
+    assert str(told[-1]) == f"round {depth}: 40 requests in 1 batch, 40 done"
+
+
+def test_a_small_window_takes_more_rounds_and_comes_to_the_same(server: BatchServer) -> None:
+    tasks = tasks_of(12, 2)
+    found = outcomes(server, tasks, window=4)
+    assert len(server.jobs) == 6
+    assert texts(found) == texts(locally(server, tasks))
+
+
+def test_a_server_that_fails_is_told_of_once_until_it_answers(server: BatchServer) -> None:
+    server.fail("POST /files", "reset", "500", "reset")
+    server.fail("POST /batches", "503")
+    told: list[str] = []
+    found = outcomes(server, tasks_of(2, 1), on_trouble=lambda error, _: told.append(error.message))
+    assert all(outcome.result for outcome in found)
+    assert len(told) == 2
+    assert "broke off" in told[0]
+
+
+def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
+    same = tasks_of(1, 1)[0]
+    tasks = [Task(str(i), same.document, plan=same.plan) for i in range(5)]
+    found = outcomes(server, tasks)
+    assert len(server.submitted) == 1
+    assert len({text for _, text in texts(found)}) == 1
+    usages = [o.result.usage.n_input_tokens for o in found if o.result]
+    assert sorted(usages) == [0, 0, 0, 0, 100]
+
+
+def test_a_round_beyond_the_limits_is_several_batches(server: BatchServer) -> None:
+    tasks = tasks_of(10, 1)
+    by_number = Pace(quiet_s=0.05, poll_s=0.01, max_requests=4)
+    assert all(o.result for o in outcomes(server, tasks, pace=by_number))
+    assert [len(job.rows) for job in server.jobs] == [4, 4, 2]
+    size = max(map(len, next(iter(server.files.values())).splitlines()))
+    by_size = Pace(quiet_s=0.05, poll_s=0.01, max_bytes=3 * size + 10)
+    server.jobs.clear()
+    assert all(o.result for o in outcomes(server, tasks, pace=by_size))
+    assert [len(job.rows) for job in server.jobs] == [3, 3, 3, 1]
+
+
+def test_questions_are_planned_by_batch_where_nothing_holds_the_planner(
+    server: BatchServer,
+) -> None:
+    plan = '1. a = FIND_EVENT(CTX, "the boat") : find it'
+
+    def line(row: dict[str, Any]) -> dict[str, Any] | None:
+        is_planner = "FIND_EVENT(" in str(row["body"]["messages"])
+        return answered(completion(plan)) if is_planner else None
+
+    server.line = line
+
+    async def main() -> list[Outcome[Task]]:
+        async with pearl_of(server, constrain="off") as pearl:
+            tasks = [Task(t.id, t.document, question="Why?") for t in tasks_of(5, 1)]
+            return [o async for o in run(pearl, tasks, pace=PACE)]
+
+    found = asyncio.run(main())
+    assert [o.result is not None for o in found] == [True] * 5, found[0].error
+    assert [len(job.rows) for job in server.jobs] == [1, 5]
+
+
+def test_a_step_whose_reply_has_a_form_goes_by_batch_as_well(server: BatchServer) -> None:
+    """Held to its form it would be a single call, at the full price; its prompt asks for it anyway."""
+    server.line = lambda row: answered(completion("- one\n- two"))
+    plan = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
+    tasks = [Task(t.id, t.document, plan=plan) for t in tasks_of(5, 1)]
+
+    async def main() -> list[Outcome[Task]]:
+        async with Pearl("openai:test-model", base_url=server.url, server="vllm") as pearl:
+            return [o async for o in run(pearl, tasks, pace=PACE)]
+
+    found = asyncio.run(main())
+    assert texts(found) == [(task.id, "2") for task in tasks]
+    assert [len(job.rows) for job in server.jobs] == [5]
+    assert not server.requests
+
+
+def mixed(rows: list[Any]) -> list[Any]:
+    """In another order, twice, with lines that are none and one of somebody else."""
+    other = {**rows[0], "custom_id": "00" * 32}
+    strange = {**rows[0], "custom_id": "no hex"}
+    error_first = {**rows[0], "response": None, "error": {"code": "x", "message": "passing"}}
+    junk = [b"\n", b"{\n", b"[]\n", b"\xff\xfe\n", b'{"custom_id": 5}\n', b"[" * 5_000 + b"\n"]
+    shuffled = [*rows, *rows]
+    random.Random(1).shuffle(shuffled)
+    return [error_first, other, strange, *junk, *shuffled]
+
+
+def test_lines_in_any_order_twice_and_among_junk(server: BatchServer) -> None:
+    tasks = tasks_of(8, 2)
+    server.edit = mixed
+    found = outcomes(server, tasks)
+    assert len(server.jobs) == 2
+    assert texts(found) == texts(locally(server, tasks))
+
+
+def test_what_is_missing_in_the_output_is_asked_again(server: BatchServer) -> None:
+    tasks = tasks_of(8, 1)
+    server.edit = lambda rows: rows[1:] if len(rows) > 1 else rows
+    assert all(o.result for o in outcomes(server, tasks))
+    assert [len(job.rows) for job in server.jobs] == [8, 1]
+
+
+def test_what_is_always_missing_is_told_after_three_rounds(server: BatchServer) -> None:
+    server.edit = lambda rows: []
+    (outcome,) = outcomes(server, tasks_of(1, 1))
+    assert cause(outcome).kind == "malformed"
+    assert len(server.jobs) == 3
+
+
+LINES: list[tuple[str | None, dict[str, Any] | None]] = [
+    (None, None),
+    ("bad_request", answered(error("no"), 400)),
+    ("filtered", answered(error("filtered", code="content_filter"), 400)),
+    ("truncated", answered(completion("half", finish_reason="length"))),
+    ("refused", answered(completion(None, refusal="I will not."))),
+    ("quota", answered(error("quota", code="insufficient_quota"), 429)),
+]
+
+
+def number(row: dict[str, Any]) -> int:
+    """The task that a request is of."""
+    found = re.search(r"number (\d+)", str(row["body"]["messages"]))
+    assert found
+    return int(found[1])
+
+
+def test_a_line_that_failed_fails_its_call_alone(server: BatchServer) -> None:
+    server.line = lambda row: LINES[number(row)][1]
+    found = outcomes(server, tasks_of(len(LINES), 1))
+    assert [cause(o).kind if o.error else None for o in found] == [kind for kind, _ in LINES]
+    assert len(server.jobs) == 1
+
+
+PASSING: list[dict[str, Any]] = [
+    answered(error("internal"), 500),
+    answered(error("slow down"), 429),
+    answered(completion(" ")),
+    answered("<html>"),
+    {"response": None, "error": None},
+    {"response": 5, "error": []},
+]
+
+
+def test_what_may_pass_goes_into_the_next_round(server: BatchServer) -> None:
+    server.line = lambda row: PASSING[number(row)] if len(server.jobs) == 1 else None
+    n = len(PASSING)
+    assert all(o.result for o in outcomes(server, tasks_of(n, 1)))
+    assert [len(job.rows) for job in server.jobs] == [n, n]
+
+
+def test_a_model_without_temperature_is_asked_without(server: BatchServer) -> None:
+    refused = answered(error("Unsupported value", param="temperature"), 400)
+    server.line = lambda row: refused if "temperature" in row["body"] else None
+    assert all(o.result for o in outcomes(server, tasks_of(3, 2)))
+    assert [len(job.rows) for job in server.jobs] == [3, 3, 3]
+
+
+def test_what_an_expired_batch_has_done_is_kept(server: BatchServer, tmp_path: Path) -> None:
+    server.ends.append("expired")
+    server.n_served = 5
+    with Store.open(tmp_path) as store:
+        found = outcomes(server, tasks_of(8, 1), replies=store, folder=tmp_path)
+    assert all(o.result for o in found)
+    assert [len(job.rows) for job in server.jobs] == [8, 3]
+
+
+def test_a_batch_cancelled_at_the_server_is_not_submitted_again(server: BatchServer) -> None:
+    server.ends.append("cancelled")
+    found = outcomes(server, tasks_of(3, 1))
+    assert [o.error is None for o in found] == [True, False, False]
+    assert cause(found[1]).kind == "bad_request"
+    assert len(server.jobs) == 1
+
+
+def test_a_batch_that_is_refused_says_why(server: BatchServer) -> None:
+    server.ends.append("failed:model_not_found")
+    found = outcomes(server, tasks_of(3, 1))
+    assert {cause(o).message for o in found} == {
+        f"{server.url} refused the batch: model_not_found it is (line 1)"
+    }
+    assert len(server.jobs) == 1
+
+
+def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer) -> None:
+    server.most = 3
+    tasks = tasks_of(10, 1)
+    assert all(o.result for o in outcomes(server, tasks))
+    done = [len(job.rows) for job in server.jobs if job.end == "completed"]
+    assert sum(done) == 10
+    assert max(done) <= 3
+
+
+def test_trouble_while_polling_passes(server: BatchServer) -> None:
+    server.fail("GET /batches/", "500", "reset", "502", "half JSON", "429")
+    server.fail("POST /files", "500")
+    server.fail("GET /files/", "503", "reset")
+    assert all(o.result for o in outcomes(server, tasks_of(3, 1)))
+    assert len(server.jobs) == 1
+
+
+def test_a_lost_answer_does_not_submit_twice(server: BatchServer) -> None:
+    server.drops_answers = 1
+    assert all(o.result for o in outcomes(server, tasks_of(3, 2)))
+    assert len(server.submitted) == len(set(server.submitted))
+
+
+@pytest.mark.parametrize("call", ["POST /files", "POST /batches"])
+def test_a_server_without_batches_is_told(server: BatchServer, call: str) -> None:
+    server.fail(call, *["404"] * 100)
+    found = outcomes(server, tasks_of(3, 1))
+    assert "has no Batch API (404)" in cause(found[0]).message
+    assert not server.jobs
+
+
+@pytest.mark.parametrize("fault", ["quota", "401"])
+def test_no_credit_and_no_key_end_the_run(server: BatchServer, fault: str) -> None:
+    server.fail("POST /batches", fault)
+    found = outcomes(server, tasks_of(8, 1), window=4)
+    assert all(o.error for o in found)
+    assert not server.jobs
+
+
+def test_models_without_batches_are_refused() -> None:
+    async def main() -> None:
+        async for _ in run(Pearl(Scripted(lambda request: "x")), []):
+            pass
+
+    with pytest.raises(UsageError, match="no Batch API"):
+        asyncio.run(main())
+
+
+def test_stopping_leaves_the_batch_and_the_same_command_reads_it(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    server.is_held = True
+    told: list[BatchProgress] = []
+    tasks = tasks_of(6, 2)
+    with Store.open(tmp_path) as store:
+        found = outcomes(
+            server,
+            tasks,
+            replies=store,
+            folder=tmp_path,
+            is_stopping=lambda: bool(told),
+            on_progress=told.append,
+        )
+        assert not found
+        assert str(told[-1]).endswith("run the same command again to read the replies")
+        assert len(list((tmp_path / FOLDER).iterdir())) == 1
+        server.is_held = False
+        found = outcomes(server, tasks, replies=store, folder=tmp_path)
+        assert texts(found) == texts(locally(server, tasks))
+        assert len(server.jobs) == 2
+        assert not list((tmp_path / FOLDER).iterdir())
+        again = outcomes(server, tasks, replies=store, folder=tmp_path)
+        assert texts(again) == texts(found)
+        assert len(server.jobs) == 2
+
+
+def test_a_batch_the_server_has_forgotten_is_submitted_again(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    server.is_held = True
+    tasks = tasks_of(3, 1)
+    outcomes(server, tasks, folder=tmp_path, is_stopping=lambda: bool(server.jobs))
+    server.jobs.clear()
+    server.is_held = False
+    assert all(o.result for o in outcomes(server, tasks, folder=tmp_path))
+    assert len(server.jobs) == 1
+
+
+def test_a_damaged_record_is_told(server: BatchServer, tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / "x.json").write_text("{")
+    with pytest.raises(PearlError, match="no record of a batch"):
+        outcomes(server, tasks_of(1, 1), folder=tmp_path)
+
+
+@pytest.mark.parametrize("moment", ["unanswered", pytest.param("created", marks=pytest.mark.slow)])
+def test_killed_while_it_waits_it_submits_nothing_twice(
+    server: BatchServer, tmp_path: Path, moment: str
+) -> None:
+    server.is_held = True
+    if moment == "unanswered":  # the batch is there, and the process never hears of it
+        server.drops_answers = 1
+        server.fail("GET /batches", *["hang"] * 2)
+    command = [sys.executable, "-m", "tests.runs.executors.batch_killed", server.url, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    child = subprocess.Popen(command, env=environment, cwd=ROOT)
+    try:
+        while not server.jobs:
+            time.sleep(0.01)
+        time.sleep(0.05)
+    finally:
+        child.kill()
+        child.wait()
+    assert len(server.jobs) == 1
+    server.is_held = False
+    server.faults.clear()
+    tasks = tasks_of(20, 2)
+    with Store.open(tmp_path) as store:
+        found = outcomes(server, tasks, replies=store, folder=tmp_path)
+    assert texts(found) == texts(locally(server, tasks))
+    assert len(server.jobs) == 2
+    assert len(server.submitted) == len(set(server.submitted))
+
+
+def test_a_task_that_fails_leaves_the_others_alone(server: BatchServer) -> None:
+    bad = Task("bad", partial(Document, "A text.", "bad"), plan="1. nonsense")
+    found = outcomes(server, [bad, *tasks_of(2, 1)])
+    assert [o.error is None for o in found] == [False, True, True]

@@ -1,0 +1,125 @@
+"""Tasks in this process: in order, each document and plan read once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from itertools import product
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.errors import DataError
+from pearl.llm import Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Outcome, Task
+from pearl.runs.executors.local import AHEAD, run
+
+PLAN = '1. hero = FIND(CTX, "the hero of {}") : Who\n2. why = FIND(CTX, hero) : Why'
+
+
+class Shelf:
+    """Documents that are counted when they are loaded; the first loads may fail."""
+
+    def __init__(self, n_failures: int = 0) -> None:
+        self.loaded: list[str] = []
+        self._n_failures = n_failures
+
+    def load(self, name: str) -> Document:
+        self.loaded.append(name)
+        if len(self.loaded) <= self._n_failures:
+            raise DataError("not there yet", path=name)
+        return Document(f"This is {name}. It is short.", name)
+
+
+def outcomes(pearl: Pearl, tasks: list[Task]) -> list[Outcome[Task]]:
+    async def main() -> list[Outcome[Task]]:
+        return [outcome async for outcome in run(pearl, tasks)]
+
+    return asyncio.run(main())
+
+
+def digest(request: Request) -> str:
+    return sha256(request.prompt.encode()).hexdigest()
+
+
+def tasks_of(shelf: Shelf, n_plans: int, names: str) -> list[Task]:
+    return [
+        Task(f"{i}{name}", partial(shelf.load, name), plan=PLAN.format(i))
+        for i, name in product(range(n_plans), names)
+    ]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_a_document_is_loaded_once_for_the_tasks_within_reach(concurrency: int) -> None:
+    shelf, model = Shelf(), Scripted(digest)
+    tasks = tasks_of(shelf, 2, "abc")
+    assert len(tasks) <= AHEAD * concurrency
+    found = outcomes(Pearl(model, concurrency=concurrency), tasks)
+    assert [outcome.unit.id for outcome in found] == ["0a", "0b", "0c", "1a", "1b", "1c"]
+    assert all(outcome.error is None for outcome in found)
+    assert sorted(shelf.loaded) == ["a", "b", "c"]
+
+
+def test_a_loader_that_failed_is_asked_again() -> None:
+    shelf = Shelf(n_failures=1)
+    pearl = Pearl(Scripted(digest), concurrency=1)
+    first = outcomes(pearl, tasks_of(shelf, 1, "a"))
+    again = outcomes(pearl, tasks_of(shelf, 1, "a"))
+    assert isinstance(first[0].error, DataError)
+    assert again[0].error is None
+
+
+def test_loaders_that_cannot_be_told_apart_are_each_called() -> None:
+    def task(name: str, load: Callable[[], Document]) -> Task:
+        return Task(name, load, plan=PLAN.format(0))
+
+    unhashable = partial(lambda parts: Document(" ".join(parts)), ["Ada", "left."])
+    other = partial(lambda parts: Document(" ".join(parts)), ["Nils", "left."])
+    found = outcomes(Pearl(Scripted(digest)), [task("a", unhashable), task("b", other)])
+    assert found[0].result
+    assert found[1].result
+    assert found[0].result.text != found[1].result.text
+
+
+def test_a_plan_that_is_none_fails_alone() -> None:
+    shelf = Shelf()
+    bad = Task("bad", partial(shelf.load, "a"), plan="1. nonsense")
+    found = outcomes(Pearl(Scripted(digest)), [bad, *tasks_of(shelf, 1, "a")])
+    assert [outcome.error is None for outcome in found] == [False, True]
+
+
+def test_stopping_leaves_out_what_was_only_taken() -> None:
+    shelf = Shelf()
+    found: list[Outcome[Task]] = []
+
+    async def main() -> None:
+        pearl = Pearl(Scripted(digest), concurrency=1)
+        tasks = tasks_of(shelf, 8, "a")
+        async for outcome in run(pearl, tasks, is_stopping=lambda: bool(found)):
+            found.append(outcome)
+
+    asyncio.run(main())
+    assert 0 < len(found) < 8
+
+
+def test_closing_it_waits_for_no_document_that_is_loading() -> None:
+    shelf, may_go_on = Shelf(), threading.Event()
+
+    def slow() -> Document:
+        may_go_on.wait()
+        return shelf.load("slow")
+
+    async def main() -> set[str]:
+        tasks = [*tasks_of(shelf, 1, "a"), Task("slow", slow, plan=PLAN)]
+        found = run(Pearl(Scripted(digest)), tasks)
+        await anext(found)
+        await found.aclose()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        may_go_on.set()  # a thread cannot be ended
+        return {repr(task) for task in left}
+
+    assert asyncio.run(main()) == set()

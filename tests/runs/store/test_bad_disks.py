@@ -1,0 +1,266 @@
+"""Stores that are damaged, of another kind or version, or on a disk that is full, read-only or gone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pearl.errors import StoreError
+from pearl.llm import Completion
+from pearl.runs.store import FILE, VERSION, RunSpec, Store
+from pearl.runs.store.database import connect, create_database
+from tests.runs.store.children import child, integrity
+from tests.runs.store.killed import SPEC, key_of, reply_of
+from tests.skips import BOUND
+
+N_REPLIES = 40
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The bytes of a store with replies and results."""
+    folder = tmp_path_factory.mktemp("store")
+
+    async def fill(store: Store) -> None:
+        run = store.begin(SPEC)
+        for i in range(N_REPLIES):
+            await store.keep(key_of(i), reply_of(i))
+            await run.record(key_of(i), i, str(i), {"status": "answered", "i": i}, None)
+
+    with Store.open(folder) as store:
+        asyncio.run(fill(store))
+    return (folder / FILE).read_bytes()
+
+
+def use(folder: Path) -> str | None:
+    """Everything that is done with a store; the error, if it comes to one. Nothing wrong is read."""
+
+    async def work(store: Store) -> None:
+        for i in range(N_REPLIES):
+            assert await store.reply(key_of(i)) in (None, reply_of(i))
+        run = store.begin(SPEC)
+        for i in range(N_REPLIES):
+            assert run.outcome(key_of(i)) in (None, {"status": "answered", "i": i})
+        assert all(0 <= row["i"] < N_REPLIES for row in run.rows())
+        await store.keep(key_of(1), reply_of(1))
+        await run.record(key_of(1), 1, "1", {"status": "answered", "i": 1}, None)
+        run.finish("done")
+        for info in store.runs():
+            info.to_json()
+        store.prune(keep=0, replies=True)
+
+    try:
+        with Store.open(folder) as store:
+            asyncio.run(work(store))
+    except StoreError as error:
+        said = str(error)
+    else:
+        return None
+    assert len(said.splitlines()) <= 3
+    return said
+
+
+@pytest.mark.slow
+def test_flipped_bytes(tmp_path: Path, filled: bytes) -> None:
+    chance = random.Random(7)
+    n_told = 0
+    for _ in range(200):
+        data = bytearray(filled)
+        for _ in range(chance.choice((1, 1, 4, 40))):
+            at = chance.choice((chance.randrange(100), chance.randrange(len(data))))
+            data[at] = chance.randrange(256)
+        for path in tmp_path.iterdir():
+            path.unlink()
+        (tmp_path / FILE).write_bytes(data)
+        n_told += use(tmp_path) is not None
+    assert 20 < n_told < 200
+
+
+@pytest.mark.parametrize("n_bytes", [50, 100, 4_096, 8_192, 20_000])
+def test_a_file_that_is_cut_off(tmp_path: Path, filled: bytes, n_bytes: int) -> None:
+    (tmp_path / FILE).write_bytes(filled[:n_bytes])
+    said = use(tmp_path)
+    assert said is not None
+    assert str(tmp_path / FILE) in said
+    assert "move the file away" in said
+
+
+def test_a_file_of_another_kind(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("Dear diary,\n" * 100)
+    assert "no store of pearl" in str(use(tmp_path))
+    (tmp_path / FILE).unlink()
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    before = (tmp_path / FILE).read_bytes()
+    assert "no store of pearl" in str(use(tmp_path))
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_another_version_is_refused_and_stays(tmp_path: Path, filled: bytes) -> None:
+    (tmp_path / FILE).write_bytes(filled)
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+    assert f"version {VERSION + 1}, this pearl reads version {VERSION}" in str(use(tmp_path))
+    with pytest.raises(StoreError, match="use the pearl that made it"):
+        Store.open(tmp_path, read_only=True)
+
+
+def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+    with pytest.raises(StoreError, match="empty"):
+        Store.open(tmp_path, read_only=True)
+    assert use(tmp_path) is None
+
+
+def test_an_index_that_leads_to_another_row(tmp_path: Path, filled: bytes) -> None:
+    (tmp_path / FILE).write_bytes(filled)
+    connection = sqlite3.connect(tmp_path / FILE)
+    pages = connection.execute(
+        "SELECT rootpage FROM sqlite_master WHERE name IN"
+        " ('sqlite_autoindex_results_1', 'sqlite_autoindex_replies_1')"
+    ).fetchall()
+    connection.close()
+    for (page,) in pages:  # the last byte of an entry is the place of its row
+        data = bytearray(filled)
+        for i in range(2, N_REPLIES):
+            at = data.index(key_of(i), (page - 1) * 4_096) + len(key_of(i))
+            data[at] = 3 if i != 3 else 4
+        (tmp_path / FILE).write_bytes(data)
+        use(tmp_path)
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    assert "cannot be used" in str(use(tmp_path / "f"))
+    assert "cannot be used" in str(use(tmp_path / "f" / "g"))
+
+
+def test_a_folder_that_vanishes(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+
+    async def work(store: Store) -> None:
+        await store.keep(key_of(0), reply_of(0))
+        shutil.move(folder, tmp_path / "moved")
+        with pytest.raises(StoreError, match="moved or removed"):
+            await store.keep(key_of(1), reply_of(1))
+
+    with Store.open(folder) as store:
+        run = store.begin(SPEC)
+        asyncio.run(work(store))
+        with pytest.raises(StoreError):
+            run.finish("done")
+    with Store.open(tmp_path / "moved") as store:
+        assert asyncio.run(store.reply(key_of(0))) == reply_of(0)
+
+
+FILLER = """
+import asyncio, resource, sys
+from pathlib import Path
+from pearl.errors import StoreError
+from pearl.llm import Completion
+from pearl.runs.store import Store
+async def main(n):
+    with Store.open(Path(sys.argv[1])) as store:
+        if n:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (n, n))
+        for i in range(10_000):
+            await store.keep(i.to_bytes(32, "big"), Completion("x" * 3_000, "m"))
+            print(i, flush=True)
+try:
+    asyncio.run(main(int(sys.argv[2])))
+except StoreError as error:
+    sys.exit(f"StoreError {error}")
+"""
+
+
+def check_full(folder: Path, out: str, err: str) -> None:
+    kept = [int(line) for line in out.split()]
+    assert len(kept) > 5
+    assert err.startswith("StoreError ")
+    assert "make room" in err or "check the disk and its room" in err
+    assert "what was committed stays" in err
+    assert len(err.splitlines()) <= 3
+
+
+def check_kept(folder: Path, out: str) -> None:
+    assert integrity(folder) == "ok"
+    with Store.open(folder) as store:
+        for i in map(int, out.split()):
+            assert asyncio.run(store.reply(key_of(i))) == Completion("x" * 3_000, "m")
+
+
+@pytest.mark.parametrize("n_bytes", [300_000, 2_000_000])
+def test_a_file_that_may_not_grow(tmp_path: Path, n_bytes: int) -> None:
+    out, err = child("-c", FILLER, str(tmp_path), str(n_bytes)).communicate()
+    check_full(tmp_path, out, err)
+    check_kept(tmp_path, out)
+
+
+def without_override(code: str, *args: str) -> tuple[str, str]:
+    """Run as a user whom the rights of files bind: root is bound, too, without this capability."""
+    drop = (
+        "import ctypes, os, sys\n"
+        "if os.geteuid() == 0 and ctypes.CDLL(None).prctl(24, 1, 0, 0, 0):\n    sys.exit(99)\n"
+        "os.execv(sys.executable, [sys.executable, '-c', *sys.argv[1:]])\n"
+    )
+    process = child("-c", drop, code, *args)
+    out, err = process.communicate()
+    if process.returncode == 99:
+        pytest.skip(BOUND)
+    return out, err
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, filled: bytes) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    (folder / FILE).write_bytes(filled)
+    folder.chmod(0o500)
+    try:
+        _, err = without_override(FILLER, str(folder), "0")
+        assert err.startswith("StoreError ")
+        assert "name another --store" in err
+        _, err = without_override(FILLER, str(folder / "new"), "0")
+        assert err.startswith("StoreError ")
+        code = (
+            "import sys\nfrom pathlib import Path\nfrom pearl.runs.store import Store\n"
+            "with Store.open(Path(sys.argv[1]), read_only=True) as store:\n"
+            "    print(len(list(store.rows(store.runs()[0].id))))\n"
+        )
+        out, err = without_override(code, str(folder))
+        assert (out, err) == (f"{N_REPLIES}\n", "")
+    finally:
+        folder.chmod(0o700)
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    Store.open(tmp_path).close()
+    (tmp_path / FILE).chmod(0o000)
+    code = FILLER.replace("Path(sys.argv[1])", "Path(sys.argv[1]), read_only=True")
+    _, err = without_override(code, str(tmp_path), "0")
+    assert err.startswith("StoreError ")
+    assert len(err.splitlines()) <= 3
+
+
+def test_a_disk_without_shared_memory(tmp_path: Path) -> None:
+    """SQLite then cannot write ahead: it says so, and keeps what it is given all the same."""
+    path = tmp_path / FILE
+    connection, warning = create_database(path, vfs="unix-dotfile")
+    assert warning is not None
+    assert "local disk" in warning
+    connection.execute("INSERT INTO replies VALUES (x'00', x'00', '{}', 0)")
+    connection.close()
+    reader = connect(path, "ro", vfs="unix-dotfile")
+    assert reader.execute("SELECT count(*) FROM replies").fetchone() == (1,)
+    reader.close()
+
+
+def test_settings_that_are_no_json() -> None:
+    with pytest.raises(TypeError):
+        RunSpec((), {"a": object()}, {}).key  # noqa: B018

@@ -1,0 +1,177 @@
+"""Processes that are killed, that want the same run, or that all begin at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pearl.errors import StoreError
+from pearl.runs.store import FILE, Holder, Store
+from tests.runs.store.children import KILLED, Said, child, integrity
+from tests.runs.store.killed import SPEC, key_of, reply_of
+
+CONCURRENCY = 8
+
+
+def run_to_the_end(folder: Path, *numbers: int) -> Said:
+    """Run `killed.py` with these arguments."""
+    said = Said()
+    out, err = child(str(KILLED), str(folder), *map(str, numbers)).communicate()
+    said.add(out, err)
+    return said
+
+
+def check(folder: Path, said: Said, n_kills: int, concurrency: int) -> None:
+    """Nothing that was acknowledged is lost, nothing is there twice, little was asked twice."""
+    assert integrity(folder) == "ok"
+    assert said.errors == []
+    with sqlite3.connect(folder / FILE) as connection:
+        kept = [int.from_bytes(key) for (key,) in connection.execute("SELECT key FROM replies")]
+        done = [int(id) for (id,) in connection.execute("SELECT task_id FROM results")]
+    connection.close()
+    assert said.kept <= set(kept)
+    assert said.done <= set(done)
+    assert len(kept) == len(set(kept))
+    assert len(done) == len(set(done))
+    assert sum(said.calls.values()) - len(said.calls) <= n_kills * concurrency
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    n_kills = 40
+    said = run_to_the_end(tmp_path, 1_000_000, CONCURRENCY, n_kills)
+    assert not said.is_finished
+    assert len(said.done) > n_kills
+    check(tmp_path, said, n_kills, CONCURRENCY)
+    n_steps = len(said.done) + 50
+    last = run_to_the_end(tmp_path, n_steps, CONCURRENCY)
+    assert last.is_finished
+    assert not set(last.calls) & said.kept
+    with Store.open(tmp_path) as store:
+        (info,) = store.runs()
+        run = store.begin(SPEC)
+        assert all(run.has(key_of(i)) for i in range(n_steps))
+        assert info.state == "done"
+
+
+def test_a_run_is_written_by_one_process(tmp_path: Path) -> None:
+    first = child(str(KILLED), str(tmp_path), "1000000", "1")
+    assert first.stdout is not None
+    assert first.stdout.readline() == "begun\n"
+    with Store.open(tmp_path) as store:
+        with pytest.raises(
+            StoreError, match=rf"in use by process {first.pid} on .* since \d{{4}}-"
+        ):
+            store.begin(SPEC)
+        (info,) = store.runs()
+        assert info.holder is not None
+        assert info.state == "running"
+        other = store.begin(SPEC, fresh=True)
+        other.finish("done")
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+        assert store.run(info.id).state == "interrupted"
+        assert store.begin(SPEC, id=info.id).id == info.id
+    assert not list(tmp_path.glob("*.lock-*"))
+
+
+def test_a_number_that_another_process_has_now_holds_nothing(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        store.begin(SPEC)
+        with sqlite3.connect(tmp_path / FILE) as connection:
+            connection.execute("UPDATE runs SET lease_started = 'earlier:1'")
+        connection.close()
+        assert store.runs()[0].holder is None
+    with sqlite3.connect(tmp_path / FILE) as connection:
+        connection.execute("UPDATE runs SET status = 'running', lease_pid = ?", (os.getpid(),))
+        connection.execute("UPDATE runs SET lease_started = 'earlier:1', lease_host = 'x', lease_at = 0")  # fmt: skip
+    connection.close()
+    with Store.open(tmp_path) as store:
+        store.begin(SPEC)
+
+
+def test_who_holds_a_run() -> None:
+    me = Holder.this()
+    assert me.is_alive
+    assert Holder(me.pid, "another machine", "x:1", 0).is_alive
+    assert not Holder(me.pid, me.host, "x:1", 0).is_alive
+    process = child("-c", "")
+    process.communicate()
+    assert not Holder(process.pid, me.host, "", 0).is_alive
+
+
+STARTER = """
+import asyncio, os, sys
+from pathlib import Path
+from pearl.llm import Completion
+from pearl.runs.store import RunSpec, Store
+async def main(n):
+    with Store.open(Path(sys.argv[1])) as store:
+        run = store.begin(RunSpec(("x",), {"n": n}, {}))
+        for i in range(5):
+            await store.keep(bytes([n, i]), Completion("x", "m"))
+            await run.record(bytes([n, i]), i, str(i), {"status": "answered"}, None)
+        run.finish("done")
+release, hold = os.pipe()
+children = []
+for n in range(int(sys.argv[2])):
+    children.append(os.fork())
+    if children[-1] == 0:
+        os.close(hold)
+        os.read(release, 1)  # until the other end is closed: all at once
+        asyncio.run(main(n))
+        os._exit(0)
+os.close(hold)
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children))
+"""
+
+
+def test_many_processes_begin_on_one_store_at_once(tmp_path: Path) -> None:
+    n = 40
+    process = child("-c", STARTER, str(tmp_path / "new"), str(n))
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (0, "", "")
+    assert integrity(tmp_path / "new") == "ok"
+    with Store.open(tmp_path / "new", read_only=True) as store:
+        assert [(info.state, info.n_results) for info in store.runs()] == [("done", 5)] * n
+
+
+def test_what_reads_does_not_wait_for_what_writes(tmp_path: Path) -> None:
+    writer = child(str(KILLED), str(tmp_path), "1000000", "4")
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "begun\n"
+    try:
+        with Store.open(tmp_path, read_only=True) as store:
+            seen = 0
+            while seen < 50:
+                (info,) = store.runs()
+                assert info.n_results >= seen
+                seen = info.n_results
+                rows = [row["answer"] for row in store.rows(info.id)]
+                assert len(rows) >= seen
+                assert all(answer.startswith("answer ") for answer in rows)
+    finally:
+        writer.kill()
+        writer.communicate()
+
+
+def test_the_reply_that_was_kept_is_the_reply_that_was_given(tmp_path: Path) -> None:
+    said = run_to_the_end(tmp_path, 50, CONCURRENCY)
+    assert said.is_finished
+    assert json.loads(reply_json(tmp_path, 7))["text"] == reply_of(7).text
+
+
+def reply_json(folder: Path, i: int) -> str:
+    connection = sqlite3.connect(folder / FILE)
+    try:
+        (body,) = connection.execute(
+            "SELECT body FROM replies WHERE key = ?", (key_of(i),)
+        ).fetchone()
+        return str(body)
+    finally:
+        connection.close()

@@ -1,0 +1,361 @@
+"""The store: what is kept, what is found again, by whom it may be written."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pearl.errors import StoreError
+from pearl.llm import Completion, Usage
+from pearl.runs.store import FILE, Run, RunSpec, Store, default_folder
+from pearl.runs.store.database import create_database
+from tests.runs.store.filling import KEY, REPLY, SPEC, change, keep, key, record, row
+
+
+def reply(folder: Path) -> tuple[Completion | None, int]:
+    with Store.open(folder, read_only=True) as store:
+        return asyncio.run(store.reply(KEY)), store.n_bad_replies
+
+
+def test_a_reply_is_found_again(tmp_path: Path) -> None:
+    keep(tmp_path)
+    assert reply(tmp_path) == (REPLY, 0)
+    with Store.open(tmp_path) as store:
+        assert asyncio.run(store.reply(b"other")) is None
+
+
+def test_the_files_are_the_users_own(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "store"
+    with Store.open(folder) as store:
+        asyncio.run(store.keep(KEY, REPLY))
+        store.begin(SPEC)
+        assert folder.stat().st_mode & 0o777 == 0o700
+        files = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+        assert {"store.db", "store.db-wal", "store.db-shm", "write.lock"} < files.keys()
+        assert set(files.values()) == {0o600}
+    assert sorted(path.name for path in folder.iterdir()) == ["store.db", "write.lock"]
+    (folder / FILE).chmod(0o644)
+    Store.open(folder).close()
+    assert (folder / FILE).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "", "null", "[]", "{", '{"text": "x"}', '{"text": " ", "model": "m", "usage": {}}',
+        '{"text": 1, "model": "m", "usage": {}}', "cos\nsystem\n(S'true'\ntR.", "[" * 100_000,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_signed", [False, True])
+def test_a_poisoned_reply_is_none(tmp_path: Path, body: str, is_signed: bool) -> None:
+    from pearl.runs.store.rows import checksum
+
+    keep(tmp_path)
+    digest = checksum(KEY, body.encode()) if is_signed else b"0" * 16
+    change(tmp_path, "UPDATE replies SET body = ?, checksum = ?", body, digest)
+    assert reply(tmp_path) == (None, 1)
+    keep(tmp_path)
+    assert reply(tmp_path) == (REPLY, 0)
+
+
+def test_a_reply_of_another_key_is_none(tmp_path: Path) -> None:
+    keep(tmp_path)
+    change(tmp_path, "UPDATE replies SET key = ?", b"x" * 32)
+    with Store.open(tmp_path) as store:
+        assert asyncio.run(store.reply(b"x" * 32)) is None
+
+
+def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 2, 0)
+        assert run.has(key(0))
+        assert not run.has(key(1))
+        assert store.runs()[0].state == "running"
+    with Store.open(tmp_path) as store:
+        assert store.runs()[0].state == "stopped"
+        again = store.begin(SPEC)
+        assert again.id == run.id
+        record(again, 1, 2)
+        assert list(again.rows()) == [row(0), row(1), row(2)]
+        assert list(again.traces()) == ["t0\n", "t1\n", "t2\n"]
+        again.finish("done", {"n": 3})
+        other = store.begin(RunSpec(SPEC.command, {"model": "n"}, SPEC.inputs))
+        fresh = store.begin(SPEC, fresh=True)
+        assert len({again.id, other.id, fresh.id}) == 3
+        fresh.finish("paused")
+        named = store.begin(SPEC, id=run.id)
+        assert list(named.rows()) == [row(0), row(1), row(2)]
+        with pytest.raises(StoreError, match="begun with other settings"):
+            store.begin(SPEC, id=other.id)
+        with pytest.raises(StoreError, match="no run"):
+            store.begin(SPEC, id="nope")
+
+
+def test_the_last_writer_of_a_row_wins_and_failures_are_tried_again(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 1, status="failed")
+        assert not run.has(key(1))
+        assert run.outcome(key(1)) == row(1, status="failed")
+        record(run, 1)
+        assert run.has(key(1))
+        assert list(run.rows()) == [row(1)]
+        assert store.tally(run.id) == {"answered": 1}
+
+
+@pytest.mark.parametrize("status", ["answered", "nothing_found", "undecided"])
+def test_a_row_that_is_no_failure_is_done_whatever_it_says(tmp_path: Path, status: str) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 1, status=status, steps=["failed"])
+        assert run.has(key(1))
+
+
+def test_a_task_whose_document_changed_has_one_row(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 0, 1)
+        asyncio.run(run.record(b"new", 1, "1", row(1, answer="new"), None))
+        assert [each["answer"] for each in run.rows()] == ["a0", "new"]
+
+
+def test_more_rows_than_are_read_at_once(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, *reversed(range(1_001)))
+        assert [each["id"] for each in run.rows()] == [str(i) for i in range(1_001)]
+
+
+def test_any_text_comes_back(tmp_path: Path) -> None:
+    odd = "\ud800 \x00 \u2028 \U0001f511"
+    spec = RunSpec(("execute", odd), {"s": odd}, {"i": odd}, folder="/a\udcff")
+    with Store.open(tmp_path) as store:
+        run = store.begin(spec)
+        asyncio.run(run.record(KEY, 0, odd, {"id": odd, "status": "answered"}, odd))
+        assert list(run.rows()) == [{"id": odd, "status": "answered"}]
+        info = store.run(run.id)
+        assert (info.command, info.settings, info.inputs) == (
+            ("execute", odd),
+            {"s": odd},
+            {"i": odd},
+        )
+        assert info.spec_key == spec.key
+
+
+@pytest.mark.parametrize(
+    ("n", "total"), [(7, 12), (-6, 0), (-5, 0), (2**62, 2**62), (2**63, 0), (1e300, 0), ("x", 5)]
+)
+def test_tokens_are_added_up_and_what_is_no_count_is_none(
+    tmp_path: Path, n: object, total: int
+) -> None:
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        record(run, 0, usage={"input_tokens": 5, "output_tokens": 3, "cached_tokens": 1})
+        record(run, 1, usage={"input_tokens": n, "output_tokens": 4, "cached_tokens": 2})
+        record(run, 2)
+        assert store.usage(run.id) == Usage(total, 7, 3)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "row = replace(row, 'a1', 'b1')",
+        "key = CASE seq WHEN 1 THEN 5 ELSE key END",
+        "key = CASE seq WHEN 1 THEN 'k' ELSE key END",
+    ],
+)
+def test_a_damaged_row_is_left_out_and_made_anew(tmp_path: Path, damage: str) -> None:
+    with Store.open(tmp_path) as store:
+        record(store.begin(SPEC), 0, 1)
+    change(tmp_path, f"UPDATE results SET {damage}")
+    with Store.open(tmp_path) as store:
+        run = store.begin(SPEC)
+        assert list(run.rows()) == [row(0)]
+        assert store.n_bad_rows == 1
+        assert not run.has(key(1))
+
+
+def test_runs_are_found_by_how_they_begin(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        first, second = (store.begin(SPEC, fresh=True).id for _ in range(2))
+        assert [info.id for info in store.runs()] == [second, first]
+        assert store.run(first[:-1] if first[:-1] != second[:-1] else first).id == first
+        assert store.run(first.partition("-")[2]).id == first
+        with pytest.raises(StoreError, match="2 runs begin"):
+            store.run(first[:8])
+        with pytest.raises(StoreError, match="no run 'x'"):
+            store.run("x")
+
+
+def test_prune(tmp_path: Path) -> None:
+    with Store.open(tmp_path) as store:
+        for _ in range(4):
+            run = store.begin(SPEC, fresh=True)
+            record(run, *range(300), text="x" * 1_000)
+            run.finish("done")
+        asyncio.run(store.keep(KEY, REPLY))
+        held = store.begin(SPEC)
+        assert store.prune(older_than_s=3_600).n_runs == 0
+        gone = store.prune(keep=2)
+        assert (gone.n_runs, gone.n_results, gone.n_replies) == (2, 600, 0)
+        assert gone.n_bytes > 600_000
+        gone = store.prune(keep=0, replies=True)
+        assert (gone.n_runs, gone.n_replies) == (1, 1)
+        assert [info.id for info in store.runs()] == [held.id]
+        with pytest.raises(StoreError, match=f"{held.id} is in use by process"):
+            store.prune(ids=[held.id])
+        assert len(list(held.rows())) == 300
+
+
+def test_merge_is_a_union(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in "abc"]
+    for i, folder in enumerate(folders):
+        with Store.open(folder) as store:
+            run = store.begin(SPEC)
+            record(run, *range(i, 30, 3))
+            asyncio.run(store.keep(key(i), REPLY))
+            asyncio.run(store.keep(KEY, REPLY))
+            run.finish("done")
+    with Store.open(tmp_path / "all") as store:
+        merged = store.merge(folders)
+        assert (merged.n_runs, merged.n_results, merged.n_replies) == (3, 30, 4)
+        assert (merged.n_conflicts, merged.n_bad) == (0, 0)
+        again = store.merge(folders)
+        assert (again.n_results, again.n_replies, again.n_conflicts) == (0, 0, 0)
+        (info,) = store.runs()
+        assert info.state == "done"
+        assert list(store.rows(info.id)) == [row(i) for i in range(30)]
+        assert store.begin(SPEC).has(key(29))
+
+
+def test_merge_keeps_what_was_there_but_for_failures(tmp_path: Path) -> None:
+    for name, fields in (("a", {"answer": "mine"}), ("b", {"answer": "other"})):
+        with Store.open(tmp_path / name) as store:
+            run = store.begin(SPEC)
+            record(run, 0, **fields)
+            record(run, 1, status="failed" if name == "a" else "answered")
+            record(run, 2, status="failed" if name == "b" else "answered")
+            asyncio.run(store.keep(KEY, Completion(name, "m")))
+    change(tmp_path / "b", "INSERT INTO replies VALUES (x'00', x'00', '{}', 0)")
+    with Store.open(tmp_path / "a") as store:
+        merged = store.merge([tmp_path / "b"])
+        assert (merged.n_results, merged.n_conflicts, merged.n_bad) == (1, 2, 1)
+        (info,) = store.runs()
+        assert [each["answer"] for each in store.rows(info.id)] == ["mine", "a1", "a2"]
+        assert store.tally(info.id) == {"answered": 3}
+        with pytest.raises(StoreError, match="into itself"):
+            store.merge([tmp_path / "a"])
+
+
+def test_a_reply_that_differs_keeps_no_other_from_being_merged(tmp_path: Path) -> None:
+    for name in "ab":
+        with Store.open(tmp_path / name) as store:
+            for number in range(4):
+                said = name if number < 2 else "same"
+                if name == "b" or number < 2:
+                    asyncio.run(store.keep(key(number), Completion(said, "m")))
+    with Store.open(tmp_path / "a") as store:
+        merged = store.merge([tmp_path / "b"])
+        assert (merged.n_conflicts, merged.n_replies) == (2, 2)
+
+
+def test_merge_has_one_row_of_a_task_whatever_its_document_was(tmp_path: Path) -> None:
+    async def kept(run: Run, status: str, *keys: int) -> None:
+        for place, number in enumerate(keys):
+            await run.record(key(number), place, str(place), row(place, status=status), None)
+
+    for name, status, keys in (
+        ("a", "failed", (0, 1)),
+        ("a", "answered", (0,)),
+        ("b", "answered", (10, 11)),
+    ):
+        with Store.open(tmp_path / name) as store:
+            asyncio.run(kept(store.begin(SPEC), status, *keys))
+    with Store.open(tmp_path / "a") as store:
+        merged = store.merge([tmp_path / "b"])
+        assert (merged.n_results, merged.n_conflicts) == (1, 0)  # the failure gave way
+        assert store.merge([tmp_path / "b"]).n_results == 0
+        rows = list(store.rows(store.runs()[0].id))
+    assert [(each["id"], each["status"]) for each in rows] == [("0", "answered"), ("1", "answered")]
+
+
+def test_merge_tells_runs_of_the_same_id_apart(tmp_path: Path) -> None:
+    other = RunSpec(SPEC.command, {"model": "other"}, {})
+    for name, spec in (("a", SPEC), ("b", other)):
+        with Store.open(tmp_path / name) as store:
+            record(store.begin(spec), 0, by=name)
+        change(tmp_path / name, "UPDATE runs SET id = '20260101-abcd'")
+        change(tmp_path / name, "UPDATE results SET run_id = '20260101-abcd'")
+    with Store.open(tmp_path / "a") as store:
+        assert store.merge([tmp_path / "b"]).n_results == 1
+        assert store.merge([tmp_path / "b"]).n_results == 0
+        assert sorted(row["by"] for info in store.runs() for row in store.rows(info.id)) == ["a", "b"]  # fmt: skip
+
+
+def test_an_id_that_is_a_path_leads_nowhere(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "b") as store:
+        record(store.begin(SPEC), 0)
+    change(tmp_path / "b", "UPDATE runs SET id = '../../x'")
+    with Store.open(tmp_path / "a") as store:
+        store.merge([tmp_path / "b"])
+        assert [info.id.count("/") for info in store.runs()] == [0]
+    with Store.open(tmp_path / "b") as store, pytest.raises(StoreError, match="no id of a run"):
+        store.begin(SPEC)
+
+
+def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert default_folder() == tmp_path / ".local/share/pearl"
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    assert default_folder() == tmp_path / ".local/share/pearl"
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert default_folder() == tmp_path / "data/pearl"
+    monkeypatch.setenv("PEARL_STORE", "here")
+    assert default_folder() == Path("here")
+
+
+def test_what_only_reads_does_not_write(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no store here"):
+        Store.open(tmp_path / "none", read_only=True)
+    assert not (tmp_path / "none").exists()
+    Store.open(tmp_path).close()
+    with (
+        Store.open(tmp_path, read_only=True) as store,
+        pytest.raises(StoreError, match="opened to be read"),
+    ):
+        store.begin(SPEC)
+
+
+def test_a_closed_store_takes_nothing(tmp_path: Path) -> None:
+    store = Store.open(tmp_path)
+    run = store.begin(SPEC)
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        record(run, 1)
+
+
+def test_who_gives_up_waiting_leaves_no_harm(tmp_path: Path) -> None:
+    async def main() -> None:
+        with Store.open(tmp_path) as store:
+            tasks = [asyncio.ensure_future(store.keep(key(i), REPLY)) for i in range(20)]
+            await asyncio.sleep(0)
+            for task in tasks[::2]:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            assert [await store.reply(key(i)) for i in range(20)] == [REPLY] * 20
+
+    asyncio.run(main())
+
+
+def test_what_is_written_is_on_the_disk_when_it_is_said_to_be(tmp_path: Path) -> None:
+    """Power may fail: with less than FULL, the last rows of a write-ahead log may be lost."""
+    connection, _ = create_database(tmp_path / FILE)
+    try:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    finally:
+        connection.close()

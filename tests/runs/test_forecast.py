@@ -1,0 +1,284 @@
+"""What a run takes, told before it: exact where it can be, and never less than what is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter as Tally
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.actions.library import read_library
+from pearl.documents.document import Document
+from pearl.documents.tokens import Counter
+from pearl.dsl.printer import print_plan
+from pearl.errors import DataError, ExecutionError, PearlError
+from pearl.interpreter.answer import Answer
+from pearl.llm import ActionTask, CombineTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.llm.prices import Price
+from pearl.pipeline import Pearl
+from pearl.runs.executors import Task
+from pearl.runs.forecast import Forecast, StepForecast, forecast
+from tests.dsl.strategies import valid_plans
+from tests.examples import examples
+
+LIBRARY = read_library(
+    """\
+FIND(CTX, X) : Find X in CTX
+COMPARE(CTX, X, Y) : Compare X and Y
+MERGE(A, B) : Merge A and B
+CONCAT(S1, S2, ...) : Join
+COUNT(ITEMS) : Count
+UNIQUE(ITEMS) : Drop repeats
+FIRST(ITEMS) : The first
+""",
+    "test",
+)
+TEXTS = read_library(
+    "\n".join(
+        f"{action.signature} : {action.definition}"
+        for action in LIBRARY.values()
+        if action.name in ("FIND", "COMPARE", "MERGE", "CONCAT")
+    ),
+    "texts",
+)
+PLAN = """\
+New actions:
+- None
+
+1. a = FIND(CTX, "bees") : Find the bees
+2. b = FIND(CTX, "goats") : Find the goats
+3. c = COMPARE(CTX, a, [b, "goats"]) : Compare them
+4. d = CONCAT(a, c) : Join
+5. n = COUNT(d) : Count
+6. e = FIND(d, "honey") : Look there
+7. f = MERGE(n, e) : Merge
+"""
+PARAGRAPHS = (
+    "Ada keeps bees. They gave her forty jars of honey in the summer of 1912.",
+    "Ben keeps goats, and he says that the milk of the goats is the best of the whole valley.",
+    "Les chèvres de Ben étaient fatiguées; il n'y avait plus d'herbe nulle part.",
+    "| 1912 | 40 | 3.5 |\n| 1913 | 38 | 3.25 |",
+    "养蜂人把蜂蜜卖给了山羊的主人。",
+)
+ENGLISH = "the end of the day and of the story "
+
+
+def story(n: int, seed: int = 0) -> str:
+    draw = random.Random(seed)
+    return "\n\n".join(draw.choice(PARAGRAPHS) for _ in range(n))
+
+
+def replies(limit: int, seed: int = 0) -> Callable[[Request], str]:
+    """Replies of any length up to a limit, in tokens as we count them."""
+    draw, count = random.Random(seed), Counter().count
+
+    def reply(request: Request) -> str:
+        unit = draw.choice([ENGLISH, "bee; ", "Ziege\n", "> 蜂 ", "x", "1\n", "word "])
+        text = (unit * draw.choice([1, 2, limit, 4 * limit]))[: draw.randint(1, 5 * limit)]
+        while text and count(text) > limit:
+            text = text[: len(text) * 3 // 4]
+        return text if text.strip() else "x"
+
+    return reply
+
+
+def pearl(model: Scripted, **settings: Any) -> Pearl:
+    return Pearl(model, library=LIBRARY, **settings)
+
+
+def task(plan: str, text: str, id: str = "") -> Task:
+    return Task(id, partial(Document, text, "farm.txt"), plan=plan)
+
+
+def sent(model: Scripted) -> dict[str, tuple[int, int]]:
+    """Calls and input tokens of each step."""
+    calls, tokens = Tally[str](), Tally[str]()
+    for request in model.requests:
+        step = request.task.step if isinstance(request.task, CombineTask) else request.task
+        assert isinstance(step, ActionTask)
+        name = f"{step.output} = {step.action.name}"
+        calls[name] += 1
+        tokens[name] += Counter().count(request.prompt)
+    return {name: (calls[name], tokens[name]) for name in calls}
+
+
+def run(this: Pearl, plan: str, text: str) -> Answer | None:
+    try:
+        return asyncio.run(this.execute(plan, Document(text, "farm.txt")))
+    except ExecutionError:
+        return None  # what was sent until then counts all the same
+
+
+def by_name(found: Forecast) -> dict[str, StepForecast]:
+    return {step.name: step for step in found.steps}
+
+
+def check(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
+    """No step takes more than was said; where a figure was exact, it is met."""
+    steps = by_name(found)
+    for name, (n_calls, n_tokens) in sent(model).items():
+        said = steps[name]
+        assert said.calls.most is None or n_calls <= said.calls.most, name
+        assert said.input_tokens.most is None or n_tokens <= said.input_tokens.most, name
+        if is_whole:
+            assert n_calls >= said.calls.least, name
+            assert n_tokens >= said.input_tokens.least, name
+
+
+@pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
+@pytest.mark.parametrize("n", [0, 3, 60, 400])
+def test_prompts_are_known_to_the_token_where_nothing_is_taken(context: str, n: int) -> None:
+    text = story(n)
+    model = Scripted(replies(80))
+    this = pearl(model, context=context, window=1_200, max_output_tokens=80)
+    found = by_name(forecast(this, [task(PLAN, text)]))
+    assert run(this, PLAN, text)
+    steps = sent(model)
+    for name in ("a = FIND", "b = FIND"):
+        parts = [
+            r
+            for r in model.requests
+            if isinstance(r.task, ActionTask)
+            and name.startswith(r.task.output)
+            and len(r.messages) == 2  # what is asked once more is the most, not the least
+        ]
+        n_tokens = sum(Counter().count(request.prompt) for request in parts)
+        merging = found[name].calls.least - len(parts)
+        assert merging == (len(parts) > 1), "merging calls are a range, the others are exact"
+        if len(parts) == 1:
+            is_text = name == "b = FIND"
+            assert found[name].input_tokens.is_exact == is_text, "a is counted, so it is a list"
+            assert n_tokens == found[name].input_tokens.least
+            assert not is_text or steps[name] == (1, n_tokens)
+            assert steps[name][1] <= (found[name].input_tokens.most or 0)
+        else:
+            assert found[name].input_tokens.least >= n_tokens
+
+
+@examples(60)
+@given(
+    plan=valid_plans(TEXTS),
+    n=st.sampled_from([0, 1, 5, 30, 60]),
+    seed=st.integers(0, 10_000),
+    context=st.sampled_from(["auto", "auto", "full", "map-reduce", "retrieve"]),
+    window=st.sampled_from([None, 400, 700, 1_500, 4_000, 30_000]),
+    limit=st.sampled_from([None, 10, 60, 300]),
+)
+def test_what_is_sent_is_never_more_than_the_worst_case(
+    plan: Any, n: int, seed: int, context: str, window: int | None, limit: int | None
+) -> None:
+    text, source = story(n, seed), print_plan(plan)
+    settings_: dict[str, Any] = {"window": window, "max_output_tokens": limit, "context": context}
+    model = Scripted(lambda request: "", window=window)
+    this = pearl(model, **settings_)
+    model._reply = replies(this.limits.reply_tokens or 100, seed)
+    found = forecast(this, [task(source, text)])
+    done = run(this, source, text)
+    if found.n_problems:
+        assert done is None, "a step that does not fit was foreseen"
+        return
+    check(found, model, is_whole=done is not None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
+def test_a_plan_with_everything_in_it(seed: int, context: str) -> None:
+    draw = random.Random(seed)
+    window = draw.choice([900, 2_000, 6_000])
+    limit = draw.choice([None, 20, 150])
+    text = story(draw.choice([10, 100, 300]), seed)
+    model = Scripted(lambda request: "", window=window)
+    this = pearl(model, context=context, max_output_tokens=limit)
+    model._reply = replies(this.limits.reply_tokens, seed)
+    found = forecast(this, [task(PLAN, text)])
+    done = run(this, PLAN, text)
+    check(found, model, is_whole=done is not None)
+
+
+def test_documents_and_questions_are_added_up() -> None:
+    model = Scripted(replies(50))
+    this = pearl(model, max_output_tokens=50)
+    one = forecast(this, [task(PLAN, story(5))])
+    both = forecast(this, [task(PLAN, story(5), "1"), task(PLAN, story(9), "2")])
+    other = forecast(this, [task(PLAN, story(9))])
+    assert both.total.input_tokens == one.total.input_tokens + other.total.input_tokens
+    assert both.total.output_tokens.most == 2 * (5 + 2) * 50, "two lists may be asked for again"
+    assert [step.n for step in both.steps] == [2] * 5, "computed steps take no call"
+
+
+def test_blocks_that_were_sent_before_are_expected_in_the_cache() -> None:
+    this = pearl(Scripted(replies(50)), max_output_tokens=50)
+    text = story(60)
+    found = by_name(forecast(this, [task(PLAN, text)]))
+    first = Counter().count(text) // 128 * 128
+    assert found["a = FIND"].cached_tokens == 0
+    assert first <= found["b = FIND"].cached_tokens <= found["b = FIND"].input_tokens.least
+    assert found["c = COMPARE"].cached_tokens == found["b = FIND"].cached_tokens
+    assert found["f = MERGE"].cached_tokens == 0
+    again = forecast(this, [task(PLAN, text), task(PLAN, text), task(PLAN, "other " + text)])
+    assert again.total.cached_tokens == (2 + 3 + 2) * found["b = FIND"].cached_tokens
+    price = Price(input_usd=10, cached_usd=1, output_usd=100)
+    step = found["b = FIND"]
+    cost = step.cost_usd(price)
+    n, cached = step.input_tokens.least, step.cached_tokens
+    assert cost.least == pytest.approx(((n - cached) * 10 + cached + 100) / 1e6)
+    assert cost.most == pytest.approx((n * 10 + 50 * 100) / 1e6)
+
+
+def test_what_is_not_known_is_said_to_be_unknown() -> None:
+    this = pearl(Scripted(replies(50)))
+    found = forecast(this, [task(PLAN, story(3))])
+    assert (found.cost_usd, found.time_s) == (None, None)
+    assert found.to_json()["total"]["cost_usd"] is None
+
+
+def test_a_model_without_a_window_has_a_worst_case_too() -> None:
+    found = forecast(pearl(Scripted(replies(50))), [task(PLAN, story(3))])
+    assert found.reply_tokens == 8_192
+    assert found.total.output_tokens.most == found.total.calls.most * 8_192  # type: ignore[operator]
+    assert found.total.input_tokens.most is not None
+
+
+def test_plans_that_are_yet_to_be_written() -> None:
+    def ask(*questions: str) -> Forecast:
+        this = pearl(Scripted(lambda request: ""), max_repairs=2)
+        return forecast(
+            this, [Task(str(i), lambda: Document("x"), q) for i, q in enumerate(questions)]
+        )
+
+    one = ask("Who keeps bees?")
+    assert [step.name for step in one.steps] == ["(plans)"]
+    assert one.steps[0].calls.to_json() == {"least": 1, "most": 3}
+    assert (one.n_unplanned, one.total.calls.most) == (1, None)
+    many = ask("Who keeps bees?", "Who keeps bees?", "Who keeps goats?")
+    assert many.steps[0].calls.to_json() == {"least": 2, "most": 6}
+    assert many.n_unplanned == 3
+
+
+def test_time_by_the_seconds_of_a_call() -> None:
+    this = pearl(Scripted(replies(50)), max_output_tokens=50, concurrency=4)
+    found = forecast(this, [task(PLAN, story(3))], seconds_per_call=2.0)
+    assert found.time_s is not None
+    assert found.time_s.least == 2.0 * 4, "a or b, c, e, f"
+    assert found.time_s.most == 2.0 * (5 + 2), "no more than one after the other"
+
+
+def test_what_cannot_be_done_is_told() -> None:
+    def missing() -> Document:
+        raise DataError("cannot be read", path="gone.txt")
+
+    this = pearl(Scripted(replies(50)), window=2_000, context="full")
+    tasks = [
+        Task("1", missing, plan=PLAN), Task("2", problem=PearlError("a bad row")),
+        task("no plan", "x", "3"), task(PLAN, story(200), "4"), task(PLAN, story(1), "5"),
+    ]  # fmt: skip
+    found = forecast(this, tasks)
+    assert (found.n_tasks, found.n_problems) == (5, 4)
+    assert found.problems[0] == "1: gone.txt: cannot be read"

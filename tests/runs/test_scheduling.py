@@ -1,0 +1,380 @@
+"""Many at once, no more than asked for, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.runs.scheduling import as_completed, each_kept, in_order
+
+
+class Work:
+    """Doubles numbers; keeps count of what is begun, under way, ended and cancelled."""
+
+    def __init__(self, delays: dict[int, float] | None = None, broken: int | None = None) -> None:
+        self.begun: list[int] = []
+        self.cancelled: list[int] = []
+        self.n = self.peak = 0
+        self._delays = delays or {}
+        self._broken = broken
+
+    async def __call__(self, item: int) -> int:
+        self.begun.append(item)
+        self.n += 1
+        self.peak = max(self.peak, self.n)
+        try:
+            await asyncio.sleep(self._delays.get(item, 0))
+            if item == self._broken:
+                raise KeyError(item)
+            return 2 * item
+        except asyncio.CancelledError:
+            self.cancelled.append(item)
+            raise
+        finally:
+            self.n -= 1
+
+
+async def collect(results: AsyncIterator[int], into: list[int]) -> None:
+    async for result in results:
+        into.append(result)
+
+
+async def all_done() -> bool:
+    """Whether no task but this one is left."""
+    return asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@given(st.integers(0, 30), st.integers(1, 40), st.lists(st.sampled_from([0, 0.001]), max_size=30))
+def test_every_item_has_its_result_and_the_bound_holds(
+    n_items: int, n: int, delays: list[float]
+) -> None:
+    work = Work(dict(enumerate(delays)))
+
+    async def main() -> None:
+        found = [result async for result in as_completed(range(n_items), work, n)]
+        assert sorted(found) == [2 * i for i in range(n_items)]
+        assert await all_done()
+
+    asyncio.run(main())
+    assert work.begun == list(range(n_items))  # taken in their order
+    assert work.peak <= min(n, n_items)
+
+
+def test_as_many_as_may_be_are_under_way() -> None:
+    work = Work(dict.fromkeys(range(20), 0.005))
+
+    async def main() -> None:
+        assert len([result async for result in as_completed(range(20), work, 7)]) == 20
+
+    asyncio.run(main())
+    assert work.peak == 7
+
+
+def test_results_come_as_they_are_ready() -> None:
+    work = Work({0: 0.1, 1: 0.05, 2: 0.0})
+
+    async def main() -> list[int]:
+        return [result async for result in as_completed(range(3), work, 3)]
+
+    assert asyncio.run(main()) == [4, 2, 0]
+
+
+def test_items_are_taken_when_there_is_room_for_them() -> None:
+    taken: list[int] = []
+
+    def endless() -> Iterator[int]:
+        i = 0
+        while True:
+            taken.append(i)
+            yield i
+            i += 1
+
+    async def main() -> None:
+        results = as_completed(endless(), Work(), 3)
+        for n_results in range(1, 10):
+            await anext(results)
+            assert len(taken) <= n_results + 3
+        await results.aclose()
+        assert await all_done()
+
+    asyncio.run(main())
+
+
+def test_a_failure_comes_through_and_cancels_the_rest() -> None:
+    work = Work({0: 0.0, 1: 0.01, 2: 60, 3: 60}, broken=1)
+    found: list[int] = []
+
+    async def main() -> None:
+        with pytest.raises(KeyError):
+            await collect(as_completed(range(100), work, 3), found)
+        assert await all_done()
+
+    asyncio.run(main())
+    assert found == [0]
+    assert work.begun == [0, 1, 2, 3]
+    assert sorted(work.cancelled) == [2, 3]
+
+
+def test_what_was_ready_beside_a_failure_is_not_lost() -> None:
+    async def main() -> list[int]:
+        found: list[int] = []
+        with pytest.raises(KeyError):
+            await collect(as_completed(range(4), Work(broken=1), 4), found)
+        return found
+
+    assert sorted(asyncio.run(main())) == [0, 4, 6]
+
+
+def test_several_failures_at_once_are_one() -> None:
+    async def fail(item: int) -> int:
+        raise ValueError(item)
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match=r"\d"):
+            await collect(as_completed(range(10), fail, 5), [])
+        assert await all_done()
+
+    asyncio.run(main())
+
+
+def test_a_broken_source_cancels_what_is_under_way() -> None:
+    def source() -> Iterator[int]:
+        yield 0
+        yield 1
+        raise OSError("the file is gone")
+
+    work = Work({0: 60, 1: 60})
+
+    async def main() -> None:
+        with pytest.raises(OSError, match="gone"):
+            await collect(as_completed(source(), work, 3), [])
+        assert await all_done()
+
+    asyncio.run(main())
+    # Tasks that had no time to begin have nothing to be cancelled in.
+    assert work.n == 0
+
+
+@pytest.mark.parametrize("how", ["close", "cancel"])
+def test_closing_and_cancelling_end_what_is_under_way(how: str) -> None:
+    work = Work({1: 60, 2: 60})
+
+    async def main() -> None:
+        results = as_completed(range(3), work, 3)
+        assert await anext(results) == 0
+        if how == "close":
+            await results.aclose()
+        else:
+            waiting = asyncio.ensure_future(anext(results))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        assert await all_done()
+
+    asyncio.run(main())
+    assert sorted(work.cancelled) == [1, 2]
+
+
+def test_a_source_that_ends_early_lets_the_rest_finish() -> None:
+    is_stopping = False
+
+    def until() -> Iterator[int]:
+        for i in range(100):
+            if is_stopping:
+                return
+            yield i
+
+    async def main() -> list[int]:
+        nonlocal is_stopping
+        found = []
+        async for result in as_completed(until(), Work({1: 0.02, 2: 0.04}), 3):
+            found.append(result)
+            is_stopping = True
+        return found
+
+    assert sorted(asyncio.run(main())) == [0, 2, 4]
+
+
+def test_nothing_comes_of_nothing() -> None:
+    async def main() -> list[int]:
+        return [result async for result in as_completed([], Work(), 3)]
+
+    assert asyncio.run(main()) == []
+
+
+# --- in_order ---------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 4), max_size=12), st.integers(1, 4))
+def test_results_in_order_come_in_the_order_of_the_items(naps: list[int], n: int) -> None:
+    running = most = 0
+
+    async def work(item: tuple[int, int]) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(item[1]):
+            await asyncio.sleep(0)
+        running -= 1
+        return item[0]
+
+    async def main() -> list[int]:
+        return [found async for found in in_order(enumerate(naps), work, n)]
+
+    assert asyncio.run(main()) == list(range(len(naps)))
+    assert most <= n
+
+
+def test_a_failure_in_order_comes_after_what_was_before_it() -> None:
+    work = Work({2: 60.0, 3: 60.0}, broken=1)
+    found: list[int] = []
+
+    async def main() -> None:
+        with pytest.raises(KeyError):
+            await collect(in_order(range(9), work, 3), found)
+        assert await all_done()
+
+    asyncio.run(main())
+    assert found == [0]
+    assert work.cancelled == [2]
+
+
+def test_closing_ends_what_is_under_way_in_order() -> None:
+    async def main() -> bool:
+        results = in_order(range(5), asyncio.sleep, 3)
+        assert await anext(results) is None
+        await results.aclose()
+        return await all_done()
+
+    assert asyncio.run(main())
+
+
+# --- in_order, in groups ----------------------------------------------------------------------
+
+
+def test_items_of_a_group_are_begun_one_after_the_other_within_reach() -> None:
+    work = Work()
+
+    async def main() -> list[int]:
+        found = in_order(range(12), work, 1, ahead=6, group=lambda i: i % 2)
+        return [result async for result in found]
+
+    assert asyncio.run(main()) == [2 * i for i in range(12)]
+    assert work.begun == [0, 2, 4, 6, 1, 3, 5, 7, 9, 11, 8, 10]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=20),
+    st.integers(1, 4),
+    st.integers(0, 9),
+)
+def test_groups_neither_lose_nor_reorder_results(
+    items: list[tuple[int, int]], n: int, ahead: int
+) -> None:
+    taken = given_ = running = most = 0
+
+    def source() -> Iterator[tuple[int, tuple[int, int]]]:
+        nonlocal taken
+        for item in enumerate(items):
+            taken += 1
+            assert taken - given_ <= max(n, ahead)
+            yield item
+
+    async def work(item: tuple[int, tuple[int, int]]) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(item[1][1]):
+            await asyncio.sleep(0)
+        running -= 1
+        return item[0]
+
+    async def main() -> list[int]:
+        nonlocal given_
+        found = []
+        async for i in in_order(source(), work, n, ahead=ahead, group=lambda item: item[1][0]):
+            given_ += 1
+            found.append(i)
+        return found
+
+    assert asyncio.run(main()) == list(range(len(items)))
+    assert most <= n
+
+
+def test_a_slow_first_item_does_not_idle_the_others() -> None:
+    work = Work({0: 0.05})
+
+    async def main() -> list[int]:
+        results = in_order(range(9), work, 2, ahead=9)
+        first = await anext(results)
+        assert len(work.begun) == 9
+        return [first, *[result async for result in results]]
+
+    assert asyncio.run(main()) == [2 * i for i in range(9)]
+
+
+def test_stopping_begins_nothing_more_and_keeps_what_is_done() -> None:
+    work = Work({1: 0.02})
+    found: list[int] = []
+
+    async def main() -> list[int]:
+        results = in_order(
+            range(100), work, 2, ahead=50, group=lambda i: 0, is_stopping=lambda: bool(found)
+        )
+        await collect(results, found)
+        assert await all_done()
+        return found
+
+    found = asyncio.run(main())
+    assert found == [2 * i for i in work.begun]
+    assert len(found) < 10
+
+
+def test_what_is_done_is_kept_side_by_side_and_given_in_order_once_it_is_kept() -> None:
+    kept: list[int] = []
+    may_keep_first = asyncio.Event()
+
+    async def results() -> AsyncGenerator[int, None]:
+        for i in range(5):
+            yield i
+
+    async def keep(i: int) -> None:
+        if i == 0:
+            await may_keep_first.wait()
+        kept.append(i)
+        if i == 4:
+            may_keep_first.set()
+
+    async def main() -> list[tuple[int, bool]]:
+        return [(i, i in kept) async for i in each_kept(results(), keep)]
+
+    assert asyncio.run(main()) == [(i, True) for i in range(5)]
+    assert kept == [1, 2, 3, 4, 0]
+
+
+def test_what_is_done_is_kept_though_nobody_wants_to_hear_of_it_any_more() -> None:
+    kept: list[int] = []
+
+    async def results() -> AsyncGenerator[int, None]:
+        for i in (0, 1, 2):
+            yield i
+        await asyncio.sleep(60)
+
+    async def keep(i: int) -> None:
+        await asyncio.sleep(0.01 * i)
+        kept.append(i)
+
+    async def main() -> None:
+        results_kept = each_kept(results(), keep)
+        assert await anext(results_kept) == 0
+        await asyncio.sleep(0)
+        await results_kept.aclose()
+
+    asyncio.run(main())
+    assert kept[0] == 0
+    assert 1 in kept

@@ -1,0 +1,139 @@
+"""Parts of the work: each task in one of them, on every machine, and put together again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl import Document, Pearl
+from pearl.documents.digest import text_sha256
+from pearl.errors import PearlError, UsageError
+from pearl.llm import Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Task
+from pearl.runs.recording import run_recorded
+from pearl.runs.shard import Shard, parse_shard
+from pearl.runs.store import RunSpec, Store
+
+PLAN = '1. why = FIND(CTX, "why") : Why'
+COMMAND = ("execute", "--tasks", "t.jsonl")
+
+
+def reply(request: Request) -> str:
+    return f"reply to {len(request.prompt)}"
+
+
+def tasks(n: int) -> list[Task]:
+    texts = [f"This is d{i}. " + "It is long. " * i for i in range(n)]
+    return [
+        Task(f"t{i}", partial(Document, text, f"d{i}"), "Why?", PLAN,
+             source=text_sha256(text))
+        if i % 7 else Task(f"t{i}", problem=PearlError("no task"), source=f"bad {i}")
+        for i, text in enumerate(texts)
+    ]  # fmt: skip
+
+
+def run_shard(folder: Path, part: Shard, n_tasks: int) -> int:
+    """Run one shard into a store; the number of tasks that were run."""
+
+    async def main() -> int:
+        with Store.open(folder) as store:
+            spec = RunSpec(
+                COMMAND, {"model": "m", "shard": str(part)}, {"t.jsonl": "1"}, folder="/"
+            )
+            run = store.begin(spec)
+            outcomes = run_recorded(Pearl(Scripted(reply)), part.of(tasks(n_tasks)), run)
+            found = [outcome async for outcome in outcomes]
+            run.finish("done")
+        return len(found)
+
+    return asyncio.run(main())
+
+
+def exported(folder: Path) -> bytes:
+    with Store.open(folder, read_only=True) as store:
+        (info,) = store.runs()
+        rows: list[dict[str, Any]] = list(store.rows(info.id))
+    for row in rows:
+        row.pop("duration_s", None)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def test_shards_merged_are_the_whole_in_its_order(tmp_path: Path) -> None:
+    found = []
+    for n in (1, 2, 7):
+        folders = [tmp_path / f"{i}-of-{n}" for i in range(1, n + 1)]
+        counts = [run_shard(f, Shard(i, n), 40) for i, f in enumerate(folders, start=1)]
+        assert sum(counts) == 40
+        with Store.open(tmp_path / f"all-{n}") as store:
+            assert store.merge(folders).n_conflicts == 0
+            assert store.merge(folders).n_results == 0
+        found.append(exported(tmp_path / f"all-{n}"))
+    assert found[0].count(b"\n") == 40
+    assert found[0] == found[1] == found[2]
+    assert [json.loads(row)["id"] for row in found[0].splitlines()] == [f"t{i}" for i in range(40)]
+
+
+def test_shards_may_share_a_store(tmp_path: Path) -> None:
+    for i in (1, 2, 3):
+        run_shard(tmp_path / "one", Shard(i, 3), 20)
+    run_shard(tmp_path / "whole", Shard(1, 1), 20)
+    with Store.open(tmp_path / "all") as store:
+        store.merge([tmp_path / "one"])
+        assert [info.status for info in store.runs()] == ["done"]
+    assert exported(tmp_path / "all") == exported(tmp_path / "whole")
+
+
+def test_a_shard_that_is_run_again_does_nothing_but_what_failed(tmp_path: Path) -> None:
+    part = Shard(2, 3)
+    n_first = run_shard(tmp_path, part, 30)
+    before = exported(tmp_path)
+    n_failed = sum(json.loads(row)["status"] == "failed" for row in before.splitlines())
+    assert n_first > n_failed
+    assert run_shard(tmp_path, part, 30) == n_failed
+    assert exported(tmp_path) == before
+
+
+@given(id=st.text("aé\ud800 7"), n=st.integers(1, 20))
+def test_a_task_is_in_one_shard(id: str, n: int) -> None:
+    assert sum(Shard(i, n).takes(id) for i in range(1, n + 1)) == 1
+
+
+def test_where_a_task_belongs_never_changes() -> None:
+    """By the bytes of SHA-256: other versions of Python, other machines and other pearls agree."""
+    ids = ("q17", "été", "a\ud800", "")
+    assert [next(i for i in range(1, 8) if Shard(i, 7).takes(id)) for id in ids] == [7, 5, 3, 2]
+
+
+def test_shards_are_about_alike() -> None:
+    counts = [sum(Shard(i, 4).takes(f"task {k}") for k in range(4_000)) for i in (1, 2, 3, 4)]
+    assert min(counts) > 900
+
+
+@pytest.mark.parametrize("text", ["1/1", "2/7", " 7/7 ", "3 / 4"])
+def test_a_shard_is_read_as_it_is_written(text: str) -> None:
+    assert str(parse_shard(text)) == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is no shard"), ("3", "is no shard"), ("1/2/3", "is no shard"), ("a/b", "is no shard"),
+        ("-1/2", "is no shard"), ("1.0/2", "is no shard"), ("²/3", "is no shard"),
+        ("9" * 5_000 + "/1", "is no shard"), ("0/3", "no shard 0 of 3"), ("4/3", "no shard 4 of 3"),
+        ("1/0", "no shard 1 of 0"),
+    ],
+)  # fmt: skip
+def test_what_is_no_shard_is_told_in_few_words(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_shard(text)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 200
+    assert str(caught.value).count("\n") < 3

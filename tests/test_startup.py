@@ -1,0 +1,126 @@
+"""What the commands that people type most may load, and what is kept to make them fast."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pearl import plugins
+from pearl.dsl import parser
+from pearl.errors import UsageError
+from pearl.plugins.files import cache_file
+from tests.dsl import grammar
+
+HEAVY = (
+    "asyncio", "bm25s", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
+    "pydantic", "rich", "scipy", "subprocess", "tiktoken",
+)  # fmt: skip
+"""Each takes longer to import than what these commands do."""
+
+OWN = (
+    "pearl.documents.confinement",
+    "pearl.dsl.scanner",
+    "pearl.llm",
+    "pearl.pipeline",
+    "pearl.data.rows",
+    "pearl.runs.store",
+)
+
+PLAN = '1. a = FIND(CTX, "x") : f\n'
+
+
+def python(code: str, **env: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}"], capture_output=True, text=True, check=True,
+        env={**os.environ, **env},
+    )  # fmt: skip
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("action", "others"),
+    [
+        ("import pearl", ("click", "lark", *OWN)),
+        ("from pearl.cli import run; run(['--version'])", ("lark", "pearl.cli.options", *OWN)),
+        ("from pearl.cli import run; run(['check', 'a.plan'])", OWN),
+        ("from pearl.cli import run; run(['check', '--help'])", ("lark", "pearl.dsl.parser", *OWN)),
+    ],
+)
+def test_what_may_not_be_imported(
+    action: str, others: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.plan").write_text(PLAN)
+    assert python(f"{action}; print(sorted({{*{(*HEAVY, *others)}}} & set(sys.modules)))") == "[]"
+
+
+def test_the_tables_of_the_grammar_are_built_once(tmp_path: Path) -> None:
+    code = (
+        "import lark.lark as one; real, calls = one.load_grammar, [];"
+        "one.load_grammar = lambda *a: calls.append(1) or real(*a);"
+        f"from pearl.dsl.parser import parse; plan = parse({PLAN!r}); print(len(calls), plan)"
+    )
+    first, second = (python(code, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2))
+    assert (first[:2], second[:2], first[2:]) == ("1 ", "0 ", second[2:])
+    (kept,) = (tmp_path / "pearl").iterdir()
+    kept.write_bytes(kept.read_bytes()[:2_000])
+    assert python(code, XDG_CACHE_HOME=str(tmp_path)) == first
+    kept.parent.chmod(0o777)  # others may have put code there
+    assert python(code, XDG_CACHE_HOME=str(tmp_path)) == first
+
+
+def test_nothing_is_kept_where_nothing_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert cache_file("tables") is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_file("tables") == tmp_path / "pearl" / "tables"
+    assert (tmp_path / "pearl").stat().st_mode & 0o077 == 0
+
+
+def test_a_foreign_plug_in_is_found_and_takes_no_shipped_ones_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[pearl.data.domains]\nletters = mine\ngeneric = mine\n[pearl.llm.backends]\nother = mine\n"
+    )
+    (tmp_path / "mine.py").write_text("DOMAIN = 'letters'\nread = print\n")
+    code = (
+        "from pearl import plugins; names = plugins.names('pearl.data.domains');"
+        "print(names.count('generic'), plugins.load('pearl.data.domains', 'letters').DOMAIN,"
+        "plugins.load('pearl.data.domains', 'generic').__name__)"
+    )
+    assert python(code, PYTHONPATH=str(tmp_path)) == "1 letters pearl.data.domains.generic"
+
+
+def test_no_plug_in_of_that_name() -> None:
+    assert not plugins.is_there("pearl.data.domains", "nonsense")
+    with pytest.raises(UsageError):
+        plugins.load("pearl.data.domains", "nonsense")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        '1. å = FIND(CTX, "x") : f', "1. a… = FIND(CTX) : f", "1. …a = FIND(CTX) : f",
+        "1. a = FI²D(CTX) : f", "1. a = FIND(b\u200b) : f", "1. a = FIND(b\u00a0) : f",
+        f"1. {'ü' * 80} = FIND(CTX) : f", f"1. {'ü' * 81} = FIND(CTX) : f",
+        f"1. {'a' * 81} = FIND(CTX) : f", "1. " + "e\u0301" * 41 + " = FIND(CTX) : f",
+        '1. a = FIND("\ud800") : f', '1. a = FIND("\ufffe") : f', '1. a = FIND("\x85\u00a0") : f',
+        '1. a = FIND("\u00a0") : \u00a0f', "1. a = FIND(CTX) : f\uffff", "1. a = FIND(CTX) : f\udfff",
+        '1. a = FIND("\U0001f600") : \U0001f600\u00a0', "1. a = FIND(CTX) : f\x7f",
+    ],
+)  # fmt: skip
+def test_coarse_expressions_read_the_language_of_the_grammar(step: str) -> None:
+    reading = parser.read(step)
+    is_read = reading.plan is not None and not reading.errors
+    assert is_read == grammar.accepts(step, "file")
