@@ -117,6 +117,8 @@ class Wire:
             max_line_size=MAX_HEADER_BYTES,
             max_field_size=MAX_HEADER_BYTES,
         )
+        # aiohttp < 4, which has no argument for it: nothing is asked a second time in silence.
+        self._session._retry_connection = False
 
     async def close(self) -> None:
         """End all connections."""

@@ -117,6 +117,28 @@ def test_openai_is_told_organization_and_project(monkeypatch: pytest.MonkeyPatch
     assert (headers["openai-organization"], headers["OpenAI-Project"]) == ("org", "project")
 
 
+def test_a_listing_is_not_asked_for_twice_in_silence() -> None:
+    n_asked = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal n_asked
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD + OK)
+        n_asked += 1
+        await reader.readuntil(b"\r\n\r\n")
+        n_asked += 1
+
+    async def use(port: int) -> None:
+        wire = Wire(Endpoint(f"http://127.0.0.1:{port}/v1", "m", ""), 5.0)
+        await wire.get("/models")
+        with pytest.raises(ModelError):
+            await wire.get("/models")
+        await wire.close()
+
+    talk(answer, use)
+    assert n_asked == 2
+
+
 def test_a_whole_reply_counts_though_more_comes_with_it() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
