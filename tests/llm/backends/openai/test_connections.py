@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pearl.errors import ModelError
 from pearl.llm.backends.openai.connections import proxy_of
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.wire import Wire
