@@ -33,9 +33,10 @@ def talk(answer: Answer, use: Callable[[int], Awaitable[Any]]) -> Any:
     """What comes of using a server on loopback."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await answer(reader, writer)
-        writer.close()
-        await writer.wait_closed()
+        try:
+            await answer(reader, writer)
+        finally:
+            writer.close()
 
     async def main() -> Any:
         server = await asyncio.start_server(connected, "127.0.0.1", 0)
