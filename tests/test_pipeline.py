@@ -189,7 +189,7 @@ def test_a_bug_in_one_task_is_recorded_and_the_others_go_on() -> None:
             raise ZeroDivisionError("a bug")
         return reply(request)
 
-    async def main() -> list[Outcome]:
+    async def main() -> list[Outcome[Task]]:
         documents = [Document(text) for text in ("one", "a bug", "three")]
         tasks = [Task(d.text, lambda d=d: d, "Why?") for d in documents]  # type: ignore[misc]
         return [outcome async for outcome in run(Pearl(Scripted(faulty)), tasks)]
@@ -221,7 +221,7 @@ def test_tokens_per_minute_are_counted_as_the_model_counts(
     monkeypatch.setattr(Counter, "count", counting)
     pearl = Pearl(Scripted(reply), tokens_per_minute=1e9)
     request = Request((Message("user", "who?"),), answer_task("who?", ""))
-    asyncio.run(pearl.limiter.complete(request))
+    asyncio.run(pearl.client.limiter.complete(request))
     assert counted == [request.prompt]
 
 

@@ -30,7 +30,8 @@ from pearl.llm import Completion, Message, Request
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.runs.executors import Task
 from pearl.runs.executors.local import run
-from pearl.runs.recording import fingerprint, run_recorded
+from pearl.runs.identity import fingerprint
+from pearl.runs.recording import run_recorded
 from pearl.runs.store import RunSpec, Store
 
 N_PLANS, N_DOCUMENTS, N_PLACES = (8, 3, 16) if QUICK else (20, 10, 16)
@@ -87,9 +88,9 @@ async def ours(url: str, *, prompts: list[tuple[Message, ...]] | None = None) ->
     work = tasks(found)
     began = time.process_time()
     async with opened(url, N_PLACES, library) as pearl:
-        recording = Recording(pearl._calls)  # type: ignore[arg-type]
+        recording = Recording(pearl.client)
         if prompts is not None:
-            pearl._calls = recording
+            pearl._asked = recording
         async for outcome in run(pearl, work):
             assert outcome.error is None, outcome.error
         took_s = time.process_time() - began

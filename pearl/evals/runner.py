@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 
 from pearl.data.samples import Sample
+from pearl.documents.digest import digest, file_sha256
 from pearl.documents.document import Document
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
@@ -34,10 +34,10 @@ from pearl.trace import OptionChosen, PlanAttempted, Trace
 __all__ = [
     "Evaluation",
     "Work",
-    "digest",
     "evaluate",
     "refuse_known",
     "refuse_unfit",
+    "samples_digest",
     "scorable",
 ]
 
@@ -140,12 +140,15 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
             )
 
 
-def digest(samples: Iterable[Sample]) -> str:
+def samples_digest(samples: Iterable[Sample]) -> str:
     """SHA-256 over all that matters of the samples, in hexadecimal.
 
     A document in a file counts by what is in it, not by how its path is written.
     """
-    hasher = sha256()
+    return digest(_deciding(samples)).hex()
+
+
+def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
     files: dict[Path, str] = {}
     for sample in samples:
         document = sample.document
@@ -160,14 +163,13 @@ def digest(samples: Iterable[Sample]) -> str:
             sample.id, sample.question, sample.options, sample.gold, sample.reference,
             sorted(sample.subsets), read,
         ]  # fmt: skip
-        hasher.update(json.dumps(parts).encode())
-    return hasher.hexdigest()
+        yield json.dumps(parts)
 
 
 def _content(path: Path) -> str:
     """The digest of a file, or its name where it cannot be read: its samples will fail."""
     try:
-        return sha256(path.read_bytes()).hexdigest()
+        return file_sha256(path)
     except OSError:
         return path.name
 
@@ -201,10 +203,9 @@ async def evaluate(
     refuse_unfit(samples, evaluation.methods)
     methods = {name: load_method(name) for name in evaluation.methods}
     refuse_known(samples, pearl.examples)
+    is_drawn = len(evaluation.seeds) > 1 or evaluation.temperature is not None
     pearls = {
-        seed: pearl.sampling(seed, evaluation.temperature)
-        if len(evaluation.seeds) > 1 or seed or evaluation.temperature is not None
-        else pearl.fresh()
+        seed: pearl.unshared(seed if is_drawn or seed else None, evaluation.temperature)
         for seed in evaluation.seeds
     }
     done = frozenset(done)
@@ -218,7 +219,9 @@ async def evaluate(
         sample, name, seed = piece
         return await _record(pearls[seed], sample, name, methods[name], seed, evaluation, listener)
 
-    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as records:
+    async with aclosing(
+        as_completed(until(todo), one, pearl.client.settings.concurrency)
+    ) as records:
         async for record in records:
             yield record
 

@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 from pearl import __version__
 from pearl.actions.library import read_actions
@@ -22,10 +21,10 @@ from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
-from pearl.llm import Completion, Message, MineTask, Model, Request
+from pearl.llm import Completion, Message, MineTask, Model, Request, messages_digest
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
 from pearl.llm.messages import constrained
-from pearl.llm.reply_limits import default_limit
+from pearl.llm.reply_limits import reply_limit
 from pearl.mining.drafts import MinedHeader, MinedRow
 from pearl.mining.prompt import mine_messages
 from pearl.planner.examples import Example
@@ -55,7 +54,6 @@ class Miner:
         examples: Plans that are shown; what they call and the seed lacks is declared in them.
         full_library: Where the definitions of those actions are from.
         constrain: Hold the model to the grammar of sketches, as `Pearl` does for plans.
-        window: Tokens of the model's window; its own by default.
         max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
     """
 
@@ -67,11 +65,9 @@ class Miner:
         full_library: ActionLibrary | None = None,
         constrain: Mode = "auto",
         *,
-        window: int | None = None,
         max_output_tokens: int | None = None,
     ) -> None:
         self._model = model
-        self._window = window or model.window
         self._max_output_tokens = max_output_tokens
         self._ladder = ConstraintFallback(
             model.constrains, constrain, ("static", "json-static", "none")
@@ -87,7 +83,7 @@ class Miner:
     @property
     def prompt_sha256(self) -> str:
         """Digest of the prompt without the question, in hexadecimal."""
-        return _digest((self._head, Message("user", self._body)))
+        return messages_digest((self._head, Message("user", self._body)))
 
     def header(self, *, domain: str, data: str) -> MinedHeader:
         """What stands on top of a file of the rows.
@@ -119,7 +115,7 @@ class Miner:
             question=question.text,
             status="failed",
             model=self._model.name,
-            prompt_sha256=_digest(messages),
+            prompt_sha256=messages_digest(messages),
         )
         began = time.monotonic()
         try:
@@ -149,7 +145,7 @@ class Miner:
         self, rung: ConstraintLevel, messages: tuple[Message, ...], question: Question
     ) -> Completion:
         task = MineTask(question.text, self._library)
-        limit = self._max_output_tokens or default_limit(task, self._window)
+        limit = reply_limit(task, self._model.window, self._max_output_tokens)
         request = Request(messages, task, limit)
         if rung.by is not None:
             constraint = sketch_constraint(self._library, max_text=self._ladder.max_text)
@@ -213,13 +209,6 @@ def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Ex
     new = [full[n] for n in called if n not in seed and n not in declared and n in full]
     plan = replace(example.plan, new_actions=(*example.plan.new_actions, *new))
     return replace(example, plan=plan)
-
-
-def _digest(messages: Iterable[Message]) -> str:
-    hasher = sha256()
-    for message in messages:
-        hasher.update(f"{message.role}\0{message.content}\0".encode(errors="surrogatepass"))
-    return hasher.hexdigest()
 
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:

@@ -1,18 +1,39 @@
-"""What of a `Pearl` decides what it says: the part that headers of logs and of banks share."""
+"""What decides a result, said once: the configuration, the wording of the prompts, the weights, the software.
+
+Headers of logs and banks hold a `RunConfig`; runs of the store and the keys of their rows hold the
+`fingerprint`; nodes of a cluster compare their `version`.
+"""
 
 from __future__ import annotations
 
-from hashlib import sha256
+import platform
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pearl import __version__
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
+from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.printer import print_plan
+from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.interpreter.choosing_prompt import choose_messages
+from pearl.interpreter.prompt import FORMS, action_messages, again_messages, combine_messages
+from pearl.llm import ActionTask, ChooseTask, messages_digest
+from pearl.llm.backends import address_of
+from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
+from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
+from pearl.retrieval import DEFAULT_RANKER
 
-__all__ = ["RunConfig", "run_config"]
+__all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]
+
+KEYS = 3
+"""Version of the keys under which rows are recorded; a run with others is not gone on with."""
+
+SAMPLED_BYTES = 2**20
+"""Read of each end of a model's file."""
 
 
 class RunConfig(Frozen):
@@ -31,6 +52,8 @@ class RunConfig(Frozen):
     bank_sha256: str = ""
     nearest: int | None = None
     """Examples chosen by likeness for each question; None for the whole bank."""
+    ranker: str = DEFAULT_RANKER
+    """What scored passages for a question."""
     context: str = "auto"
     """What was done with documents longer than the window."""
     window: int | None = None
@@ -49,19 +72,93 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
-        "model": pearl.model.name,
+        "model": pearl.client.name,
         "library": pearl.library.name,
         "n_actions": len(pearl.library),
         "library_sha256": library_digest(pearl.library),
         "bank": Path(pearl.bank).name,
         "n_examples": len(pearl.examples),
-        "bank_sha256": sha256(bank.encode()).hexdigest(),
+        "bank_sha256": text_sha256(bank),
         "nearest": pearl.nearest,
+        "ranker": pearl.limits.ranker,
         "context": pearl.limits.strategy,
         "window": pearl.limits.window,
         "max_output_tokens": pearl.limits.max_output_tokens,
         "max_repairs": pearl.max_repairs,
         "max_steps": pearl.max_steps,
         "fallback": pearl.fallback,
-        "constrain": pearl.constrain,
+        "constrain": pearl.client.settings.constrain,
     }
+
+
+def fingerprint(pearl: Pearl) -> dict[str, object]:
+    """What of a `Pearl` decides its outcomes, as JSON data.
+
+    The address of a server is left out, and so is where the file of a model lies: shards of one run
+    may each have their own.
+    """
+    name = pearl.client.name.partition(":")[2]
+    is_file = bool(name) and address_of(pearl.client.name) is None
+    return {
+        **run_config(pearl),
+        "keys": KEYS,
+        "prompts_sha256": prompts_sha256(),
+        "weights": _weights(Path(name)) if is_file else "",
+    }
+
+
+def _weights(path: Path) -> str:
+    """What tells the file of a model, or the files of its folder, from others.
+
+    Of each its length and its ends, for it may be long; "" where there is none that can be read.
+    """
+    try:
+        if path.is_dir():
+            files = sorted(each for each in path.rglob("*") if each.is_file())
+            return digest(f"{each.relative_to(path)} {_ends(each)}" for each in files).hex()
+        return _ends(path)
+    except OSError:
+        return ""
+
+
+def _ends(path: Path) -> str:
+    n_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(SAMPLED_BYTES)
+        file.seek(max(0, n_bytes - SAMPLED_BYTES))
+        return digest([str(n_bytes), head, file.read()]).hex()
+
+
+def version() -> str:
+    """What software has to be the same where results have to be: Python, pearl, and its prompts."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"pearl {__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
+
+
+@cache
+def prompts_sha256() -> str:
+    """SHA-256 in hexadecimal; it changes with every word that a model is told.
+
+    Example:
+        >>> len(prompts_sha256())
+        64
+    """
+    find = Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")), "Find X")
+    task = ActionTask("a", find, (("X", "x"), ("Y", "y")), "text", "why", "what?", frozenset({"Y"}))
+    plan = plan_messages("what?", ActionLibrary("one", [find]))
+    prompts = (
+        plan,
+        repair_messages(plan, "1. a = FIND(CTX)", ()),
+        steps_messages(plan, "New actions:\n- None"),
+        json_messages(plan, "an object"),
+        action_messages(task),
+        *(action_messages(replace(task, gives=form)) for form in FORMS),
+        *(again_messages(action_messages(task), "one", form) for form in FORMS),
+        combine_messages(task, ("one", "two")),
+        *(
+            choose_messages(ChooseTask("what?", ("a", "b"), document, answer, is_reasoned))
+            for document, answer in (("text", None), (None, "x"))
+            for is_reasoned in (False, True)
+        ),
+    )
+    return messages_digest(message for messages in prompts for message in messages)

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from pearl import plugins
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import from_text
 from pearl.errors import PearlError
-from pearl.runs.executors import Execute, Outcome, Task, text_source
+from pearl.runs.executors import Execute, Outcome, Task, load_executor
 from pearl.trace import Event
 from tests.root import ROOT
 from tests.runs.executors.clustered import PLAN, pearl_in
@@ -36,19 +37,18 @@ for i, check in enumerate(CHECKS):
     check("ray", folder)
 """
 
-HERE = [name for name in NAMES if name not in ("batch", "ray")]
-"""Those that need neither a cluster nor a server."""
+HERE = [name for name in NAMES if load_executor(name).KEEPS_LIMITS]
+"""Those whose calls are made by the model that they are given, which needs neither a cluster nor a server."""
 
 
 def execute(name: str) -> Execute:
-    found: Execute = plugins.load("pearl.runs.executors", name).run
-    return found
+    return load_executor(name).run
 
 
 def story(i: int) -> Task:
     text = f"This is d{i}, a story. It is short, says d{i}."
     load = partial(from_text, text, f"d{i}")
-    return Task(f"t{i}", load, plan=PLAN, source=text_source(text), extra={"gold": i})
+    return Task(f"t{i}", load, plan=PLAN, source=text_sha256(text), extra={"gold": i})
 
 
 def work() -> list[Task]:
@@ -64,16 +64,16 @@ def work() -> list[Task]:
     ]
 
 
-async def outcomes(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome]:
+async def outcomes(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome[Task]]:
     async with aclosing(execute(name)(pearl_in(folder, 2), tasks, **options)) as found:
         return [outcome async for outcome in found]
 
 
-def run(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome]:
+def run(name: str, folder: Path, tasks: Any, **options: Any) -> list[Outcome[Task]]:
     return asyncio.run(outcomes(name, folder, tasks, **options))
 
 
-def rows(found: list[Outcome]) -> list[str]:
+def rows(found: list[Outcome[Task]]) -> list[str]:
     kept = [outcome.to_json() for outcome in found]
     for row in kept:
         row.pop("duration_s", None)
@@ -84,12 +84,13 @@ def rows(found: list[Outcome]) -> list[str]:
 def test_it_can_be_called_as_any_other(name: str) -> None:
     said = inspect.signature(execute(name)).parameters
     positional = [p.name for p in said.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert positional == ["pearl", "tasks"]
+    assert positional == ["pearl", "units"]
     named = {p.name: p for p in said.values() if p.kind is p.KEYWORD_ONLY}
     assert {"listener", "is_stopping"} <= set(named)
     assert all(p.default is not p.empty for p in named.values())
     assert inspect.isasyncgenfunction(execute(name))
-    assert plugins.load("pearl.runs.executors", name).__doc__
+    assert load_executor(name).DESCRIPTION.strip()
+    assert "\n" not in load_executor(name).DESCRIPTION
 
 
 @pytest.mark.slow
@@ -103,11 +104,11 @@ def test_importing_it_imports_no_extra(name: str) -> None:
 def test_one_outcome_a_task_in_order_failures_in_them(name: str, tmp_path: Path) -> None:
     tasks = work()
     found = run(name, tmp_path, tasks)
-    assert [outcome.task for outcome in found] == tasks
-    failed = [outcome.task.id for outcome in found if outcome.error is not None]
+    assert [outcome.unit for outcome in found] == tasks
+    failed = [outcome.unit.id for outcome in found if outcome.error is not None]
     assert failed == ["none", "no-plan", "no-document"]
-    assert all((outcome.answer is None) == (outcome.error is not None) for outcome in found)
-    assert all(outcome.trace.id == outcome.task.id for outcome in found)
+    assert all((outcome.result is None) == (outcome.error is not None) for outcome in found)
+    assert all(outcome.trace.id == outcome.unit.id for outcome in found)
 
 
 @pytest.mark.parametrize("name", HERE)
@@ -121,7 +122,7 @@ def test_the_listener_is_told_every_event(name: str, tmp_path: Path) -> None:
     tasks = [story(i) for i in range(4)]
     found = run(name, tmp_path, tasks, listener=lambda id, event: told.append((id, event)))
     for outcome in found:
-        heard = [event for id, event in told if id == outcome.task.id]
+        heard = [event for id, event in told if id == outcome.unit.id]
         # How far a call is, is told and not kept.
         kept = [event for event in heard if event.event != "model_progressed"]
         assert kept == list(outcome.trace)
@@ -153,10 +154,10 @@ def test_tasks_are_taken_one_by_one(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", HERE)
 def test_what_is_begun_is_finished_when_it_is_stopped(name: str, tmp_path: Path) -> None:
-    found: list[Outcome] = []
+    found: list[Outcome[Task]] = []
 
     async def main() -> None:
-        stopping: AsyncIterator[Outcome] = execute(name)(
+        stopping: AsyncIterator[Outcome[Task]] = execute(name)(
             pearl_in(tmp_path, 1), [story(i) for i in range(40)], is_stopping=lambda: len(found) > 3
         )
         async for outcome in stopping:

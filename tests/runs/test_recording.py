@@ -12,7 +12,8 @@ from pearl.errors import DataError
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
 from pearl.runs.executors import Outcome, Task
-from pearl.runs.recording import fingerprint, run_recorded
+from pearl.runs.identity import fingerprint
+from pearl.runs.recording import run_recorded
 from pearl.runs.store import RunSpec, Store
 from pearl.trace import Trace
 from tests.server import Server, serving
@@ -26,7 +27,7 @@ def of(name: str) -> Task:
 
 async def last_alone(
     pearl: Pearl, tasks: Iterable[Task], **_: Any
-) -> AsyncGenerator[Outcome, None]:
+) -> AsyncGenerator[Outcome[Task], None]:
     """Gives all tasks but the last back without an outcome, as an executor that is stopped."""
     *_, task = tasks
     yield Outcome(task, None, DataError("no"), Trace(task.id))
@@ -38,7 +39,9 @@ def test_tasks_with_one_id_are_told_apart_when_the_run_is_stopped(tmp_path: Path
         async for _ in run_recorded(Pearl(), tasks, run, execute=execute):
             pass
 
-    async def both(pearl: Pearl, tasks: Iterable[Task], **_: Any) -> AsyncGenerator[Outcome, None]:
+    async def both(
+        pearl: Pearl, tasks: Iterable[Task], **_: Any
+    ) -> AsyncGenerator[Outcome[Task], None]:
         for task in tasks:
             yield Outcome(task, None, DataError("no"), Trace(task.id))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
 import click
 
-from pearl.cli.options import as_json, model_options, trace_option
+from pearl.cli.help import Command
+from pearl.cli.options import as_json, setting_options, trace_option
 from pearl.cli.writing import force_option
 
 QUESTIONS = {
@@ -23,10 +23,10 @@ QUESTIONS = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("document", type=click.Choice(sorted(QUESTIONS)), default="story")
 @click.option("--question", help="Ask something else.")
-@model_options
+@setting_options()
 @trace_option
 @force_option
 @as_json
@@ -51,4 +51,4 @@ def command(document: str, question: str | None, **options: Any) -> int:
             f"Question: {asked}\nDocument: {path.name}, {len(path.read_text('utf-8').split()):,} words\n"
         )
     task = Task("", partial(load, path, name=path.name), asked)
-    return asyncio.run(run_tasks([task], 1, {**options, "verbose": True}))
+    return run_tasks([task], 1, {**options, "verbose": True})

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl import plugins
+from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
     data_options,
-    model_options,
     open_pearl,
     price_option,
     read_data,
+    setting_options,
 )
 from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
     from pearl.evals.report import Cluster
 
 
-@click.command()
+@click.command(cls=Command)
 @data_options
 @click.option(
     "--methods", default="pearl,direct", show_default=True, metavar="NAME,...",
-    help="pearl, direct, mcq, cot, map-reduce, retrieve.",
+    help=f"{', '.join(plugins.names('pearl.evals.methods'))}.",
 )  # fmt: skip
 @click.option(
     "--results", type=click.Path(), metavar="FILE",
@@ -46,7 +48,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--scorer", metavar="NAME",
-    help="Of answers in words: exact, f1, rouge-l [default: exact, or that of the log].",
+    help=f"Of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
+    "of the log].",
 )  # fmt: skip
 @click.option(
     "-o", "--out", type=click.Path(), metavar="LOG",
@@ -69,7 +72,7 @@ if TYPE_CHECKING:
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
 @force_option
-@model_options
+@setting_options()
 @price_option
 @as_json
 def command(
@@ -155,7 +158,7 @@ async def _evaluate(
     async with open_pearl(options) as pearl:
         if is_executed:  # whose bank and library are not those of the model that maps
             header = describe_results(
-                pearl.model.name,
+                pearl.client.name,
                 samples,
                 price=evaluation.price,
                 scorer=evaluation.scorer,

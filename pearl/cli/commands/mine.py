@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.help import Command
 from pearl.cli.options import (
+    ASKING,
+    DRAFTING,
     as_json,
     data_options,
-    model_options,
     open_pearl,
     price_option,
     read_data,
+    setting_options,
 )
 from pearl.cli.progress import Reporter
 from pearl.cli.work import no_reply, tell_left_out, tell_reasons, tell_stopped
@@ -34,10 +37,10 @@ N_COMMON = 15
 """Drafts in the table."""
 
 
-@click.command()
+@click.command(cls=Command)
 @data_options
 @click.option(
-    "--out", type=click.Path(), required=True, metavar="FILE",
+    "-o", "--out", type=click.Path(), required=True, metavar="FILE",
     help="JSON lines, one a question; what is there already is not asked again.",
 )  # fmt: skip
 @click.option(
@@ -45,7 +48,7 @@ N_COMMON = 15
     help="Actions that the prompt shows; what they cannot do is drafted.",
 )  # fmt: skip
 @click.option("--again", is_flag=True, help="Ask anew what had an unreadable reply.")
-@model_options
+@setting_options(*ASKING, *DRAFTING)
 @price_option
 @as_json
 def command(out: str, seed_library: str, again: bool, price: Any, **options: Any) -> int:
@@ -82,8 +85,8 @@ async def _mine(
         reporter = Reporter(len(questions))
         waits = Trace("", partial(reporter, ""))
         miner = Miner(
-            pearl.calls(waits), seed, pearl.examples, pearl.library, pearl.constrain,
-            window=pearl.limits.window, max_output_tokens=pearl.limits.max_output_tokens,
+            pearl.calls(waits), seed, pearl.examples, pearl.library, pearl.client.settings.constrain,
+            max_output_tokens=pearl.limits.max_output_tokens,
         )  # fmt: skip
         header = miner.header(domain=options["domain"], data=Path(options["data"]).name)
         # Another version is no other mining: what it asks is told apart by the prompt's digest.
@@ -96,7 +99,7 @@ async def _mine(
             with Stopper() as stopper, reporter:
                 for _ in done:
                     reporter.advance()
-                async for row in miner.mine(stopper.until(todo), pearl.concurrency):
+                async for row in miner.mine(stopper.until(todo), pearl.client.settings.concurrency):
                     journal.append(row)
                     rows[row.id] = row
                     n_asked += 1

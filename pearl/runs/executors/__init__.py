@@ -1,53 +1,138 @@
-"""Where the work runs. The unit of work is one document × one question or plan.
+"""Where the work runs, and what a unit of work is.
 
-Every other module of this folder is one executor, with
+Every other module of this folder is one executor, with `DESCRIPTION` (one line), `KEEPS_LIMITS` (whether
+every call is made by the model of the `pearl` that it is given, so that limits of the run hold) and
 
-    run(pearl, tasks, *, listener=None, is_stopping=...) -> AsyncGenerator[Outcome, None]
+    run(pearl, units, *, listener=None, is_stopping=...) -> AsyncGenerator[Outcome, None]
 
-- One outcome a task, in the order of the tasks. What stops a task is in its outcome, and never
-  raised; raised is only what no task could do without, as a cluster that cannot be reached.
+- One outcome a unit, in the order of the units. What stops a unit is in its outcome, and never
+  raised; raised is only what no unit could do without, as a cluster that cannot be reached.
 - An outcome is the same whichever executor makes it: the same row, but for `duration_s`, and the
   same events, but for their times. Whoever wants it kept keeps it, and leaves out what is kept
   already: an executor has no memory of its own.
-- Tasks are taken one by one, not far ahead of the outcomes, so that memory stays flat.
-- `listener` is told every event of every task, at the latest when its outcome comes.
-- Once `is_stopping` says so, no more tasks are begun; those that are begun are finished.
+- Units are taken one by one, not far ahead of the outcomes, so that memory stays flat.
+- `listener` is told every event of every unit, at the latest when its outcome comes.
+- Once `is_stopping` says so, no more units are begun; those that are begun are finished.
 - Closing the generator cancels what is under way.
-- An executor may take more keyword arguments, each with a default. Importing it imports no extra.
+- An executor may take more keyword arguments, each with a default; those that are called as in
+  `Offered` it is given by whoever runs it for a command. Importing it imports no extra.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
-from typing import Any
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 
+from pearl import plugins
 from pearl.documents.document import Document
-from pearl.errors import PearlError
+from pearl.errors import BudgetError, ModelError, PausedError, PearlError
 from pearl.interpreter.answer import Answer
+from pearl.runs.resources import Resources
 from pearl.trace import Event, Trace
 
-__all__ = ["Execute", "Listener", "Outcome", "Task", "text_source"]
+if TYPE_CHECKING:
+    from pearl.llm.middleware.dedup_cache import Replies
+    from pearl.pipeline import Pearl
+
+__all__ = [
+    "CONTRACT",
+    "DEFAULT",
+    "Execute",
+    "Executor",
+    "Listener",
+    "Offered",
+    "Outcome",
+    "Task",
+    "Unit",
+    "load_executor",
+    "run_with",
+]
+
+DEFAULT = "local"
 
 Listener = Callable[[str, Event], None]
-"""Told the id of a task and what happens in it."""
+"""Told the id of a unit and what happens in it."""
 
-Execute = Callable[..., AsyncGenerator["Outcome", None]]
+Execute = Callable[..., AsyncGenerator["Outcome[Any]", None]]
 """The `run` of an executor."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One piece of work.
+class Unit(ABC):
+    """One unit of work: what an executor runs, and what a run of the store has one row of.
+
+    A kind of unit is a frozen dataclass. It can be pickled where its document can, so that it
+    travels to the workers of a cluster.
 
     Attributes:
-        id: Names the row of the result.
+        id: Names the row.
         document: Loads the document; may raise `DataError`. Loaded late, so that memory stays flat.
+            None where there is none to be read.
+        source: What tells its document from others without loading it; "" where nothing does, and
+            the unit is never taken for one whose row is kept.
+    """
+
+    __slots__ = ()
+
+    id: str
+    document: Callable[[], Document] | None
+    source: str
+
+    @property
+    @abstractmethod
+    def depends_on(self) -> Sequence[str]:
+        """What its row depends on beside id, source and `Pearl`: other values, another row."""
+
+    @property
+    def shard_key(self) -> str:
+        """Units of one key are in the same shard."""
+        return self.id
+
+    def n_chained(self, resources: Resources) -> int:
+        """Calls of it that follow one another; 0 where that is not known yet."""
+        return 0
+
+    @abstractmethod
+    async def perform(self, resources: Resources, trace: Trace) -> Any:
+        """Do the work.
+
+        Args:
+            resources: `Pearl`, documents, and what else the units of a process share.
+            trace: Everything that happens is added to it.
+
+        Returns:
+            What `row` is made of.
+
+        Raises:
+            Exception: What stops it.
+        """
+
+    @abstractmethod
+    def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
+        """The row that is kept, as JSON data; its `status` is `failed` where it is to be tried again.
+
+        Args:
+            result: What `perform` returned.
+            error: Or what it raised.
+
+        Returns:
+            None where an error is no row of this kind: it ends the run.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Unit):
+    """A question or a plan, over a document.
+
+    Attributes:
         question: Asked where there is no plan; kept beside the plan otherwise.
         plan: Text of a plan.
         problem: Why this row of the input is no piece of work at all.
-        source: What tells its document from others without loading it; "" where nothing does.
         extra: Fields of the input for its row of the result, as options and what is right.
     """
 
@@ -59,30 +144,133 @@ class Task:
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def depends_on(self) -> Sequence[str]:
+        """Plan, question, and what its row says of the input."""
+        extra = json.dumps(self.extra, sort_keys=True, default=str)
+        return self.plan or "", self.question or "", extra
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a task: an answer, or the error that stopped it."""
+    def n_chained(self, resources: Resources) -> int:
+        """The longest chain of steps of its plan."""
+        return 0 if self.plan is None else resources.n_chained(self.plan, self.question)
 
-    task: Task
-    answer: Answer | None
-    error: Exception | None
-    trace: Trace = field(repr=False)
+    async def perform(self, resources: Resources, trace: Trace) -> Answer:
+        """Run the plan, or have one written and run it.
 
-    def to_json(self) -> dict[str, Any]:
+        Raises:
+            PearlError: There is no answer.
+        """
+        if self.problem is not None or self.document is None:
+            raise self.problem or PearlError("the task has no document")
+        document = await resources.document(self.document)
+        if self.plan is None:
+            return await resources.pearl.ask(self.question or "", document, trace=trace)
+        plan = resources.plan(self.plan, self.question)
+        return await resources.pearl.execute(plan, document, trace=trace)
+
+    def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
         """One row of a results file; `status` is that of the answer, or `failed`."""
-        if self.answer is not None:
-            return {"id": self.task.id, **self.task.extra, **self.answer.to_json()}
-        assert self.error is not None
+        if result is not None:
+            return {"id": self.id, **self.extra, **result.to_json()}
         return {
-            "id": self.task.id,
-            **self.task.extra,
+            "id": self.id,
+            **self.extra,
             "status": "failed",
-            "question": self.task.question,
-            "error": {"type": type(self.error).__name__, "message": str(self.error)},
+            "question": self.question,
+            "error": {"type": type(error).__name__, "message": str(error)},
         }
 
 
-def text_source(text: str) -> str:
-    """A text by its digest."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+U = TypeVar("U", bound=Unit, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[U]):
+    """What became of a unit.
+
+    Attributes:
+        unit: What was to be done.
+        result: What performing it returned: of a `Task` an `Answer`; None where it failed.
+        error: What it failed with.
+        trace: What happened.
+    """
+
+    unit: U
+    result: Any
+    error: Exception | None
+    trace: Trace = field(repr=False)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the end of the run has cut it off: a limit, or a server that is gone."""
+        return isinstance(self.error, BudgetError | PausedError)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Its row.
+
+        Raises:
+            Exception: What stopped it, where that is no row of its kind.
+        """
+        row = self.unit.row(self.result, self.error)
+        if row is None:
+            assert self.error is not None
+            raise self.error
+        return row
+
+
+class Executor(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    DESCRIPTION: str
+    KEEPS_LIMITS: bool
+
+    def run(
+        self,
+        pearl: Pearl,
+        units: Iterable[Any],
+        *,
+        listener: Listener | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[Outcome[Any], None]:
+        """Perform the units; outcomes come in the order of the units.
+
+        Raises:
+            PearlError: No unit can be performed.
+        """
+        ...
+
+
+CONTRACT = Executor
+
+
+class Offered(TypedDict, total=False):
+    """What an executor is given if its `run` has a parameter of that name.
+
+    Attributes:
+        replies: Where the model's replies are found and kept.
+        folder: That of the store, for what has to outlive the process.
+        on_progress: Told how far the work is, as what `str` makes a line of.
+        on_trouble: Told what a server fails with, and for how many seconds it is asked again.
+    """
+
+    replies: Replies
+    folder: Path
+    on_progress: Callable[[object], None]
+    on_trouble: Callable[[ModelError, float], None]
+
+
+def load_executor(name: str) -> Executor:
+    """The executor of that name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    executor: Executor = plugins.load(__name__, name, "executor")
+    return executor
+
+
+def run_with(executor: Executor, **offered: Unpack[Offered]) -> Execute:
+    """The `run` of an executor, with what it takes of what is offered."""
+    run: Execute = executor.run
+    names = signature(run).parameters
+    return partial(run, **{name: value for name, value in offered.items() if name in names})

@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from pearl import Document, Pearl
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import from_text
 from pearl.errors import UsageError
-from pearl.runs.executors import Execute, Task, local, text_source
+from pearl.runs.executors import Execute, Task, local
 from pearl.runs.executors import ray as on_ray
 from pearl.runs.recording import run_recorded
 from pearl.runs.store import RunSpec, Store
@@ -78,7 +79,7 @@ def tasks_of(folder: Path, n: int, killing: frozenset[int] = frozenset()) -> lis
             f"t{i}",
             partial(loaded, str(folder), i, i in killing),
             plan=PLAN,
-            source=text_source(text_of(i)),
+            source=text_sha256(text_of(i)),
         )
         for i in range(n)
     ]
@@ -93,10 +94,7 @@ def pearl_in(folder: Path, concurrency: int = CONCURRENCY) -> Pearl:
 
 
 def with_settings(**settings: Any) -> Pearl:
-    pearl = Pearl(**settings)
-    if not hasattr(pearl, "settings"):
-        pearl.settings = settings
-    return pearl
+    return Pearl(**settings)
 
 
 def in_bytes(rows: Iterable[Row]) -> bytes:
@@ -228,7 +226,7 @@ async def driven(folder: Path, n: int) -> None:
         outcomes = run_recorded(pearl_in(folder), places, run, execute=on_ray.run)
         async with aclosing(outcomes):
             async for outcome in outcomes:
-                sys.stdout.write(f"{outcome.task.id}\n")
+                sys.stdout.write(f"{outcome.unit.id}\n")
                 sys.stdout.flush()
                 await asyncio.to_thread(sys.stdin.readline)
         run.finish("done")

@@ -47,24 +47,24 @@ def pearl_of(server: BatchServer, **options: Any) -> Pearl:
     return Pearl("openai:test-model", base_url=server.url, **options)
 
 
-def outcomes(server: BatchServer, tasks: list[Task], **options: Any) -> list[Outcome]:
-    async def main() -> list[Outcome]:
+def outcomes(server: BatchServer, tasks: list[Task], **options: Any) -> list[Outcome[Task]]:
+    async def main() -> list[Outcome[Task]]:
         async with pearl_of(server) as pearl:
             return [o async for o in run(pearl, tasks, **{"pace": PACE, **options})]
 
     return asyncio.run(main())
 
 
-def locally(server: BatchServer, tasks: list[Task]) -> list[Outcome]:
-    async def main() -> list[Outcome]:
+def locally(server: BatchServer, tasks: list[Task]) -> list[Outcome[Task]]:
+    async def main() -> list[Outcome[Task]]:
         async with pearl_of(server) as pearl:
             return [outcome async for outcome in local.run(pearl, tasks)]
 
     return asyncio.run(main())
 
 
-def texts(found: list[Outcome]) -> list[tuple[str, str]]:
-    return [(o.task.id, o.answer.text if o.answer else repr(o.error)) for o in found]
+def texts(found: list[Outcome[Task]]) -> list[tuple[str, str]]:
+    return [(o.unit.id, o.result.text if o.result else repr(o.error)) for o in found]
 
 
 def cause(outcome: Outcome) -> ModelError:
@@ -100,7 +100,7 @@ def test_a_server_that_fails_is_told_of_once_until_it_answers(server: BatchServe
     server.fail("POST /batches", "503")
     told: list[str] = []
     found = outcomes(server, tasks_of(2, 1), on_trouble=lambda error, _: told.append(error.message))
-    assert all(outcome.answer for outcome in found)
+    assert all(outcome.result for outcome in found)
     assert len(told) == 2
     assert "broke off" in told[0]
 
@@ -111,19 +111,19 @@ def test_identical_requests_are_submitted_once(server: BatchServer) -> None:
     found = outcomes(server, tasks)
     assert len(server.submitted) == 1
     assert len({text for _, text in texts(found)}) == 1
-    usages = [o.answer.usage.n_input_tokens for o in found if o.answer]
+    usages = [o.result.usage.n_input_tokens for o in found if o.result]
     assert sorted(usages) == [0, 0, 0, 0, 100]
 
 
 def test_a_round_beyond_the_limits_is_several_batches(server: BatchServer) -> None:
     tasks = tasks_of(10, 1)
     by_number = Pace(quiet_s=0.05, poll_s=0.01, max_requests=4)
-    assert all(o.answer for o in outcomes(server, tasks, pace=by_number))
+    assert all(o.result for o in outcomes(server, tasks, pace=by_number))
     assert [len(job.rows) for job in server.jobs] == [4, 4, 2]
     size = max(map(len, next(iter(server.files.values())).splitlines()))
     by_size = Pace(quiet_s=0.05, poll_s=0.01, max_bytes=3 * size + 10)
     server.jobs.clear()
-    assert all(o.answer for o in outcomes(server, tasks, pace=by_size))
+    assert all(o.result for o in outcomes(server, tasks, pace=by_size))
     assert [len(job.rows) for job in server.jobs] == [3, 3, 3, 1]
 
 
@@ -138,13 +138,13 @@ def test_questions_are_planned_by_batch_where_nothing_holds_the_planner(
 
     server.line = line
 
-    async def main() -> list[Outcome]:
+    async def main() -> list[Outcome[Task]]:
         async with pearl_of(server, constrain="off") as pearl:
             tasks = [Task(t.id, t.document, question="Why?") for t in tasks_of(5, 1)]
             return [o async for o in run(pearl, tasks, pace=PACE)]
 
     found = asyncio.run(main())
-    assert [o.answer is not None for o in found] == [True] * 5, found[0].error
+    assert [o.result is not None for o in found] == [True] * 5, found[0].error
     assert [len(job.rows) for job in server.jobs] == [1, 5]
 
 
@@ -154,7 +154,7 @@ def test_a_step_whose_reply_has_a_form_goes_by_batch_as_well(server: BatchServer
     plan = '1. a = FIND(CTX, "the boats") : find\n2. n = COUNT(a) : count'
     tasks = [Task(t.id, t.document, plan=plan) for t in tasks_of(5, 1)]
 
-    async def main() -> list[Outcome]:
+    async def main() -> list[Outcome[Task]]:
         async with Pearl("openai:test-model", base_url=server.url, server="vllm") as pearl:
             return [o async for o in run(pearl, tasks, pace=PACE)]
 
@@ -186,7 +186,7 @@ def test_lines_in_any_order_twice_and_among_junk(server: BatchServer) -> None:
 def test_what_is_missing_in_the_output_is_asked_again(server: BatchServer) -> None:
     tasks = tasks_of(8, 1)
     server.edit = lambda rows: rows[1:] if len(rows) > 1 else rows
-    assert all(o.answer for o in outcomes(server, tasks))
+    assert all(o.result for o in outcomes(server, tasks))
     assert [len(job.rows) for job in server.jobs] == [8, 1]
 
 
@@ -234,14 +234,14 @@ PASSING: list[dict[str, Any]] = [
 def test_what_may_pass_goes_into_the_next_round(server: BatchServer) -> None:
     server.line = lambda row: PASSING[number(row)] if len(server.jobs) == 1 else None
     n = len(PASSING)
-    assert all(o.answer for o in outcomes(server, tasks_of(n, 1)))
+    assert all(o.result for o in outcomes(server, tasks_of(n, 1)))
     assert [len(job.rows) for job in server.jobs] == [n, n]
 
 
 def test_a_model_without_temperature_is_asked_without(server: BatchServer) -> None:
     refused = answered(error("Unsupported value", param="temperature"), 400)
     server.line = lambda row: refused if "temperature" in row["body"] else None
-    assert all(o.answer for o in outcomes(server, tasks_of(3, 2)))
+    assert all(o.result for o in outcomes(server, tasks_of(3, 2)))
     assert [len(job.rows) for job in server.jobs] == [3, 3, 3]
 
 
@@ -250,7 +250,7 @@ def test_what_an_expired_batch_has_done_is_kept(server: BatchServer, tmp_path: P
     server.n_served = 5
     with Store.open(tmp_path) as store:
         found = outcomes(server, tasks_of(8, 1), replies=store, folder=tmp_path)
-    assert all(o.answer for o in found)
+    assert all(o.result for o in found)
     assert [len(job.rows) for job in server.jobs] == [8, 3]
 
 
@@ -274,7 +274,7 @@ def test_a_batch_that_is_refused_says_why(server: BatchServer) -> None:
 def test_a_batch_of_too_many_tokens_is_halved_until_it_goes(server: BatchServer) -> None:
     server.most = 3
     tasks = tasks_of(10, 1)
-    assert all(o.answer for o in outcomes(server, tasks))
+    assert all(o.result for o in outcomes(server, tasks))
     done = [len(job.rows) for job in server.jobs if job.end == "completed"]
     assert sum(done) == 10
     assert max(done) <= 3
@@ -284,13 +284,13 @@ def test_trouble_while_polling_passes(server: BatchServer) -> None:
     server.fail("GET /batches/", "500", "reset", "502", "half JSON", "429")
     server.fail("POST /files", "500")
     server.fail("GET /files/", "503", "reset")
-    assert all(o.answer for o in outcomes(server, tasks_of(3, 1)))
+    assert all(o.result for o in outcomes(server, tasks_of(3, 1)))
     assert len(server.jobs) == 1
 
 
 def test_a_lost_answer_does_not_submit_twice(server: BatchServer) -> None:
     server.drops_answers = 1
-    assert all(o.answer for o in outcomes(server, tasks_of(3, 2)))
+    assert all(o.result for o in outcomes(server, tasks_of(3, 2)))
     assert len(server.submitted) == len(set(server.submitted))
 
 
@@ -355,7 +355,7 @@ def test_a_batch_the_server_has_forgotten_is_submitted_again(
     outcomes(server, tasks, folder=tmp_path, is_stopping=lambda: bool(server.jobs))
     server.jobs.clear()
     server.is_held = False
-    assert all(o.answer for o in outcomes(server, tasks, folder=tmp_path))
+    assert all(o.result for o in outcomes(server, tasks, folder=tmp_path))
     assert len(server.jobs) == 1
 
 

@@ -35,8 +35,8 @@ class Shelf:
         return Document(f"This is {name}. It is short.", name)
 
 
-def outcomes(pearl: Pearl, tasks: list[Task]) -> list[Outcome]:
-    async def main() -> list[Outcome]:
+def outcomes(pearl: Pearl, tasks: list[Task]) -> list[Outcome[Task]]:
+    async def main() -> list[Outcome[Task]]:
         return [outcome async for outcome in run(pearl, tasks)]
 
     return asyncio.run(main())
@@ -59,7 +59,7 @@ def test_a_document_is_loaded_once_for_the_tasks_within_reach(concurrency: int) 
     tasks = tasks_of(shelf, 2, "abc")
     assert len(tasks) <= AHEAD * concurrency
     found = outcomes(Pearl(model, concurrency=concurrency), tasks)
-    assert [outcome.task.id for outcome in found] == ["0a", "0b", "0c", "1a", "1b", "1c"]
+    assert [outcome.unit.id for outcome in found] == ["0a", "0b", "0c", "1a", "1b", "1c"]
     assert all(outcome.error is None for outcome in found)
     assert sorted(shelf.loaded) == ["a", "b", "c"]
 
@@ -80,9 +80,9 @@ def test_loaders_that_cannot_be_told_apart_are_each_called() -> None:
     unhashable = partial(lambda parts: Document(" ".join(parts)), ["Ada", "left."])
     other = partial(lambda parts: Document(" ".join(parts)), ["Nils", "left."])
     found = outcomes(Pearl(Scripted(digest)), [task("a", unhashable), task("b", other)])
-    assert found[0].answer
-    assert found[1].answer
-    assert found[0].answer.text != found[1].answer.text
+    assert found[0].result
+    assert found[1].result
+    assert found[0].result.text != found[1].result.text
 
 
 def test_a_plan_that_is_none_fails_alone() -> None:
@@ -94,7 +94,7 @@ def test_a_plan_that_is_none_fails_alone() -> None:
 
 def test_stopping_leaves_out_what_was_only_taken() -> None:
     shelf = Shelf()
-    found: list[Outcome] = []
+    found: list[Outcome[Task]] = []
 
     async def main() -> None:
         pearl = Pearl(Scripted(digest), concurrency=1)

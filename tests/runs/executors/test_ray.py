@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,13 +18,15 @@ from pearl import Document, Pearl
 from pearl.errors import DataError, ModelError, PlanError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.llm.client import Client, ClientSettings
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors import ray as on_ray
 from pearl.runs.executors.ray import leasing
 from pearl.runs.executors.ray.leasing import Leased
 from pearl.runs.executors.ray.limiter import EPISODE_S, LEASE_S, CallLease, Limiter, fair_shares
 from pearl.runs.executors.ray.wire import packed_outcome, unpacked_outcome
-from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig, version
+from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.identity import version
 from tests.clock import computed
 from tests.models import Acting
 from tests.runs.executors.clustered import ROOT
@@ -90,9 +93,8 @@ def test_importing_the_executor_does_not_import_ray() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
-def test_a_model_that_is_an_object_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_an_object_is_refused() -> None:
     pearl = Pearl(Scripted(str))
-    monkeypatch.setattr(type(pearl), "settings", {"model": pearl.model}, raising=False)
 
     async def main() -> None:
         await anext(on_ray.run(pearl, []))
@@ -104,8 +106,8 @@ def test_a_model_that_is_an_object_is_refused(monkeypatch: pytest.MonkeyPatch) -
 # --- what travels
 
 
-def outcome_of(task: Task, model: Any) -> Outcome:
-    async def main() -> Outcome:
+def outcome_of(task: Task, model: Any) -> Outcome[Task]:
+    async def main() -> Outcome[Task]:
         return await anext(local.run(Pearl(model), [task]))
 
     return asyncio.run(main())
@@ -138,32 +140,50 @@ DOCUMENT = Document('Ada "left the boat" to é \U0001f600. It was late.', "a")
     ],
     ids=list("abcdef"),
 )
-def test_an_outcome_travels_as_plain_data(task: Task, reply: Callable[[Request], str]) -> None:
+def test_an_outcome_travels(task: Task, reply: Callable[[Request], str]) -> None:
     outcome = outcome_of(task, Scripted(reply))
-    data = json.loads(json.dumps(packed_outcome(outcome)))
-    found = unpacked_outcome(outcome.task, data)
+    data = pickle.loads(pickle.dumps(packed_outcome(outcome)))
+    found = unpacked_outcome(outcome.unit, data)
     assert found.to_json() == outcome.to_json()
     assert found.trace.to_jsonl() == outcome.trace.to_jsonl()
     assert type(found.error).__name__ == type(outcome.error).__name__
-    if outcome.answer is not None:
-        assert found.answer == outcome.answer
+    if outcome.result is not None:
+        assert found.result == outcome.result
 
 
 def test_an_error_keeps_what_is_asked_of_it() -> None:
     failed = outcome_of(Task("e", unreadable, plan=PLAN), Scripted(str))
-    found = unpacked_outcome(failed.task, packed_outcome(failed)).error
+    found = unpacked_outcome(failed.unit, packed_outcome(failed)).error
     assert isinstance(found, DataError)
     assert (found.line, found.path, found.exit_code) == (3, "a.txt", 3)
     bad = outcome_of(Task("c", lambda: DOCUMENT, plan="1. nonsense"), Scripted(str))
-    told = unpacked_outcome(bad.task, packed_outcome(bad)).error
+    told = unpacked_outcome(bad.unit, packed_outcome(bad)).error
     assert isinstance(told, PlanError)
     assert told.diagnostics == ()
 
 
+def test_the_calls_of_a_worker_go_through_what_those_of_python_do() -> None:
+    here = Client(ClientSettings("openai:m", base_url="http://127.0.0.1:9/v1", concurrency=3))
+    setup = WorkerConfig("w", version(), {}, here.settings, CallLease(1), ".")
+
+    async def there() -> Client:
+        worker = RayWorker(setup, "nobody")
+        client = worker._ready(version()).pearl.client
+        assert worker._renewing is not None
+        worker._renewing.cancel()
+        return client
+
+    client = asyncio.run(there())
+    assert [type(layer) for layer in client.layers] == [type(layer) for layer in here.layers]
+    assert isinstance(client.model, Leased)
+    assert client.identity == here.identity
+
+
 def test_a_worker_says_why_it_can_run_nothing() -> None:
-    def said(driver: str, **settings: Any) -> dict[str, Any]:
-        worker = RayWorker(WorkerConfig("w", driver, settings, CallLease(1), "."), "nobody")
-        return asyncio.run(worker.work("a", lambda: DOCUMENT, None, PLAN, driver))["refused"]  # type: ignore[no-any-return]
+    def said(driver: str, model: str = "extractive") -> dict[str, Any]:
+        setup = WorkerConfig("w", driver, {}, ClientSettings(model), CallLease(1), ".")
+        worker = RayWorker(setup, "nobody")
+        return asyncio.run(worker.work(Task("a", lambda: DOCUMENT, plan=PLAN), driver))["refused"]  # type: ignore[no-any-return]
 
     assert said(version(), model="scripted:")["type"] == "UsageError"
     skew = said("pearl 9")

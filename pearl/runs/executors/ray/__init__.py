@@ -1,4 +1,4 @@
-"""On a Ray cluster: one worker a node, many tasks in each; nodes may come to grief.
+"""On a Ray cluster: one worker a node, many units in each; nodes may come to grief.
 
 Actors of Ray Core and nothing above it. A task whose worker is lost runs again elsewhere, and the
 first outcome that comes of a task is the only one. The driver keeps no state that it would need
@@ -12,25 +12,32 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from pearl.errors import PearlError, UsageError
 from pearl.pipeline import Pearl
 from pearl.plugins.extras import require_extra
-from pearl.runs.executors import Listener, Outcome, Task
-from pearl.runs.executors.local import AHEAD, UNDER_WAY, Runner, document_of
+from pearl.runs.executors import Listener, Outcome, Task, Unit
+from pearl.runs.executors.local import AHEAD, UNDER_WAY, document_of, perform
 from pearl.runs.executors.ray.limiter import CallLease, Limiter
 from pearl.runs.executors.ray.wire import unpacked_error, unpacked_outcome
-from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig, version
+from pearl.runs.executors.ray.worker import RayWorker, WorkerConfig
+from pearl.runs.identity import version
+from pearl.runs.resources import Resources
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = ["run"]
+__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "run"]
+
+DESCRIPTION = "on a Ray cluster whose nodes come and go"
+KEEPS_LIMITS = False
+
+U = TypeVar("U", bound=Unit)
 
 ATTEMPTS = 4
 """Workers that may be lost over one task; then it may well be what kills them."""
@@ -44,69 +51,64 @@ OBJECT_STORE = 100 * 2**20
 
 async def run(
     pearl: Pearl,
-    tasks: Iterable[Task],
+    units: Iterable[U],
     *,
     n_workers: int | None = None,
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
-) -> AsyncGenerator[Outcome, None]:
-    """Run the tasks on the cluster of $RAY_ADDRESS, or on one that is started on this machine.
+) -> AsyncGenerator[Outcome[U], None]:
+    """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine.
 
     Args:
-        pearl: Each worker builds one like it from `pearl.settings`; its places and its rate are
+        pearl: Each worker builds one like it from its settings; its places and its rate are
             those of all workers together.
-        tasks: As in `local.run`. Documents are loaded by the workers: paths have to lead to the
+        units: As in `local.run`. Documents are loaded by the workers: paths have to lead to the
             same files on every node.
-        n_workers: None for one a node. More than `pearl.concurrency` are of no use.
-        listener: Told of the events of a task when its outcome comes.
-        is_stopping: Whether no more tasks are to be begun.
+        n_workers: None for one a node. More than `concurrency` are of no use.
+        listener: Told of the events of a unit when its outcome comes.
+        is_stopping: Whether no more units are to be begun.
 
     Raises:
         UsageError: Ray is not installed, the cluster cannot be reached, a node has another version,
             or the model is no name that another process could make a model of.
         PearlError: No worker can set up the model.
     """
-    settings = _settings(pearl)
+    if not isinstance(pearl.client.settings.model, str):
+        raise UsageError(
+            "a model that is an object cannot be sent to a cluster", help="give it by its name"
+        )
+    n_places = pearl.client.settings.concurrency
     with _cluster():
-        crew = _Crew(settings, pearl.concurrency, n_workers)
-        here = Runner(pearl)
+        crew = _Crew(pearl, n_workers)
+        here = Resources(pearl)
 
-        async def one(task: Task) -> Outcome:
-            if task.problem is not None or task.document is None:
-                return await here.run(task, listener)
-            found = await crew.run(task)
+        async def one(unit: U) -> Outcome[U]:
+            if isinstance(unit, Task) and (unit.problem is not None or unit.document is None):
+                return await perform(unit, here, listener)
+            found = await crew.run(unit)
             if isinstance(found.halted, PearlError):
-                pearl.halt.throw(found.halted)
+                pearl.client.halt.throw(found.halted)
             if listener is not None:
                 for event in found.outcome.trace:
-                    listener(task.id, event)
+                    listener(unit.id, event)
             return found.outcome
 
         outcomes = in_order(
-            tasks,
+            units,
             one,
-            UNDER_WAY * pearl.concurrency,
-            ahead=AHEAD * pearl.concurrency,
+            UNDER_WAY * n_places,
+            ahead=AHEAD * n_places,
             group=document_of,
-            rank=here.length,
+            rank=lambda unit: unit.n_chained(here),
             is_stopping=is_stopping,
         )
         try:
-            with pearl.halt.running():
+            with pearl.client.halt.running():
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
                         yield outcome
         finally:
             crew.end()
-
-
-def _settings(pearl: Any) -> Mapping[str, Any]:
-    settings: Mapping[str, Any] = pearl.settings
-    if not isinstance(settings.get("model", ""), str):
-        raise UsageError(
-            "a model that is an object cannot be sent to a cluster", help="give it by its name"
-        )
-    return settings
 
 
 @contextmanager
@@ -170,7 +172,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    outcome: Outcome
+    outcome: Outcome[Any]
     halted: Exception | None = None
 
 
@@ -178,21 +180,21 @@ class _Crew:
     """The workers and their limiter.
 
     Args:
-        settings: Arguments of `Pearl`.
-        n_places: Calls at once, of all workers.
+        pearl: What each worker builds one like; its places are those of all of them.
         n_workers: None for one a node.
     """
 
-    def __init__(self, settings: Mapping[str, Any], n_places: int, n_workers: int | None) -> None:
+    def __init__(self, pearl: Pearl, n_workers: int | None) -> None:
         nodes = _nodes()
+        settings = pearl.client.settings
+        n_places = settings.concurrency
         n = min(n_workers or len(nodes), n_places)
-        rate = settings.get("requests_per_minute")
-        tokens = settings.get("tokens_per_minute")
-        own = {
-            **settings,
-            "requests_per_minute": None,  # the leases hold them to it, all together
-            "tokens_per_minute": tokens and tokens / n,
-        }
+        rate, tokens = settings.requests_per_minute, settings.tokens_per_minute
+        own = replace(
+            settings,
+            requests_per_minute=None,  # the leases hold them to it, all together
+            tokens_per_minute=tokens and tokens / n,
+        )
         per_s = rate and rate / 60
         head = next((node for node in nodes if "node:__internal_head__" in node["Resources"]), None)
         self._most = UNDER_WAY * n_places  # tasks under way, all of which one may have to take
@@ -204,7 +206,9 @@ class _Crew:
         self.workers: list[_Slot] = []
         for i in range(n):
             lease = CallLease(n_places // n, per_s and per_s / n)
-            setup = WorkerConfig(f"worker-{i}", version(), own, lease, str(Path.cwd()))
+            setup = WorkerConfig(
+                f"worker-{i}", version(), pearl.settings, own, lease, str(Path.cwd())
+            )
             self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
         self._document: Hashable = None
         self._last = self.workers[0]
@@ -219,8 +223,8 @@ class _Crew:
         for actor in (self.limiter, *(slot.actor for slot in self.workers)):
             ray.kill(actor)
 
-    async def run(self, task: Task) -> _Found:
-        """What becomes of a task, wherever it runs in the end.
+    async def run(self, unit: Unit) -> _Found:
+        """What becomes of a unit, wherever it runs in the end.
 
         Raises:
             PearlError: No worker can run anything.
@@ -228,15 +232,13 @@ class _Crew:
         from ray import exceptions
 
         for _ in range(ATTEMPTS):
-            slot = await self._slot(task)
+            slot = await self._slot(unit)
             slot.n_tasks += 1
             try:
-                said = await slot.actor.work.remote(
-                    task.id, task.document, task.question, task.plan, version()
-                )
+                said = await slot.actor.work.remote(unit, version())
             except (exceptions.RayTaskError, TypeError) as error:  # it cannot even be sent
                 reason = str(getattr(error, "cause", error)).strip().partition("\n")[0]
-                return _Found(_failed(task, f"it cannot be run on a cluster: {reason}"))
+                return _Found(_failed(unit, f"it cannot be run on a cluster: {reason}"))
             except exceptions.RayError:  # the worker is lost, or its node with what it said
                 self._lose(slot)
                 continue
@@ -245,15 +247,15 @@ class _Crew:
             if "refused" in said:
                 raise unpacked_error(said["refused"])
             halted = unpacked_error(said["halted"]) if said["halted"] else None
-            return _Found(unpacked_outcome(task, said["outcome"]), halted)
-        return _Found(_failed(task, f"{ATTEMPTS} workers were lost while they ran it"))
+            return _Found(unpacked_outcome(unit, said["outcome"]), halted)
+        return _Found(_failed(unit, f"{ATTEMPTS} workers were lost while they ran it"))
 
-    async def _slot(self, task: Task) -> _Slot:
-        """Where tasks over the same document are, else where the fewest are."""
+    async def _slot(self, unit: Unit) -> _Slot:
+        """Where units over the same document are, else where the fewest are."""
         while not (there := [slot for slot in self.workers if slot.reviving is None]):
             lost = [slot.reviving for slot in self.workers if slot.reviving is not None]
             await asyncio.wait(lost, return_when=asyncio.FIRST_COMPLETED)
-        document = document_of(task)
+        document = document_of(unit)
         is_same = document is not None and document == self._document
         if not is_same or self._last not in there or self._last.n_tasks >= self._share:
             self._last = min(there, key=lambda slot: slot.n_tasks)
@@ -324,5 +326,5 @@ def _actor(
     )
 
 
-def _failed(task: Task, message: str) -> Outcome:
-    return Outcome(task, None, PearlError(f"task {task.id}: {message}"), Trace(task.id))
+def _failed(unit: Unit, message: str) -> Outcome[Unit]:
+    return Outcome(unit, None, PearlError(f"task {unit.id}: {message}"), Trace(unit.id))

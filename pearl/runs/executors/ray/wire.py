@@ -1,79 +1,36 @@
-"""Tasks and outcomes as they travel: dictionaries, lists, texts and numbers.
+"""Outcomes as they travel from a worker to the driver: what Ray pickles, and errors as plain data.
 
-What the driver has anyway stays with it: a task comes back as the driver's own.
+What the driver has anyway stays with it: a unit comes back as the driver's own. Errors are not pickled,
+for their classes take other arguments than their text.
 """
 
 from __future__ import annotations
 
 import builtins
-from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from pearl import errors
-from pearl.documents.evidence import Evidence, Unverified
-from pearl.errors import PearlError, Span
-from pearl.interpreter.answer import Answer
-from pearl.interpreter.steps import StepResult
-from pearl.llm import Usage
-from pearl.runs.executors import Outcome, Task
-from pearl.trace import Trace
+from pearl.errors import PearlError
+from pearl.runs.executors import Outcome, Unit
 
 __all__ = ["packed_error", "packed_outcome", "unpacked_error", "unpacked_outcome"]
 
+U = TypeVar("U", bound=Unit)
 
-def packed_outcome(outcome: Outcome) -> dict[str, Any]:
-    """An outcome without its task: `answer` or `error`, and `trace` as JSON lines."""
+
+def packed_outcome(outcome: Outcome[Any]) -> dict[str, Any]:
+    """An outcome without its unit: `result`, `error` as packed, and `trace`."""
     return {
-        "answer": None if outcome.answer is None else _packed_answer(outcome.answer),
+        "result": outcome.result,
         "error": None if outcome.error is None else packed_error(outcome.error),
-        "trace": outcome.trace.to_jsonl(),
+        "trace": outcome.trace,
     }
 
 
-def unpacked_outcome(task: Task, data: dict[str, Any]) -> Outcome:
-    """The outcome of a task; it gives the same row, and the same events with the same times."""
-    trace = Trace.from_jsonl(task.id, data["trace"])
-    answer = data["answer"] and _unpacked_answer(data["answer"], trace)
+def unpacked_outcome(unit: U, data: dict[str, Any]) -> Outcome[U]:
+    """The outcome of a unit; it gives the same row, and the same events with the same times."""
     error = data["error"] and unpacked_error(data["error"])
-    return Outcome(task, answer, error, trace)
-
-
-def _packed_answer(answer: Answer) -> dict[str, Any]:
-    data = {field.name: getattr(answer, field.name) for field in fields(answer)}
-    del data["trace"]
-    return {
-        **data,
-        "steps": [asdict(step) for step in answer.steps],
-        "evidence": [asdict(evidence) for evidence in answer.evidence],
-        "unverified": [asdict(quote) for quote in answer.unverified],
-        "usage": asdict(answer.usage),
-    }
-
-
-def _unpacked_answer(data: dict[str, Any], trace: Trace) -> Answer:
-    steps = [
-        {**step, "usage": Usage(**step["usage"]), "quotes": tuple(step["quotes"])}
-        for step in data["steps"]
-    ]
-    evidence = [
-        {
-            **each,
-            "steps": tuple(each["steps"]),
-            "span": Span(**each["span"]),
-            "source_span": Span(**each["source_span"]),
-            "omitted": tuple(Span(**span) for span in each["omitted"]),
-        }
-        for each in data["evidence"]
-    ]
-    found = {
-        **data,
-        "outputs": tuple(data["outputs"]),
-        "steps": tuple(StepResult(**step) for step in steps),
-        "evidence": tuple(Evidence(**each) for each in evidence),
-        "unverified": tuple(Unverified(**each) for each in data["unverified"]),
-        "usage": Usage(**data["usage"]),
-    }
-    return Answer(**found, trace=trace)
+    return Outcome(unit, data["result"], error, data["trace"])
 
 
 def packed_error(error: Exception) -> dict[str, Any]:

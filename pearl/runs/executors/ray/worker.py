@@ -1,33 +1,27 @@
-"""What runs on a node: tasks, many at once, with a `Pearl` of its own."""
+"""What runs on a node: units of work, many at once, with a `Pearl` of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import platform
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pearl as package
-from pearl.documents.document import Document
 from pearl.errors import PearlError, UsageError
+from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Task
-from pearl.runs.executors.local import Runner
+from pearl.runs.executors import Unit
+from pearl.runs.executors.local import perform
 from pearl.runs.executors.ray.leasing import Leased
 from pearl.runs.executors.ray.limiter import CallLease
 from pearl.runs.executors.ray.wire import packed_error, packed_outcome
-from pearl.runs.wording import prompts_sha256
+from pearl.runs.identity import version
+from pearl.runs.resources import Resources
 
-__all__ = ["RayWorker", "WorkerConfig", "version"]
-
-
-def version() -> str:
-    """What has to be the same where the results have to be: Python, pearl, and its prompts."""
-    python = ".".join(platform.python_version_tuple()[:2])
-    return f"pearl {package.__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
+__all__ = ["RayWorker", "WorkerConfig"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +31,8 @@ class WorkerConfig:
     Attributes:
         name: The same after a restart.
         version: Of the driver.
-        settings: Arguments of `Pearl`.
+        settings: Arguments of `Pearl` that are not the client's.
+        client: Of this worker alone.
         first: What it may do before it has reached the limiter.
         folder: Where the driver works: paths of documents are relative to it.
     """
@@ -45,12 +40,13 @@ class WorkerConfig:
     name: str
     version: str
     settings: Mapping[str, Any]
+    client: ClientSettings
     first: CallLease
     folder: str
 
 
 class RayWorker:
-    """Runs tasks as `local` does.
+    """Performs units as `local` does.
 
     Args:
         setup: What it needs to know.
@@ -62,8 +58,7 @@ class RayWorker:
         self._setup = setup
         self._limiter = limiter
         self._handle: Any = None
-        self._runner: Runner | None = None
-        self._pearl: Pearl | None = None
+        self._resources: Resources | None = None
         self._renewing: asyncio.Task[None] | None = None
 
     async def is_there(self) -> None:
@@ -71,19 +66,13 @@ class RayWorker:
 
     async def work(
         self,
-        id: str,
-        load: Callable[[], Document],
-        question: str | None,
-        plan: str | None,
+        unit: Unit,
         driver: str,
     ) -> dict[str, Any]:
-        """Run one task.
+        """Perform one unit.
 
         Args:
-            id: Of the task.
-            load: Loads the document.
-            question: As in `Task`.
-            plan: As in `Task`.
+            unit: What is to be done.
             driver: The version of the driver.
 
         Returns:
@@ -91,31 +80,31 @@ class RayWorker:
             None. Or only `refused`, the packed error for which this worker can run nothing.
         """
         try:
-            runner, pearl = self._ready(driver)
+            resources = self._ready(driver)
         except PearlError as error:
             return {"refused": packed_error(error)}
-        outcome = await runner.run(Task(id, load, question, plan))
-        halted = pearl.halt.error
+        outcome = await perform(unit, resources)
+        halted = resources.pearl.client.halt.error
         return {
             "outcome": packed_outcome(outcome),
             "halted": None if halted is None else packed_error(halted),
         }
 
-    def _ready(self, driver: str) -> tuple[Runner, Pearl]:
+    def _ready(self, driver: str) -> Resources:
         if driver != version():
             raise UsageError(
                 f"the node {platform.node()} has {version()}, this is {driver}",
                 help="install the same on every node of the cluster",
             )
-        if self._runner is None or self._pearl is None:
+        if self._resources is None:
             if Path(self._setup.folder).is_dir():
                 os.chdir(self._setup.folder)
-            settings = dict(self._setup.settings)
-            model = Leased(Pearl(**settings).model, self._setup.first, self._report)
-            self._pearl = Pearl(**{**settings, "model": model})
-            self._runner = Runner(self._pearl)
+            settings = self._setup.client
+            model = Leased(settings.create_model(), self._setup.first, self._report)
+            client = Client(replace(settings, model=model))
+            self._resources = Resources(Pearl(client, **self._setup.settings))
             self._renewing = asyncio.create_task(model.renew())
-        return self._runner, self._pearl
+        return self._resources
 
     async def _report(self, report: dict[str, Any]) -> CallLease:
         import ray

@@ -6,7 +6,7 @@ import pytest
 
 from pearl.dsl.signatures import ValueType
 from pearl.interpreter import prompt as reading
-from pearl.runs.wording import prompts_sha256
+from pearl.runs.identity import prompts_sha256
 
 
 @pytest.mark.parametrize("form", reading.FORMS)
@@ -21,6 +21,6 @@ def test_how_a_form_is_asked_for_is_part_of_the_wording(
 def test_how_it_is_asked_once_more_is_part_of_the_wording(monkeypatch: pytest.MonkeyPatch) -> None:
     before = prompts_sha256()
     monkeypatch.setattr(
-        "pearl.runs.wording.again_messages", lambda messages, reply, wanted: messages
+        "pearl.runs.identity.again_messages", lambda messages, reply, wanted: messages
     )
     assert prompts_sha256.__wrapped__() != before

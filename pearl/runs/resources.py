@@ -1,0 +1,139 @@
+"""What the units of work of one process share: a `Pearl`, documents, plans, what is made once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from pearl.documents.document import Document
+from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.graph import build_graph
+from pearl.dsl.passes.critical_path import n_following
+from pearl.errors import PearlError
+from pearl.pipeline import Pearl
+
+__all__ = ["Resources", "loader_key"]
+
+Made = TypeVar("Made")
+
+KEPT_PLANS = 1_000
+"""Plans kept in their read form, some kilobytes each."""
+
+KEPT = 2
+"""Documents kept though no unit is over them just now."""
+
+
+class Resources:
+    """What units need to be performed; kept from one to the next.
+
+    Args:
+        pearl: Model and library.
+
+    Attributes:
+        pearl: The same.
+    """
+
+    def __init__(self, pearl: Pearl) -> None:
+        self.pearl = pearl
+        self._documents = _Documents()
+        self._read = lru_cache(KEPT_PLANS)(self._read_anew)
+        self._made: dict[Hashable, Any] = {}
+
+    async def aclose(self) -> None:
+        """Wait for no document that is still being loaded."""
+        await self._documents.aclose()
+
+    async def document(self, load: Callable[[], Document]) -> Document:
+        """The document that `load` gives, loaded once for the units that follow one another.
+
+        Raises:
+            DataError: What `load` raises; the next to ask loads it again.
+        """
+        return await self._documents.get(load)
+
+    def plan(self, text: str, question: str | None) -> CheckedPlan:
+        """A plan by its text: one that runs over many documents is read once.
+
+        Raises:
+            PlanError: It is none.
+        """
+        return self._read(text, question)[0]
+
+    def n_chained(self, text: str, question: str | None) -> int:
+        """Calls that follow one another in a plan; 0 where it is none."""
+        try:
+            return self._read(text, question)[1]
+        except PearlError:
+            return 0  # the unit will fail, and say why
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` makes, made once for this key."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: Made = self._made[key]
+        return made
+
+    def _read_anew(self, text: str, question: str | None) -> tuple[CheckedPlan, int]:
+        checked = self.pearl.compile(text, question=question)
+        return checked, max(n_following(build_graph(checked)))
+
+
+class _Documents:
+    """Documents by what loads them.
+
+    A document in use is never loaded again; of the others the last few are kept, so that memory
+    stays flat.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
+        self._kept: deque[Document] = deque(maxlen=KEPT)
+        self._loading: dict[Hashable, asyncio.Task[Document]] = {}
+
+    async def aclose(self) -> None:
+        """End what is loading."""
+        loading = list(self._loading.values())
+        for task in loading:
+            task.cancel()
+        await asyncio.gather(*loading, return_exceptions=True)
+
+    async def get(self, load: Callable[[], Document]) -> Document:
+        """The document that `load` gives.
+
+        Raises:
+            DataError: What `load` raises; the next to ask loads it again.
+        """
+        key = loader_key(load)
+        if key is None:
+            return await asyncio.to_thread(load)
+        document = self._known.get(key)
+        if document is not None:
+            return document
+        if key not in self._loading:
+            self._loading[key] = asyncio.create_task(asyncio.to_thread(load))
+            self._loading[key].add_done_callback(lambda _: self._loading.pop(key))
+        # Shielded: a unit that is cancelled does not take the document from the others.
+        document = await asyncio.shield(self._loading[key])
+        if document not in self._kept:
+            self._kept.append(document)
+        self._known[key] = document
+        return document
+
+
+def loader_key(load: Callable[[], Document]) -> Hashable:
+    """What tells one loader from another; None where nothing does.
+
+    Two calls prepared alike load the same document.
+    """
+    key: Hashable = load
+    if isinstance(load, partial):
+        key = (load.func, load.args, tuple(sorted(load.keywords.items())))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
