@@ -96,7 +96,7 @@ def _module(name: str) -> Any:
 def bind(action: Action) -> Action:
     """The native action of the same name and shape under this definition, or the action as it is."""
     name = action.name.lower()
-    if action.name != name.upper() or not plugins.is_there(__name__, name):
+    if action.name != name.upper() or not plugins.exists(__name__, name):
         return action
     native: Action = _module(name).ACTION
     same_shape = (

@@ -160,11 +160,11 @@ def _refuse_others(folder: Path) -> None:
     Raises:
         StoreError: Another user may have written what is in it.
     """
-    from pearl.plugins.files import not_alone
+    from pearl.plugins.files import why_unsafe
     from pearl.runs.store import FILE
 
     for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
-        why = not_alone(path) if path.exists() else ""
+        why = why_unsafe(path) if path.exists() else ""
         if why:
             raise StoreError(
                 f"a run of this store is not resumed: {why}",

@@ -45,7 +45,7 @@ def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
         settings: As in `create_model`.
     """
     backend = spec.partition(":")[0]
-    if not plugins.is_there(__name__, backend):
+    if not plugins.exists(__name__, backend):
         return None
     address = getattr(plugins.load(__name__, backend), "address", None)
     return None if address is None else str(address(settings or ModelSettings()))
