@@ -213,9 +213,7 @@ class Verifier:
         return Quote(wording, (), "apart" if is_there else "missing")
 
     def _near_each_other(self, needles: Sequence[NormalText]) -> Iterator[list[Range]]:
-        """Candidate places: for each match of the first piece, the nearest matches of the
-        others.
-        """
+        """Candidate places: for each match of the first piece, the nearest matches of the others."""
         begin = 0
         while (first := self._normal.find(needles[0], begin)) is not None:
             begin = first[0] + 1
