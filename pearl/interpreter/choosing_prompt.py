@@ -1,4 +1,4 @@
-"""`ChooseTask` → messages: choose an option by a document, or by an answer given before."""
+"""`ChooseTask` → messages: choose an option, based on a document or on an earlier answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NONE = 'If the answer means none of them, reply "none".'
 
 
 def choose_messages(task: ChooseTask) -> tuple[Message, ...]:
-    """Ask for the letter of an option; the document stands first."""
+    """Request the letter of an option; the document comes first."""
     parts: list[str] = []
     if task.document is not None:
         parts.append(block("text", task.document))

@@ -1,4 +1,4 @@
-"""A question → its plan, written once for all who ask, while they wait and afterwards."""
+"""Question → plan, deduplicated: concurrent and later requests share one plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["PlanCache"]
 
 @dataclass(slots=True, eq=False)
 class _Writing:
-    """A plan that is being written, or was."""
+    """A plan, finished or in progress."""
 
     task: asyncio.Task[CheckedPlan]
     n_waiting: int = 0
@@ -22,20 +22,20 @@ class _Writing:
 class PlanCache:
     """The plans of a run.
 
-    Those who wait for the same plan share what comes of it, a failure, too; whoever asks after a
-    failure has the plan written anew. Whoever is cancelled leaves the others alone, and the last
-    one to leave ends the writing, for nobody would use what it costs.
+    Concurrent callers for the same question share one result or one failure (single flight); a call
+    after a failure writes the plan again. Cancelling one caller does not affect the others;
+    cancelling the last one cancels the work.
     """
 
     def __init__(self) -> None:
         self._plans: dict[str, _Writing] = {}
 
     async def get(self, question: str, write: Callable[[], Awaitable[CheckedPlan]]) -> CheckedPlan:
-        """The plan of a question.
+        """Return the plan of a question.
 
         Args:
             question: What the plan is for.
-            write: Writes the plan; called where there is none, and none is being written.
+            write: Writes the plan; called unless one is cached or in progress.
 
         Raises:
             PearlError: What `write` raises.
@@ -50,7 +50,7 @@ class PlanCache:
         finally:
             shared.n_waiting -= 1
             if not shared.n_waiting and not shared.task.done():
-                del self._plans[question]  # at once: who asks now must not join what is ending
+                del self._plans[question]  # before the cancellation, so that no caller joins it
                 shared.task.cancel()
                 await asyncio.gather(shared.task, return_exceptions=True)
 

@@ -133,7 +133,7 @@ class Constraining:
         verdicts = self._verdicts.setdefault(by, Shared())
         verdict = await verdicts.get(lambda: self._probe_in_time(server, request))
         if isinstance(verdict, ModelError):
-            raise verdict.again()
+            raise verdict.copy()
         assert verdict
         completion = await self._ask(server, request, constraint, verdict)
         if verdict != "json-schema":

@@ -43,7 +43,7 @@ class Shared(Generic[T]):
         try:
             self._found = await asyncio.shield(search)
         except ModelError as error:
-            raise error.again() from None
+            raise error.copy() from None
         return self._found
 
     def cancel(self) -> None:
