@@ -314,7 +314,7 @@ class CostEstimator:
         """Tokens that there may be room for in a call, whatever the inputs are.
 
         Raises:
-            NoRoomError: There is none, however short they are.
+            ContextOverflowError: There is none, however short they are.
         """
         bare = self._calls.request(CombineTask(task, ())).messages
         around = self._tokens("".join(message.content for message in bare))

@@ -22,6 +22,7 @@ from pearl.interpreter.context import (
     ContextOverflowError,
     Strategy,
     fit,
+    fit_prompt,
 )
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
@@ -159,7 +160,7 @@ class RequestBuilder:
         """A task that reads no document, if it fits one call.
 
         Raises:
-            NoRoomError: It does not.
+            ContextOverflowError: It does not.
         """
         if self._excess(action_messages(task)) > 0:
             raise ContextOverflowError(
@@ -172,18 +173,14 @@ class RequestBuilder:
         """What a step is shown of its document, and a task for each text of it.
 
         Raises:
-            NoRoomError: It does not fit, and the strategy allows nothing else.
+            ContextOverflowError: It does not fit, and the strategy allows nothing else.
         """
-        room = self.room(task)
-        while True:
-            context = self._fit(task, document, room)
-            tasks = tuple(replace(task, document=text) for text in context.texts)
-            if room is None:
-                return context, tasks
-            excess = max(self._excess(action_messages(piece)) for piece in tasks)
-            if excess <= 0:
-                return context, tasks
-            room -= excess  # tokens do not add up exactly, so whole prompts are counted
+        context = fit_prompt(
+            self.room(task),
+            lambda room: self._fit(task, document, room),
+            lambda text: self._excess(action_messages(replace(task, document=text))),
+        )
+        return context, tuple(replace(task, document=text) for text in context.texts)
 
     def cut(self, document: str, room: int) -> Context:
         """The parts of a document that is too long for one call, without regard to any step."""
@@ -203,7 +200,7 @@ class RequestBuilder:
         """Runs of results that fit one merging call, as long as possible.
 
         Raises:
-            NoRoomError: Not even two results fit.
+            ContextOverflowError: Not even two results fit.
         """
         room = self.room(task)
         if room is None:
