@@ -14,6 +14,7 @@ from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes.critical_path import n_following
 from pearl.errors import PearlError
+from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 
 __all__ = ["Resources", "loader_key"]
@@ -46,10 +47,6 @@ class Resources:
         self._documents = _Documents()
         self._read = lru_cache(KEPT_PLANS)(self._read_anew)
         self._made: dict[Hashable, Any] = {}
-
-    async def aclose(self) -> None:
-        """Wait for no document that is still being loaded."""
-        await self._documents.aclose()
 
     async def document(self, load: Callable[[], Document]) -> Document:
         """The document that `load` gives, loaded once for the units that follow one another.
@@ -101,14 +98,7 @@ class _Documents:
     def __init__(self) -> None:
         self._known: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
         self._kept: deque[Document] = deque(maxlen=KEPT)
-        self._loading: dict[Hashable, asyncio.Task[Document]] = {}
-
-    async def aclose(self) -> None:
-        """End what is loading."""
-        loading = list(self._loading.values())
-        for task in loading:
-            task.cancel()
-        await asyncio.gather(*loading, return_exceptions=True)
+        self._loading: SingleFlight[Document] = SingleFlight()
 
     async def get(self, load: Callable[[], Document]) -> Document:
         """The document that `load` gives.
@@ -122,11 +112,7 @@ class _Documents:
         document = self._known.get(key)
         if document is not None:
             return document
-        if key not in self._loading:
-            self._loading[key] = asyncio.create_task(asyncio.to_thread(load))
-            self._loading[key].add_done_callback(lambda _: self._loading.pop(key))
-        # Shielded: a unit that is cancelled does not take the document from the others.
-        document = await asyncio.shield(self._loading[key])
+        document = await self._loading.do(key, lambda: asyncio.to_thread(load))
         if document not in self._kept:
             self._kept.append(document)
         self._known[key] = document

@@ -69,7 +69,7 @@ async def run(
             is_stopping=is_stopping,
         )
     with pearl.client.halt.running():
-        async with aclosing(resources), aclosing(found) as outcomes:
+        async with aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome
 
