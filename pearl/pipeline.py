@@ -29,6 +29,7 @@ from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
 from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.measured import Measured
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
 from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.llm.middleware.repetition_guard import RepetitionGuard
@@ -158,6 +159,7 @@ class Pearl:
         self._reply_ladder = reply_fallback(self.model.constrains, constrain)
         self._plans = PlanCache()
         self.halt = CircuitBreaker()
+        self._replies = replies
         asked: Model = self.model
         if self.model.reads_prompts:
             asked = RepetitionGuard(asked)
@@ -376,16 +378,23 @@ class Pearl:
                 trace=trace,
             )
 
-    def sampling(self, seed: int, temperature: float | None = None) -> Pearl:
+    def sampling(self, seed: int, temperature: float | None = None, *, scope: str = "") -> Pearl:
         """A copy whose calls are drawn by a seed; it writes plans of its own."""
-        copy = self.fresh()
+        copy = self.fresh(scope=scope)
         copy._calls = Sampling(copy._calls, seed, temperature)
         return copy
 
-    def fresh(self) -> Pearl:
-        """A copy that shares no plan and no reply with others: what it does is what it costs."""
+    def fresh(self, *, scope: str = "") -> Pearl:
+        """A copy that shares no plan and no reply with others: what it does is what it costs.
+
+        Args:
+            scope: Names its work, whose own replies are found again where replies are kept: they
+                count as what they cost. "" to find none.
+        """
         copy = shallow_copy(self)
         copy._calls = self._unshared
+        if scope and self._replies is not None and self.model.reads_prompts:
+            copy._calls = Measured(self._unshared, self._replies, scope)
         copy._plans = PlanCache()
         return copy
 

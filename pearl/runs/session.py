@@ -7,13 +7,21 @@ in the store and every call within the budget; its row kept in the run before it
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import ExitStack, aclosing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pearl import plugins
 from pearl.errors import BudgetError, PearlError, StoreError, UsageError
@@ -23,15 +31,17 @@ from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.limiter import LimiterStatus
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Execute, Listener, Outcome, Task
+from pearl.runs.executors import Execute, Listener, Outcome, Unit
 from pearl.runs.executors.shard import Shard, parse_shard
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
-from pearl.runs.recording import run_recorded, unrecorded
+from pearl.runs.recording import keyed, run_recorded, unrecorded
 from pearl.runs.spending import Spending
 from pearl.runs.store import Run, RunSpec, Status, Store
 
 __all__ = ["Session", "SessionRun", "Summary", "Watcher", "opened_store"]
+
+U = TypeVar("U", bound=Unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +106,7 @@ class Summary:
             assert isinstance(outcome.error, PearlError)
             self.error = self.error or outcome.error
             self.n_unfinished += 1
-        elif outcome.error is not None:
+        elif outcome.is_failed:
             self.n_failed += 1
             self.first_failure = self.first_failure or outcome
 
@@ -168,7 +178,7 @@ class Session:
     Example:
         >>> import pearl
         >>> session = pearl.Session(pearl.Pearl(), max_calls=10)
-        >>> tasks = [Task("a", lambda: pearl.Document("It rained. She left."), "Why did she leave?")]
+        >>> tasks = [pearl.Task("a", lambda: pearl.Document("It rained. She left."), "Why did she leave?")]
         >>> session.forecast(tasks).n_tasks
         1
         >>> pearl.run(session.run(tasks)).status
@@ -230,7 +240,7 @@ class Session:
 
     def forecast(
         self,
-        tasks: Iterable[Task],
+        tasks: Iterable[Unit],
         asked: RunSpec | None = None,
         *,
         id: str | None = None,
@@ -272,11 +282,12 @@ class Session:
 
     def run(
         self,
-        tasks: Iterable[Task],
+        tasks: Iterable[Unit],
         asked: RunSpec | None = None,
         *,
         id: str | None = None,
         watcher: Watcher | None = None,
+        redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> SessionRun:
         """Run the tasks that have no row yet.
 
@@ -286,17 +297,20 @@ class Session:
             asked: What makes the work the one it is; None for the tasks themselves.
             id: The run to go on with; None for the latest of the same work, or a new one.
             watcher: Who is told of what happens.
+            redo: Rows that are made again though they are no failures; none of their replies is
+                taken from before.
 
         Returns:
             The run: iterate over it, or await it. What it raises then is a `StoreError`, for a store
             that cannot be used, or a `UsageError`, for limits that the executor cannot keep.
         """
         summary = Summary()
-        work = self._work(self._repeatable(tasks, asked), asked, id, watcher or Watcher(), summary)
+        tasks = self._repeatable(tasks, asked)
+        work = self._work(tasks, asked, id, watcher or Watcher(), summary, redo)
         return SessionRun(work, summary)
 
     def resume(
-        self, run_id: str, tasks: Iterable[Task], *, watcher: Watcher | None = None
+        self, run_id: str, tasks: Iterable[Unit], *, watcher: Watcher | None = None
     ) -> SessionRun:
         """Go on with a run of the store, wherever and however it was begun.
 
@@ -330,7 +344,25 @@ class Session:
             assert store is not None
             yield from store.rows(store.run(run_id).id)
 
-    def spec(self, tasks: Iterable[Task], asked: RunSpec | None = None) -> RunSpec:
+    def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
+        """The rows of those units that have one in a run, failures included, in their order.
+
+        Raises:
+            StoreError: The store cannot be read.
+            UsageError: The session has no store.
+        """
+        with self._readable(is_needed=True) as store:
+            assert store is not None
+            for _, unit, key in keyed(self._pearl, self._numbered(units)):
+                row = store.outcome(run_id, key)
+                if row is not None:
+                    yield unit, row
+
+    def count(self, units: Iterable[Unit]) -> int:
+        """How many of the units are those of this session's shard."""
+        return sum(1 for _ in self._numbered(units))
+
+    def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
         """What makes a run the one it is: the work, and what of the `Pearl` decides its results."""
         if asked is None:
             asked = RunSpec(
@@ -341,15 +373,16 @@ class Session:
 
     async def _work(
         self,
-        tasks: Iterable[Task],
+        tasks: Iterable[Unit],
         asked: RunSpec | None,
         id: str | None,
         watcher: Watcher,
         summary: Summary,
+        redo: Callable[[Mapping[str, Any]], bool] | None,
     ) -> AsyncGenerator[Outcome[Any], None]:
         with ExitStack() as stack:
             store = stack.enter_context(self._opened(watcher))
-            pearl, execute = self._equipped(store, watcher)
+            pearl, execute = self._equipped(store, watcher, is_fresh=redo is not None)
             run: Run | None = None
             if store is not None and self._keeps_rows:
                 run = store.begin(self.spec(tasks, asked), fresh=self._is_fresh, id=id)
@@ -365,13 +398,17 @@ class Session:
                 summary.n_known += 1
                 watcher.on_known(key)
 
+            def has(key: bytes) -> bool:
+                assert run is not None
+                return run.has(key) and (redo is None or not redo(run.outcome(key) or {}))
+
             options: dict[str, Any] = {"listener": watcher.listener, "is_stopping": is_stopping}
             numbered = self._numbered(tasks)
             if run is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
             else:
                 outcomes = run_recorded(
-                    pearl, numbered, run, execute=execute, on_known=on_known, **options
+                    pearl, numbered, run, execute=execute, on_known=on_known, has=has, **options
                 )
             try:
                 async with aclosing(outcomes):
@@ -398,7 +435,9 @@ class Session:
         """Whether so many failures end a run."""
         return self._max_errors is not None and n_failed > self._max_errors
 
-    def _equipped(self, store: Store | None, watcher: Watcher) -> tuple[Pearl, Execute]:
+    def _equipped(
+        self, store: Store | None, watcher: Watcher, *, is_fresh: bool
+    ) -> tuple[Pearl, Execute]:
         """What the tasks are run with and by: with the store's replies, within the budget.
 
         Raises:
@@ -411,7 +450,7 @@ class Session:
                 f"limits of a run are kept by the executor local, not by {self._executor}",
                 help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
             )
-        replies: Replies | None = store.fresh() if store and self._is_fresh else store
+        replies: Replies | None = store.fresh() if store and (self._is_fresh or is_fresh) else store
         model, execute = self._pearl.model, self._execute
         if is_local and (has_limits or self.price is not None):
             if self._spending is None:
@@ -436,12 +475,12 @@ class Session:
         takes = signature(self._execute).parameters
         return pearl, partial(execute, **{k: v for k, v in offered.items() if k in takes})
 
-    def _repeatable(self, tasks: Iterable[Task], asked: RunSpec | None) -> Iterable[Task]:
+    def _repeatable(self, tasks: Iterable[Unit], asked: RunSpec | None) -> Iterable[Unit]:
         """The tasks, to be gone through twice where it is they that make the run the one it is."""
         is_twice = asked is None and self._keeps_rows
         return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
 
-    def _numbered(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Task]]:
+    def _numbered(self, tasks: Iterable[U]) -> Iterator[tuple[int, U]]:
         """The tasks to run, with their places in the whole work."""
         return enumerate(tasks) if self._shard is None else self._shard.of(tasks)
 
@@ -500,9 +539,9 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(f"{n} kept replies were damaged and asked for again")
 
 
-def _inputs(tasks: Iterable[Task]) -> dict[str, str]:
+def _inputs(tasks: Iterable[Unit]) -> dict[str, str]:
     """What tells tasks from others, but for what is in their documents: their rows tell that."""
-    parts = (part or "" for task in tasks for part in (task.id, task.plan, task.question))
+    parts = (part for task in tasks for part in (task.id, *task.depends_on))
     return {"tasks": digest(parts).hex()}
 
 

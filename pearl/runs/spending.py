@@ -48,7 +48,8 @@ class Spending:
         return lambda pearl, units, **options: execute(pearl, map(self._watched, units), **options)
 
     def _watched(self, task: Unit) -> Unit:
-        if not isinstance(task, Task):  # what other kinds of work take is not known beforehand
+        if not isinstance(task, Task):
+            self._forecaster.add(task)
             return task
         load = task.document
         if load is None or task.plan is None:
