@@ -9,6 +9,7 @@ import click
 from click.testing import CliRunner
 
 from pearl.cli import group
+from pearl.cli.help import Command
 from pearl.cli.options import OWN, SETTINGS, TRUSTED
 from pearl.cli.settings import VARIABLES
 
@@ -20,7 +21,8 @@ def page() -> str:
     names = group.list_commands(click.Context(group))
     parts = [
         "# Command line",
-        "This page is made from the commands' own help by `make docs`.",
+        "This page is made from the commands' own help by `make docs`. Of commands with many options,\n"
+        "`--help` shows the first ones, `--help-all` all of them.",
         _section(),
         *(_section(*path) for name in names for path in _commands(name)),
         _settings(),
@@ -37,7 +39,13 @@ def _commands(name: str) -> Iterator[tuple[str, ...]]:
 
 
 def _section(*names: str) -> str:
-    shown = CliRunner().invoke(group, [*names, "--help"], prog_name="pearl", terminal_width=100)
+    """The help of a command with all its options."""
+    command: click.Command = group
+    for name in names:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), name)  # type: ignore[assignment]
+    flag = "--help-all" if isinstance(command, Command) and command.is_long else "--help"
+    shown = CliRunner().invoke(group, [*names, flag], prog_name="pearl", terminal_width=100)
     return f"## {' '.join(['pearl', *names])}\n\n```\n{shown.output.rstrip()}\n```"
 
 

@@ -60,8 +60,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "evidence": (
         "pearl/documents/evidence",
         (
-            "tests/documents/evidence/test_evidence.py",
-            "tests/documents/evidence/test_quotes.py",
+            "tests/documents/evidence",
             "tests/interpreter/test_replies.py",
             "tests/test_pipeline.py",
         ),

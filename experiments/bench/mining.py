@@ -85,7 +85,7 @@ async def mine(url: str, n: int, folder: Path) -> float:
         ) as pearl:
             asked = [Question(str(i), i, text) for i, text in enumerate(questions(n))]
             units = mine_units(asked, "seed", miner_of(pearl, "seed").prompt)
-            await pearl.model.complete(_request("warm up"))
+            await pearl.client.model.complete(_request("warm up"))
             began = time.perf_counter()
             run = store.begin(RunSpec(("mine",), {}, {}))
             async for outcome in run_recorded(pearl, enumerate(units), run):

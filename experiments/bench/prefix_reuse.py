@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from pearl.llm import Message, Request  # noqa: E402
 from pearl.llm.backends.llamacpp import LlamaCppModel  # noqa: E402
-from tests.gguf_models import write_random_model  # noqa: E402
+from tests.llm.backends.llamacpp.gguf_models import write_random_model  # noqa: E402
 from tests.models import answer_task  # noqa: E402
 
 TIMEOUT_S = 600.0

@@ -7,14 +7,14 @@ An action file has one action a line, `NAME(CTX, X) : definition`; the published
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from hashlib import sha256
 from pathlib import Path
 
 from pearl.actions import native
+from pearl.documents.digest import text_sha256
 from pearl.dsl.parser import parse_action
 from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.errors import DataError, Diagnostic, LibraryError, Span, did_you_mean
+from pearl.errors import DataError, Diagnostic, LibraryError, Span, suggest
 from pearl.plugins.files import find_data, read_data
 
 __all__ = [
@@ -46,9 +46,7 @@ def load_library(name_or_path: str | Path) -> ActionLibrary:
         return read_library(read_data("actions", f"{name}.actions"), name)
     path = Path(name)
     if not path.is_file():
-        known = library_names()
-        close = did_you_mean(name, known)
-        hint = f"did you mean '{close}'?" if close else f"libraries: {', '.join(known)}"
+        hint = suggest(name, library_names(), "libraries")
         raise DataError(f"no action library or file '{name}'", help=f"{hint} (or name a file)")
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -91,7 +89,7 @@ def library_text(library: ActionLibrary) -> str:
 
 def library_digest(library: ActionLibrary) -> str:
     """What tells a library from others, whatever it is called: the SHA-256 of its text, in hexadecimal."""
-    return sha256(library_text(library).encode()).hexdigest()
+    return text_sha256(library_text(library))
 
 
 def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:

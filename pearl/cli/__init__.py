@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from pearl import __version__, plugins
 from pearl.cli.terminal import escaped_streams
-from pearl.errors import PearlError, UsageError, did_you_mean
+from pearl.errors import PearlError, UsageError, suggest
 
 __all__ = ["group", "main", "run"]
 
@@ -53,12 +53,8 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            close = did_you_mean(name, self.list_commands(ctx))
             raise UsageError(
-                f"no command '{name}'",
-                help=f"did you mean '{close}'?"
-                if close
-                else f"commands: {', '.join(self.list_commands(ctx))}",
+                f"no command '{name}'", help=suggest(name, self.list_commands(ctx), "commands")
             )
         return super().resolve_command(ctx, args)
 

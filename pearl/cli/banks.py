@@ -52,7 +52,7 @@ def make_bank(
         retries: How often a wrong plan goes back.
         max_examples: Plans in the bank at most.
         held_out: Data whose questions are left out.
-        options: Of the command line: those of `model_options`, `data_options` and `unit_options`.
+        options: Of the command line: those of `setting_options`, `data_options` and `unit_options`.
 
     Returns:
         The exit code: 0; 1 where rows could not be used or questions failed; 130 where it was

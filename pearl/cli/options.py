@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.errors import DataError, ModelError, UsageError, did_you_mean
+from pearl.errors import DataError, UsageError, suggest
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -21,39 +21,34 @@ if TYPE_CHECKING:
     from pearl.pipeline import Pearl
 
 __all__ = [
+    "ASKING",
     "CONFIG",
+    "DRAFTING",
     "FOUND",
     "OWN",
     "PLACES",
+    "PLANNING",
+    "READING",
     "SETTINGS",
     "TRUSTED",
     "as_json",
     "check_data",
     "data_options",
-    "library_option",
     "model_opened",
-    "model_options",
     "new_pearl",
     "open_pearl",
     "open_samples",
     "price_option",
     "read_data",
+    "setting_options",
     "tell_refused",
     "trace_option",
-    "unasked_pearl",
     "warn_ignored_settings",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SETTINGS = (
-    "model", "base_url", "api_key_env", "domain", "library", "examples", "nearest", "context",
-    "window", "max_output_tokens", "max_repairs", "max_steps", "fallback", "concurrency", "timeout_s", "constrain", "server",
-    "prefix", "requests_per_minute", "tokens_per_minute",
-)  # fmt: skip
-"""What may stand in a TOML file and in the environment."""
-
-TRUSTED = ("model", "base_url", "server", "domain", "library", "examples")
+TRUSTED = ("model", "base_url", "server", "domain", "library", "examples", "ranker")
 """Settings that decide where a document is sent, and which files and plug-ins are used."""
 
 OWN = ("api_key_env",)
@@ -80,19 +75,17 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
     return [name for name in library_names() if name.startswith(incomplete)]
 
 
-def _complete_domain(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from pearl import plugins
+def _complete(
+    package: str,
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes the names of the plug-ins of a package."""
 
-    return [name for name in plugins.names("pearl.data.domains") if name.startswith(incomplete)]
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from pearl import plugins
 
+        return [name for name in plugins.names(package) if name.startswith(incomplete)]
 
-library_option = click.option(
-    "--library",
-    envvar="PEARL_LIBRARY",
-    metavar="NAME|FILE",
-    shell_complete=_complete_library,
-    help="Action library, by name or file [default: the domain's].",
-)
+    return complete
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -102,112 +95,143 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
             "--api-key-env takes the name of an environment variable, and that is none",
             help="export MY_KEY=..., then --api-key-env MY_KEY",
         )
-    url, model = ctx.params.get("base_url"), str(ctx.params.get("model"))
+    url = ctx.params.get("base_url")
     is_of_file = ctx.get_parameter_source("base_url") is ParameterSource.DEFAULT_MAP
     is_found = is_of_file and "base_url" in ctx.meta.get(FOUND, ())
-    if value is not None or not url or not is_found or not model.startswith("openai:"):
+    if value is not None or not url or not is_found:
         return value
-    from pearl.llm.backends.openai.endpoint import key_variable
+    from pearl.llm.backends import default_key_variable
 
-    return key_variable(url, is_named=False)
+    return default_key_variable(str(ctx.params.get("model")), url)
 
 
-def model_options(command: Command) -> Command:
-    """Everything `open_pearl` takes."""
-    options = [
-        click.option(
-            "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
-            metavar="BACKEND[:NAME]",
-            help="extractive (no network), openai:NAME, ollama:NAME, llamacpp:FILE, "
-            "transformers:FOLDER, scripted:FILE.",
-        ),
-        click.option(
-            "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
-            help="Server of the model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: "
-            "$OLLAMA_HOST, then this machine].",
-        ),
-        click.option(
-            "--api-key-env", envvar="PEARL_API_KEY_ENV", metavar="VARIABLE", callback=_key,
-            help="Environment variable of the key that is sent [default: PEARL_API_KEY, then "
-            "OPENAI_API_KEY].",
-        ),
-        click.option(
-            "--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
-            shell_complete=_complete_domain, help="Kind of document: chooses library and examples.",
-        ),
-        library_option,
-        click.option(
-            "--examples", envvar="PEARL_EXAMPLES", metavar="NAME|FOLDER",
-            help="Bank of examples for the planner [default: the domain's].",
-        ),
-        click.option(
-            "--nearest", envvar="PEARL_NEAREST", type=click.IntRange(min=1), metavar="N",
-            help="Show the N examples most like the question and two unlike ones [default: all].",
-        ),
-        click.option(
-            "--context", envvar="PEARL_CONTEXT", default="auto", show_default=True,
-            metavar="STRATEGY",
-            help="Documents longer than the window: full, map-reduce, retrieve or auto.",
-        ),
-        click.option(
-            "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
-            help="The model's window [default: known models' own, else 128000].",
-        ),
-        click.option(
-            "--max-output-tokens", envvar="PEARL_MAX_OUTPUT_TOKENS", type=click.IntRange(min=1),
-            metavar="TOKENS",
-            help="Tokens of one reply at most, hidden ones included [default: by kind, 8192 for a step].",
-        ),
-        click.option(
-            "--max-repairs", envvar="PEARL_MAX_REPAIRS", type=click.IntRange(min=0), default=4,
-            show_default=True, help="Times the model is shown what is wrong with its plan.",
-        ),
-        click.option(
-            "--max-steps", envvar="PEARL_MAX_STEPS", type=click.IntRange(min=1), default=40,
-            show_default=True, help="Longer plans are refused.",
-        ),
-        click.option(
-            "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
-            help="Answer in one step where no valid plan can be had.",
-        ),
-        click.option(
-            "--concurrency", envvar="PEARL_CONCURRENCY", type=click.IntRange(min=1), default=8,
-            show_default=True, help="Calls to the model, and tasks, at once.",
-        ),
-        click.option(
-            "--timeout-s", envvar="PEARL_TIMEOUT_S", type=click.FloatRange(min=0.1), default=600.0,
-            show_default=True, help="Seconds that one call may take in all.",
-        ),
-        click.option(
-            "--constrain", envvar="PEARL_CONSTRAIN", default="auto", show_default=True,
-            type=click.Choice(["auto", "grammar", "json", "off"]),
-            help="Hold the model to the grammar of plans, and to the form of a step's reply.",
-        ),
-        click.option(
-            "--server", envvar="PEARL_SERVER", metavar="KIND",
-            help="Kind of server, if it does not say so itself: vllm, sglang, llamacpp, ollama, ...",
-        ),
-        click.option(
-            "--prefix", envvar="PEARL_PREFIX", type=click.Choice(["auto", "off"]), default="auto",
-            show_default=True,
-            help="First call over a document fills the server's cache, the others follow.",
-        ),
-        click.option(
-            "--rpm", "requests_per_minute", envvar="PEARL_RPM", metavar="N",
-            type=click.FloatRange(min=0, min_open=True),
-            help="Calls a minute at most [default: what the server bears].",
-        ),
-        click.option(
-            "--tpm", "tokens_per_minute", envvar="PEARL_TPM", metavar="N",
-            type=click.FloatRange(min=0, min_open=True),
-            help="Tokens a minute at most, prompts and replies together.",
-        ),
-    ]  # fmt: skip
-    return _with(command, options)
+_OPTIONS: Mapping[str, Callable[[Command], Command]] = {
+    "model": click.option(
+        "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
+        metavar="BACKEND[:NAME]", shell_complete=_complete("pearl.llm.backends"),
+        help="extractive (no network), openai:NAME, ollama:NAME, llamacpp:FILE, "
+        "transformers:FOLDER, scripted:FILE.",
+    ),
+    "base_url": click.option(
+        "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
+        help="Server of the model [default: $OPENAI_BASE_URL, then OpenAI; of ollama: "
+        "$OLLAMA_HOST, then this machine].",
+    ),
+    "api_key_env": click.option(
+        "--api-key-env", envvar="PEARL_API_KEY_ENV", metavar="VARIABLE", callback=_key,
+        help="Environment variable of the key that is sent [default: PEARL_API_KEY, then "
+        "OPENAI_API_KEY].",
+    ),
+    "domain": click.option(
+        "--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
+        shell_complete=_complete("pearl.data.domains"), metavar="NAME",
+        help="Kind of document, with its library and examples.",
+    ),
+    "library": click.option(
+        "--library", envvar="PEARL_LIBRARY", metavar="NAME|FILE", shell_complete=_complete_library,
+        help="Action library, by name or file [default: the domain's].",
+    ),
+    "examples": click.option(
+        "--examples", envvar="PEARL_EXAMPLES", metavar="NAME|FOLDER",
+        help="Bank of examples for the planner [default: the domain's].",
+    ),
+    "nearest": click.option(
+        "--nearest", envvar="PEARL_NEAREST", type=click.IntRange(min=1), metavar="N",
+        help="Show the N examples most like the question and two unlike ones [default: all].",
+    ),
+    "context": click.option(
+        "--context", envvar="PEARL_CONTEXT", default="auto", show_default=True,
+        metavar="STRATEGY",
+        help="Documents longer than the window: full, map-reduce, retrieve or auto.",
+    ),
+    "ranker": click.option(
+        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default="bm25", show_default=True,
+        shell_complete=_complete("pearl.retrieval"),
+        help="What chooses the passages of a long document that a step is shown.",
+    ),
+    "window": click.option(
+        "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
+        help="The model's window [default: known models' own, else 128000].",
+    ),
+    "max_output_tokens": click.option(
+        "--max-output-tokens", envvar="PEARL_MAX_OUTPUT_TOKENS", type=click.IntRange(min=1),
+        metavar="TOKENS",
+        help="Tokens of one reply at most, hidden ones included [default: by kind, 8192 for a step].",
+    ),
+    "max_repairs": click.option(
+        "--max-repairs", envvar="PEARL_MAX_REPAIRS", type=click.IntRange(min=0), default=4, metavar="N",
+        show_default=True, help="Times the model is shown what is wrong with its plan.",
+    ),
+    "max_steps": click.option(
+        "--max-steps", envvar="PEARL_MAX_STEPS", type=click.IntRange(min=1), default=40, metavar="N",
+        show_default=True, help="Longer plans are refused.",
+    ),
+    "fallback": click.option(
+        "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
+        help="Answer in one step where no valid plan can be had.",
+    ),
+    "concurrency": click.option(
+        "--concurrency", envvar="PEARL_CONCURRENCY", type=click.IntRange(min=1), default=8, metavar="N",
+        show_default=True, help="Calls to the model, and tasks, at once.",
+    ),
+    "timeout_s": click.option(
+        "--timeout-s", envvar="PEARL_TIMEOUT_S", type=click.FloatRange(min=0.1), default=600.0,
+        metavar="SECONDS",
+        show_default=True, help="Seconds that one call may take in all.",
+    ),
+    "constrain": click.option(
+        "--constrain", envvar="PEARL_CONSTRAIN", default="auto", show_default=True,
+        type=click.Choice(["auto", "grammar", "json", "off"]),
+        help="Hold the model to the grammar of plans, and to the form of a step's reply.",
+    ),
+    "server": click.option(
+        "--server", envvar="PEARL_SERVER", metavar="KIND",
+        shell_complete=_complete("pearl.llm.backends.openai.servers"),
+        help="Kind of server, if it does not say so itself: vllm, sglang, llamacpp, ollama, ...",
+    ),
+    "prefix": click.option(
+        "--prefix", envvar="PEARL_PREFIX", type=click.Choice(["auto", "off"]), default="auto",
+        show_default=True,
+        help="First call over a document fills the server's cache, the others follow.",
+    ),
+    "requests_per_minute": click.option(
+        "--rpm", "requests_per_minute", envvar="PEARL_RPM", metavar="N",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Calls a minute at most [default: what the server bears].",
+    ),
+    "tokens_per_minute": click.option(
+        "--tpm", "tokens_per_minute", envvar="PEARL_TPM", metavar="N",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Tokens a minute at most, prompts and replies together.",
+    ),
+}  # fmt: skip
+
+SETTINGS = tuple(_OPTIONS)
+"""What may stand in a TOML file and in the environment."""
+
+ASKING = (
+    "model", "base_url", "api_key_env", "window", "max_output_tokens", "concurrency", "timeout_s",
+    "requests_per_minute", "tokens_per_minute",
+)  # fmt: skip
+"""Settings of every command that asks a model."""
+
+DRAFTING = ("domain", "library", "examples", "constrain", "server")
+"""Of those that show a model the library and examples, and hold it to a grammar, too."""
+
+PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
+"""Of those that have plans written, too."""
+
+READING = ("context", "ranker", "prefix")
+"""Of those that show a model documents, too."""
+
+
+def setting_options(*names: str) -> Callable[[Command], Command]:
+    """Options for settings, which `open_pearl` takes; for all of them where none is named."""
+    return lambda command: _with(command, [_OPTIONS[name] for name in names or SETTINGS])
 
 
 def data_options(command: Command) -> Command:
-    """Everything `read_data` takes, but for the domain, which is among the `model_options`."""
+    """Everything `read_data` takes, but for the domain, which is a setting."""
     options = [
         click.option(
             "--data", type=click.Path(), metavar="FILE|NAME",
@@ -310,10 +334,8 @@ def open_samples(settings: dict[str, Any]) -> Iterator[Sample | DataError]:
             if n_samples == limit:
                 return
     if subset is not None and subset not in subsets:
-        close = did_you_mean(subset, subsets)
-        known = ", ".join(sorted(subsets)) or "there are none"
-        hint = f"did you mean '{close}'?" if close else f"subsets: {known}"
-        raise UsageError(f"no sample is in subset '{subset}'", help=hint)
+        help = suggest(subset, sorted(subsets), "subsets")
+        raise UsageError(f"no sample is in subset '{subset}'", help=help)
 
 
 def _column(said: str) -> tuple[str, str]:
@@ -323,8 +345,15 @@ def _column(said: str) -> tuple[str, str]:
     return field.strip(), column.strip()
 
 
-def new_pearl(settings: Mapping[str, Any], replies: Replies | None = None) -> Pearl:
+def new_pearl(
+    settings: Mapping[str, Any], replies: Replies | None = None, *, is_asked: bool = True
+) -> Pearl:
     """A `Pearl` with these settings.
+
+    Args:
+        settings: Of the command line; those that are none of its arguments do not count.
+        replies: Where replies are kept.
+        is_asked: Whether anything is sent; else it needs no key.
 
     Raises:
         PearlError: A setting names nothing that exists, or the model cannot be set up.
@@ -332,31 +361,15 @@ def new_pearl(settings: Mapping[str, Any], replies: Replies | None = None) -> Pe
     from pearl.pipeline import Pearl
 
     chosen = {key: value for key, value in settings.items() if key in SETTINGS}
-    return Pearl(**chosen, replies=replies)
-
-
-def unasked_pearl(settings: Mapping[str, Any]) -> Pearl:
-    """A `Pearl` whose model is never asked, and so needs no key.
-
-    Raises:
-        PearlError: As `new_pearl`.
-    """
-    try:
-        return new_pearl(settings)
-    except ModelError as error:
-        if error.kind != "auth":
-            raise
-    from pearl.runs.forecast import Unasked
-
-    return new_pearl({**settings, "model": Unasked(settings["model"])})
+    return Pearl(**chosen, replies=replies, is_asked=is_asked)
 
 
 @asynccontextmanager
 async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
     """Use a `Pearl`; its model's notice goes to stderr."""
     async with pearl:
-        if pearl.model.notice:
-            click.echo(pearl.model.notice, err=True)
+        if pearl.client.notice:
+            click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
         yield pearl
 
@@ -370,7 +383,7 @@ async def open_pearl(
         try:
             yield pearl
         finally:
-            tell_refused(pearl.limiter.limits, pearl.concurrency)
+            tell_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:

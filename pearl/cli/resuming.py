@@ -20,7 +20,7 @@ from pearl.cli.options import FOUND, warn_ignored_settings
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.errors.escaping import visible
-from pearl.llm.backends import ModelSettings, address_of, create_model
+from pearl.llm.backends import ModelSettings, address_of, create_model, default_key_variable
 from pearl.runs.request import RunRequest
 
 if TYPE_CHECKING:
@@ -114,18 +114,14 @@ def _place(model: str, url: str | None) -> str:
     """A server as messages show it."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
-    return Endpoint(url, model, "").shown if url else "the server of OpenAI"
+    return Endpoint(url, model, "").shown if url else f"the usual server of {model}"
 
 
 def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str | None:
     """Which variable's key is sent to a server that is named by the user, or only by the store."""
     if said is not None or is_named or not params["base_url"]:
         return said
-    if not params["model"].startswith("openai:"):
-        return None
-    from pearl.llm.backends.openai.endpoint import key_variable
-
-    return key_variable(params["base_url"], is_named=False)
+    return default_key_variable(params["model"], params["base_url"])
 
 
 def agreed(info: RunInfo, params: Mapping[str, Any], said: Container[str], *, is_yes: bool) -> bool:

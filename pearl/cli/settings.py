@@ -17,7 +17,7 @@ import click
 
 from pearl.cli.options import OWN, SETTINGS, TRUSTED
 from pearl.cli.trust import is_trusted
-from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.errors import DataError, UsageError, did_you_mean, suggest
 from pearl.errors.escaping import visible
 
 __all__ = [
@@ -125,12 +125,8 @@ def _read(path: Path, *, is_found: bool = False) -> SettingsFile:
     values = {key.replace("-", "_"): value for key, value in settings.items()}
     for key in values:
         if key not in SETTINGS:
-            close = did_you_mean(key, SETTINGS)
-            raise DataError(
-                f"unknown setting {key!r}",
-                path=path,
-                help=f"did you mean '{close}'?" if close else f"settings: {', '.join(SETTINGS)}",
-            )
+            help = suggest(key, SETTINGS, "settings")
+            raise DataError(f"unknown setting {key!r}", path=path, help=help)
         if is_found and key in OWN:
             raise DataError(
                 f"{key} is not for a file that is found in a folder",
@@ -182,11 +178,10 @@ def defaults(
 
 def _unless_said(url: Any) -> Any:
     """The server of a file, unless the model has none or a variable names the one for this model."""
-    from pearl.llm.backends import address_of
+    from pearl.llm.backends import address_of, address_variable
 
     model = str(click.get_current_context().params.get("model"))
-    is_said = model.startswith("openai:") and os.environ.get("OPENAI_BASE_URL", "").strip()
-    if is_said or address_of(model) is None:
+    if address_variable(model) or address_of(model) is None:
         return None
     return url() if callable(url) else url
 

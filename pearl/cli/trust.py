@@ -7,9 +7,9 @@ path: what was changed or moved since is not allowed. Beside it: what is the use
 from __future__ import annotations
 
 import os
-from hashlib import sha256
 from pathlib import Path
 
+from pearl.documents.digest import digest
 from pearl.errors import DataError
 from pearl.plugins.files import not_alone
 
@@ -72,7 +72,7 @@ def _folder() -> Path:
 
 
 def _entry(path: Path, content: bytes) -> Path:
-    return _folder() / sha256(os.fsencode(path) + b"\0" + content).hexdigest()
+    return _folder() / digest((os.fsencode(path), content)).hex()
 
 
 def _unusable(error: OSError, folder: Path) -> DataError:

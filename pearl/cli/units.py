@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
-from pearl.cli.options import model_opened, new_pearl, tell_refused, unasked_pearl
+from pearl import plugins
+from pearl.cli.options import model_opened, new_pearl, tell_refused
 from pearl.cli.progress import Reporter
 from pearl.cli.spending import budget_options
 from pearl.cli.storing import notice, opened_folder, run_options, written_store
@@ -21,8 +22,9 @@ from pearl.errors import BudgetError
 if TYPE_CHECKING:
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Unit
-    from pearl.runs.session import Session, Summary
+    from pearl.runs.session import Session
     from pearl.runs.store import RunSpec
+    from pearl.runs.summary import Summary
 
 __all__ = ["Finished", "Work", "run_units", "unit_options"]
 
@@ -38,8 +40,8 @@ def unit_options(command: Command) -> Command:
         budget_options,
         run_options,
         click.option(
-            "--executor", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-            help="Where it runs: here, or on a Ray cluster.",
+            "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
+            show_default=True, help="Where it runs: here, or on a Ray cluster.",
         ),
         click.option(
             "--max-errors", type=click.IntRange(min=0), metavar="N",
@@ -133,7 +135,7 @@ def run_units(
     Args:
         command: Its name.
         prepare: Says what is to be done.
-        options: Of the command line: those of `model_options`, and `unit_options`.
+        options: Of the command line: those of `setting_options`, and `unit_options`.
         finish: Writes and tells what came of it, and gives the exit code.
         outs: Files that are to be written.
         redo: Which rows are made again that are no failures.
@@ -150,7 +152,7 @@ def run_units(
         return RunSpec(arguments, {"command": command, **work.settings}, work.inputs)
 
     if options["dry_run"]:
-        pearl = unasked_pearl(options)
+        pearl = new_pearl(options, is_asked=False)
         folder = opened_folder(options["store"])
         session = new_session(pearl, options, folder, keeps_rows=True)
         work = prepare(pearl)
@@ -178,7 +180,7 @@ async def _run(
 ) -> tuple[Summary, bool]:
     """What came of the run, and whether the user has stopped it."""
     from pearl.cli.stopping import Stopper
-    from pearl.runs.session import Watcher
+    from pearl.runs.summary import Watcher
 
     stopper, reporter = Stopper(), Reporter(len(work.units))
     watcher = Watcher(
@@ -195,5 +197,5 @@ async def _run(
                     async for outcome in run:
                         reporter.advance(is_failure=outcome.is_failed)
         finally:
-            tell_refused(run.summary.limits, pearl.concurrency)
+            tell_refused(run.summary.limits, pearl.client.settings.concurrency)
     return run.summary, stopper.is_stopping

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli.options import model_opened, new_pearl, tell_refused, unasked_pearl
+from pearl.cli.options import model_opened, new_pearl, tell_refused
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import notice, opened_folder, written_store
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
-    from pearl.runs.session import Session, Summary
+    from pearl.runs.session import Session
     from pearl.runs.store import Run, RunSpec, Store
+    from pearl.runs.summary import Summary
 
 __all__ = [
     "new_session",
@@ -55,7 +56,7 @@ def run_tasks(
     Args:
         tasks: What to do, read one by one.
         n_tasks: How many they are, where that is known.
-        options: Of the command line: those of `model_options`, `trace`, `force` and `as_json`; and,
+        options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
             where the command has them, those of `budget_options` and `run_options`, `executor`,
             `shard`, `max_errors`, `verbose`, `out`, the file for one JSON line a task, and
             `tells_plans`: whether plans are shown on stderr as soon as they are there.
@@ -130,7 +131,9 @@ def _forecast(tasks: Iterable[Task], options: dict[str, Any], asked: RunSpec | N
         The exit code: 1 where some of them cannot be run.
     """
     folder = opened_folder(options["store"])
-    session = new_session(unasked_pearl(options), options, folder, keeps_rows=asked is not None)
+    session = new_session(
+        new_pearl(options, is_asked=False), options, folder, keeps_rows=asked is not None
+    )
     return show_forecast(session, tasks, asked, options)
 
 
@@ -188,7 +191,7 @@ async def _run_told(
     told: str | None,
 ) -> int:
     """Outcomes as they come; that of a single task once the progress is off the screen."""
-    from pearl.runs.session import Watcher
+    from pearl.runs.summary import Watcher
 
     trace, as_json, verbose = options["trace"], options["as_json"], options.get("verbose", False)
     with writer.open(told) as file:
@@ -213,7 +216,7 @@ async def _run_told(
                                     )
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
-                    tell_refused(summary.limits, pearl.concurrency)
+                    tell_refused(summary.limits, pearl.client.settings.concurrency)
         last = summary.last
         if n_tasks == 1 and last is not None and last.error is None:
             if as_json:
@@ -238,7 +241,7 @@ async def _run_kept(
         KeyboardInterrupt: The user wants no more to be finished.
     """
     from pearl.cli.stopping import Stopper
-    from pearl.runs.session import Watcher
+    from pearl.runs.summary import Watcher
 
     out, trace, id = options["out"], options["trace"], options["run"]
     writer = OutputWriter(
@@ -271,7 +274,7 @@ async def _run_kept(
             click.echo(f"  to go on: {_resume_command(summary.id, options)}", err=True)
             raise
         finally:
-            tell_refused(summary.limits, pearl.concurrency)
+            tell_refused(summary.limits, pearl.client.settings.concurrency)
     _write(store, summary.id, out, trace, writer)
     _tell_kept(summary, out, options)
     if stopper.is_stopping:

@@ -18,8 +18,8 @@ import click
 
 from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import data_stdout
+from pearl.documents.digest import digest
 from pearl.errors import DataError, StoreError, UsageError
-from pearl.llm.digest import digest
 
 if TYPE_CHECKING:
     from pearl.runs.store.outputs import Outputs
@@ -31,7 +31,7 @@ STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 
 NEUTRAL = (
-    "out", "output", "trace", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
+    "out", "trace", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
     "concurrency", "timeout_s", "requests_per_minute", "tokens_per_minute", "price", "prices",
     "seconds_per_call", "max_cost", "max_tokens", "max_time", "max_calls",
     "allow_outside",

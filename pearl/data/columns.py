@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pearl.data.rows import Row
-from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.errors import DataError, UsageError, suggest
 
 __all__ = ["rename"]
 
@@ -62,6 +62,5 @@ def _value(names: list[str], row: Row) -> Any:
 
 def _check(what: str, name: str, known: Iterable[str], where: str) -> None:
     if name not in known:
-        close = did_you_mean(name, known)
-        hint = f"did you mean '{close}'?" if close else f"{what}s: {', '.join(known)}"
-        raise UsageError(f"{where}: there is no {what} '{name}'", help=hint)
+        help = suggest(name, known, f"{what}s")
+        raise UsageError(f"{where}: there is no {what} '{name}'", help=help)

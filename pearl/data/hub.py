@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pearl.errors import DataError, UsageError, did_you_mean
+from pearl.errors import DataError, UsageError, suggest
 from pearl.plugins.extras import require_extra
 
 __all__ = ["read_dataset"]
@@ -61,9 +61,8 @@ def _choose(split: str | None, known: list[str], name: str) -> str:
     if split is None:
         raise UsageError(f"{name}: which split?", help=f"--split {' | '.join(known)}")
     if split not in known:
-        close = did_you_mean(split, known)
-        hint = f"did you mean '{close}'?" if close else f"splits: {', '.join(known)}"
-        raise UsageError(f"{name}: there is no split '{split}'", help=hint)
+        help = suggest(split, known, "splits")
+        raise UsageError(f"{name}: there is no split '{split}'", help=help)
     return split
 
 

@@ -16,10 +16,10 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 
 from pearl import plugins
+from pearl.documents.digest import text_sha256
 from pearl.errors import DataError, UsageError
 
 __all__ = [
@@ -71,7 +71,7 @@ class Document:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the text, in hexadecimal."""
-        return sha256(self.text.encode()).hexdigest()
+        return text_sha256(self.text)
 
     def locate(self, start: int) -> tuple[str, int]:
         """The file that a position of the text is in, and the position within that file.

@@ -33,6 +33,7 @@ from pearl.errors.diagnostics import (
     apply_fixes,
     did_you_mean,
     render_diagnostics,
+    suggest,
 )
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "apply_fixes",
     "did_you_mean",
     "render_diagnostics",
+    "suggest",
 ]
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "apply_fixes",
     "did_you_mean",
     "render_diagnostics",
+    "suggest",
 ]
 
 MAX_SUGGESTED_LENGTH = 80
@@ -167,3 +168,24 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
     folded = {other.casefold(): other for other in known}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
+
+
+def suggest(name: str, known: Iterable[str], kind: str) -> str:
+    """What to do about an unknown name: the one that was probably meant, or else all there are.
+
+    Args:
+        name: What was written.
+        known: What there is.
+        kind: What these are, in the plural.
+
+    Example:
+        >>> suggest("medicl", ["generic", "medical"], "domains")
+        "did you mean 'medical'?"
+        >>> suggest("law", ["generic", "medical"], "domains")
+        'domains: generic, medical'
+    """
+    names = list(known)
+    close = did_you_mean(name, names)
+    return (
+        f"did you mean '{close}'?" if close else f"{kind}: {', '.join(names) or 'there are none'}"
+    )

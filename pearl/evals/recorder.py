@@ -9,7 +9,7 @@ from pearl import __version__
 from pearl.data.samples import Sample
 from pearl.evals.log import Header, Price
 from pearl.evals.results import EXECUTED
-from pearl.evals.runner import Evaluation, digest
+from pearl.evals.runner import Evaluation, samples_digest
 from pearl.evals.scorers import EXACT
 from pearl.pipeline import Pearl
 from pearl.runs.identity import run_config
@@ -38,7 +38,7 @@ def describe(
         **run_config(pearl),
         created=_now(),
         data=data,
-        data_sha256=digest(samples),
+        data_sha256=samples_digest(samples),
         n_samples=len(samples),
         n_bad_rows=n_bad_rows,
         methods=evaluation.methods,
@@ -76,7 +76,7 @@ def describe_results(
         created=_now(),
         domain="",
         data=data,
-        data_sha256=digest(samples),
+        data_sha256=samples_digest(samples),
         n_samples=len(samples),
         n_bad_rows=n_bad_rows,
         model="several" if len(said) > 1 else "".join(said),

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.data.journal import reason as first_reason
 from pearl.data.samples import Sample
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
 from pearl.evals.log import EvalRecord
 from pearl.evals.runner import Evaluation, blank, graded
@@ -23,7 +24,7 @@ from pearl.evals.scoring import reason
 from pearl.interpreter.estimate import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Unit, text_source
+from pearl.runs.executors import Unit
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
@@ -75,7 +76,7 @@ def result_units(samples: Iterable[Sample], evaluation: Evaluation) -> Iterator[
     """A unit for each row of results; what `execute` wrote is in the `extra` of the samples."""
     for sample in samples:
         said = json.dumps(sample.to_json(), sort_keys=True, default=str)
-        yield ResultUnit(sample.id, None, text_source(said), sample, evaluation)
+        yield ResultUnit(sample.id, None, text_sha256(said), sample, evaluation)
 
 
 class _Lenient(BaseModel):
@@ -109,7 +110,7 @@ class _Result(_Lenient):
 
 async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRecord:
     began = time.monotonic()
-    pearl = resources.once(ResultUnit, lambda: resources.pearl.fresh(scope="eval results"))
+    pearl = resources.once(ResultUnit, lambda: resources.pearl.unshared(scope="eval results"))
     # In a row of a result, `document` is the name of a document.
     document = sample.document.text if isinstance(sample.document, Document) else ""
     record = blank(sample, EXECUTED, 0, document)

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pearl.data.samples import Sample
+from pearl.documents.digest import digest, file_sha256
 from pearl.documents.document import Document
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
@@ -42,6 +42,7 @@ __all__ = [
     "graded",
     "refuse_known",
     "refuse_unfit",
+    "samples_digest",
     "scorable",
 ]
 
@@ -144,12 +145,15 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
             )
 
 
-def digest(samples: Iterable[Sample]) -> str:
+def samples_digest(samples: Iterable[Sample]) -> str:
     """SHA-256 over all that matters of the samples, in hexadecimal.
 
     A document in a file counts by what is in it, not by how its path is written.
     """
-    hasher = sha256()
+    return digest(_deciding(samples)).hex()
+
+
+def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
     files: dict[Path, str] = {}
     for sample in samples:
         document = sample.document
@@ -164,14 +168,13 @@ def digest(samples: Iterable[Sample]) -> str:
             sample.id, sample.question, sample.options, sample.gold, sample.reference,
             sorted(sample.subsets), read,
         ]  # fmt: skip
-        hasher.update(json.dumps(parts).encode())
-    return hasher.hexdigest()
+        yield json.dumps(parts)
 
 
 def _content(path: Path) -> str:
     """The digest of a file, or its name where it cannot be read: its samples will fail."""
     try:
-        return sha256(path.read_bytes()).hexdigest()
+        return file_sha256(path)
     except OSError:
         return path.name
 
@@ -283,10 +286,9 @@ class EvalUnit(Unit):
 
     def _pearl(self, resources: Resources) -> Pearl:
         """One for each method and seed, that plans for itself and pays for itself."""
-        temperature, scope = self.evaluation.temperature, f"eval {self.method}"
-        if self.seed or temperature is not None:
-            return resources.pearl.sampling(self.seed, temperature, scope=scope)
-        return resources.pearl.fresh(scope=scope)
+        temperature = self.evaluation.temperature
+        seed = self.seed if self.seed or temperature is not None else None
+        return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
 
 
 def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:

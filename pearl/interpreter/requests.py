@@ -26,6 +26,7 @@ from pearl.interpreter.context import (
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.llm.reply_limits import reading_limit
+from pearl.retrieval import DEFAULT_RANKER
 
 __all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "ContextLimits", "RequestBuilder", "chunk_size"]
 
@@ -48,6 +49,7 @@ class ContextLimits:
             for what the window leaves.
         max_retrieved: Tokens of a document that `retrieve` shows a step at most.
         max_parts: Parts of a document that `map-reduce` reads at most; None for all.
+        ranker: What scores passages, as `pearl.retrieval` names it.
         counter: Counts tokens the way the model does, or estimates them.
     """
 
@@ -57,12 +59,13 @@ class ContextLimits:
     max_output_tokens: int | None = None
     max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
     max_parts: int | None = None
+    ranker: str = DEFAULT_RANKER
     max_prompt_tokens: int | None = None
 
     @property
     def reply_tokens(self) -> int:
         """Tokens that a reply may have, which are kept free for it in the window."""
-        return self.max_output_tokens or reading_limit(self.window)
+        return reading_limit(self.window, self.max_output_tokens)
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -259,6 +262,7 @@ class RequestBuilder:
             n_tokens=n_tokens,
             max_retrieved=limits.max_retrieved,
             max_parts=limits.max_parts,
+            ranker=limits.ranker,
         )
 
     def _parted(self, task: ActionTask, group: list[str]) -> Iterator[list[str]]:

@@ -6,12 +6,13 @@ A request says the same thing twice: `messages`, the prompt that a language mode
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
+from pearl.documents.digest import digest
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
-from pearl.llm.digest import digest
 
 __all__ = [
     "ActionTask",
@@ -29,6 +30,7 @@ __all__ = [
     "Request",
     "Task",
     "Usage",
+    "messages_digest",
 ]
 
 
@@ -38,6 +40,11 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+def messages_digest(messages: Iterable[Message]) -> str:
+    """What tells messages from others, in hexadecimal."""
+    return digest(part for each in messages for part in (each.role, each.content)).hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +188,7 @@ class Request:
     def digest(self) -> str:
         """Of the messages, in hexadecimal; taken once, for they hold a document."""
         if not self._digest:
-            parts = [part for each in self.messages for part in (each.role, each.content)]
-            object.__setattr__(self, "_digest", digest(parts).hex())
+            object.__setattr__(self, "_digest", messages_digest(self.messages))
         return self._digest
 
     @property

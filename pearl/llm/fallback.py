@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Literal, NamedTuple, get_args
 
 from pearl.dsl.parser import read
-from pearl.errors import ModelError, UsageError, did_you_mean
+from pearl.errors import ModelError, UsageError, suggest
 from pearl.llm import Completion, ConstrainBy, Constrains
 
 __all__ = [
@@ -102,10 +102,8 @@ class ConstraintFallback:
         names: Collection[ConstraintLevelName] = get_args(ConstraintLevelName),
     ) -> None:
         if mode not in MODES:
-            close = did_you_mean(mode, MODES)
             raise UsageError(
-                f"unknown constraint '{mode}'",
-                help=f"did you mean '{close}'?" if close else f"one of {', '.join(MODES)}",
+                f"unknown constraint '{mode}'", help=suggest(mode, MODES, "constraints")
             )
         takes = {*constrains.by, None}
         self._rungs = [

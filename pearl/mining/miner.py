@@ -11,11 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any
 
 from pearl import __version__
 from pearl.actions.library import load_library, read_actions
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
 from pearl.dsl.checker import diagnose
 from pearl.dsl.decoding.forms import sketch_constraint
@@ -25,15 +25,15 @@ from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.interpreter.estimate import Range, StepCosts
-from pearl.llm import Completion, Message, MineTask, Model, Request
+from pearl.llm import Completion, Message, MineTask, Model, Request, messages_digest
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
 from pearl.llm.messages import constrained
-from pearl.llm.reply_limits import default_limit
+from pearl.llm.reply_limits import reply_limit
 from pearl.mining.drafts import MinedHeader, MinedRow
 from pearl.mining.prompt import mine_messages
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example
-from pearl.runs.executors import Unit, text_source
+from pearl.runs.executors import Unit
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
@@ -71,7 +71,6 @@ class Miner:
         examples: Plans that are shown; what they call and the seed lacks is declared in them.
         full_library: Where the definitions of those actions are from.
         constrain: Hold the model to the grammar of sketches, as `Pearl` does for plans.
-        window: Tokens of the model's window; its own by default.
         max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
     """
 
@@ -83,11 +82,9 @@ class Miner:
         full_library: ActionLibrary | None = None,
         constrain: Mode = "auto",
         *,
-        window: int | None = None,
         max_output_tokens: int | None = None,
     ) -> None:
         self._model = model
-        self._window = window or model.window
         self._max_output_tokens = max_output_tokens
         self._ladder = ConstraintFallback(
             model.constrains, constrain, ("static", "json-static", "none")
@@ -108,7 +105,7 @@ class Miner:
     @property
     def prompt_sha256(self) -> str:
         """Digest of the prompt without the question, in hexadecimal."""
-        return _digest((self._head, Message("user", self._body)))
+        return messages_digest((self._head, Message("user", self._body)))
 
     def header(self, *, domain: str, data: str) -> MinedHeader:
         """What stands on top of a file of the rows.
@@ -141,7 +138,7 @@ class Miner:
             question=question.text,
             status="failed",
             model=self._model.name,
-            prompt_sha256=_digest(messages),
+            prompt_sha256=messages_digest(messages),
         )
         began = time.monotonic()
         try:
@@ -176,7 +173,7 @@ class Miner:
         model: Model,
     ) -> Completion:
         task = MineTask(question.text, self._library)
-        limit = self._max_output_tokens or default_limit(task, self._window)
+        limit = reply_limit(task, self._model.window, self._max_output_tokens)
         request = Request(messages, task, limit)
         if rung.by is not None:
             constraint = sketch_constraint(self._library, max_text=self._ladder.max_text)
@@ -199,8 +196,7 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
         load_library(seed_library),
         pearl.examples,
         pearl.library,
-        pearl.constrain,
-        window=pearl.limits.window,
+        pearl.client.settings.constrain,
         max_output_tokens=pearl.limits.max_output_tokens,
     )
 
@@ -223,11 +219,12 @@ class MineUnit(Unit):
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """One call; more where the model refuses what it is to be held to."""
-        limits, by = pearl.limits, pearl.model.constrains.by
-        calls = Range(1, 3 if by and pearl.constrain != "off" else 1)
+        limits, client = pearl.limits, pearl.client
+        is_held = bool(client.constrains.by) and client.settings.constrain != "off"
+        calls = Range(1, 3 if is_held else 1)
         n_input = limits.counter.count(f"{self.prompt}{self.question.text}")
         task = MineTask(self.question.text, pearl.library)
-        n_reply = limits.max_output_tokens or default_limit(task, limits.window)
+        n_reply = reply_limit(task, client.window, limits.max_output_tokens)
         most = None if calls.most != 1 else n_input
         output = Range(1, (calls.most or 1) * n_reply)
         return "(drafts)", StepCosts(calls, Range(n_input, most), output, calls)
@@ -242,7 +239,7 @@ class MineUnit(Unit):
         miner = resources.once(MineUnit, lambda: miner_of(pearl, self.seed_library))
         row = await miner.ask(self.question, pearl.calls(trace))
         if row.status == "failed":
-            pearl.halt.check()
+            pearl.client.halt.check()
         return row
 
     def is_failure(self, result: MinedRow) -> bool:
@@ -263,7 +260,7 @@ def mine_units(questions: Iterable[Question], seed_library: str, prompt: str) ->
         prompt: As `Miner.prompt`.
     """
     for question in questions:
-        source = text_source(question.text)
+        source = text_sha256(question.text)
         yield MineUnit(question.id, None, source, question, seed_library, prompt)
 
 
@@ -328,13 +325,6 @@ def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Ex
     new = [full[n] for n in called if n not in seed and n not in declared and n in full]
     plan = replace(example.plan, new_actions=(*example.plan.new_actions, *new))
     return replace(example, plan=plan)
-
-
-def _digest(messages: Iterable[Message]) -> str:
-    hasher = sha256()
-    for message in messages:
-        hasher.update(f"{message.role}\0{message.content}\0".encode(errors="surrogatepass"))
-    return hasher.hexdigest()
 
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:

@@ -1,7 +1,8 @@
 """Folders of plug-ins: one file is one plug-in, named by its file name.
 
-The `__init__.py` of the folder is the contract. Foreign plug-ins come by entry points of a group
-named as the package (`pearl.llm.backends`, `pearl.documents.readers`, ...); none takes the place of one that is shipped.
+The `__init__.py` of the folder has their contract: `CONTRACT`, a protocol. A `_` in a name is read as
+`-`, as users write it. Foreign plug-ins come by entry points of a group named as the package
+(`pearl.llm.backends`, `pearl.documents.readers`, ...); none takes the place of one that is shipped.
 Listing imports none of them.
 """
 
@@ -11,9 +12,12 @@ import pkgutil
 import sys
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from pearl.errors import UsageError, suggest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -29,33 +33,97 @@ def names(package: str) -> tuple[str, ...]:
 
 def is_there(package: str, name: str) -> bool:
     """Whether a package has a plug-in of that name: cheaper than all names, if it is a shipped one."""
-    return name in _own(package) or name in _foreign(package)
+    spelled = _spelled(name)
+    return spelled in _own(package) or spelled in _foreign(package)
 
 
-def load(package: str, name: str) -> ModuleType | Any:
+def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     """Import one plug-in.
 
+    Args:
+        package: The folder.
+        name: With `-` or with `_`.
+        kind: What messages call such a plug-in.
+
     Raises:
-        KeyError: There is none of that name.
+        UsageError: There is none of that name; or it is a foreign one, and cannot be imported, lacks
+            what the contract of the package asks for, or is there twice.
+
+    Example:
+        >>> load("pearl.data.domains", "medicl", "domain")
+        Traceback (most recent call last):
+            ...
+        pearl.errors.UsageError: unknown domain 'medicl'
+          help: did you mean 'medical'?
     """
-    if name in _own(package):
-        return import_module(f"{package}.{name}")
-    return _foreign(package)[name].load()
+    spelled = _spelled(name)
+    if spelled in _own(package):
+        return import_module(f"{package}.{_own(package)[spelled]}")
+    if spelled in _foreign(package):
+        return _load_foreign(package, spelled)
+    raise UsageError(f"unknown {kind} '{name}'", help=suggest(name, names(package), f"{kind}s"))
 
 
 @cache
-def _own(package: str) -> frozenset[str]:
-    folder = import_module(package)
-    return frozenset(module.name for module in pkgutil.iter_modules(folder.__path__))
+def _load_foreign(package: str, name: str) -> Any:
+    entry, *others = _foreign(package)[name]
+    if others:
+        raise UsageError(
+            f"{package} has several plug-ins '{name}': of {_distribution(entry)} and of "
+            f"{', '.join(map(_distribution, others))}",
+            help="uninstall all of them but one",
+        )
+    try:
+        plugin = entry.load()
+    except Exception as error:
+        first = str(error).partition("\n")[0]
+        reason = f"cannot be imported: {type(error).__name__}: {first}"
+        raise _broken(package, entry, reason) from error
+    contract = import_module(package).CONTRACT
+    functions = [name for name in vars(contract) if not name.startswith("_")]
+    missing = [
+        *(name for name in contract.__annotations__ if not hasattr(plugin, name)),
+        *(f"{name}()" for name in functions if not callable(getattr(plugin, name, None))),
+    ]
+    if missing:
+        raise _broken(package, entry, f"lacks {', '.join(missing)}")
+    return plugin
+
+
+def _broken(package: str, entry: EntryPoint, reason: str) -> UsageError:
+    return UsageError(
+        f"the plug-in '{entry.name}' of {_distribution(entry)} {reason}",
+        help=f"update or uninstall {_distribution(entry)}; it was looked for as one of {package}",
+    )
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.value
+
+
+def _spelled(name: str) -> str:
+    return name.replace("_", "-")
 
 
 @cache
-def _foreign(package: str) -> dict[str, EntryPoint]:
+def _own(package: str) -> dict[str, str]:
+    """Names as users write them, and those of the modules; the package itself is not imported."""
+    folder = find_spec(package)
+    assert folder is not None
+    found = pkgutil.iter_modules(folder.submodule_search_locations)
+    return {_spelled(module.name): module.name for module in found}
+
+
+@cache
+def _foreign(package: str) -> dict[str, list[EntryPoint]]:
     if not _is_extended():
         return {}
     from importlib.metadata import entry_points
 
-    return {entry.name: entry for entry in entry_points(group=package)}
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=package):
+        found.setdefault(_spelled(entry.name), []).append(entry)
+    return found
 
 
 @cache

@@ -9,23 +9,23 @@ from __future__ import annotations
 import platform
 from dataclasses import replace
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from pearl import __version__
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
+from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.interpreter.choosing_prompt import choose_messages
 from pearl.interpreter.prompt import FORMS, action_messages, again_messages, combine_messages
-from pearl.llm import ActionTask, ChooseTask
+from pearl.llm import ActionTask, ChooseTask, messages_digest
 from pearl.llm.backends import address_of
-from pearl.llm.digest import digest
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
+from pearl.retrieval import DEFAULT_RANKER
 
 __all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]
 
@@ -52,6 +52,8 @@ class RunConfig(Frozen):
     bank_sha256: str = ""
     nearest: int | None = None
     """Examples chosen by likeness for each question; None for the whole bank."""
+    ranker: str = DEFAULT_RANKER
+    """What scored passages for a question."""
     context: str = "auto"
     """What was done with documents longer than the window."""
     window: int | None = None
@@ -70,21 +72,22 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
-        "model": pearl.model.name,
+        "model": pearl.client.name,
         "library": pearl.library.name,
         "n_actions": len(pearl.library),
         "library_sha256": library_digest(pearl.library),
         "bank": Path(pearl.bank).name,
         "n_examples": len(pearl.examples),
-        "bank_sha256": sha256(bank.encode()).hexdigest(),
+        "bank_sha256": text_sha256(bank),
         "nearest": pearl.nearest,
+        "ranker": pearl.limits.ranker,
         "context": pearl.limits.strategy,
         "window": pearl.limits.window,
         "max_output_tokens": pearl.limits.max_output_tokens,
         "max_repairs": pearl.max_repairs,
         "max_steps": pearl.max_steps,
         "fallback": pearl.fallback,
-        "constrain": pearl.constrain,
+        "constrain": pearl.client.settings.constrain,
     }
 
 
@@ -94,8 +97,8 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
     The address of a server is left out, and so is where the file of a model lies: shards of one run
     may each have their own.
     """
-    name = pearl.model.name.partition(":")[2]
-    is_file = bool(name) and address_of(pearl.model.name) is None
+    name = pearl.client.name.partition(":")[2]
+    is_file = bool(name) and address_of(pearl.client.name) is None
     return {
         **run_config(pearl),
         "keys": KEYS,
@@ -121,10 +124,9 @@ def _weights(path: Path) -> str:
 def _ends(path: Path) -> str:
     n_bytes = path.stat().st_size
     with path.open("rb") as file:
-        found = sha256(file.read(SAMPLED_BYTES))
+        head = file.read(SAMPLED_BYTES)
         file.seek(max(0, n_bytes - SAMPLED_BYTES))
-        found.update(file.read())
-    return f"{n_bytes} {found.hexdigest()}"
+        return digest([str(n_bytes), head, file.read()]).hex()
 
 
 def version() -> str:
@@ -159,8 +161,4 @@ def prompts_sha256() -> str:
             for is_reasoned in (False, True)
         ),
     )
-    digest = sha256()
-    for messages in prompts:
-        for message in messages:
-            digest.update(f"{message.role}\0{message.content}\0".encode())
-    return digest.hexdigest()
+    return messages_digest(message for messages in prompts for message in messages)

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterat
 from contextlib import aclosing
 from typing import TypeVar
 
-from pearl.llm.digest import digest
+from pearl.documents.digest import digest
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Execute, Listener, Outcome, Unit
 from pearl.runs.executors.local import run as run_here
@@ -72,7 +72,7 @@ async def run_recorded(
             row = unit.row(outcome.result, outcome.error)
             if row is not None:
                 await run.record(key, place, unit.id, row, outcome.trace.to_jsonl())
-            elif not outcome.is_unfinished and pearl.halt.error is None:
+            elif not outcome.is_unfinished and pearl.client.halt.error is None:
                 assert outcome.error is not None
                 raise outcome.error
             yield outcome

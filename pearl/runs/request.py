@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import file_digest
 from pathlib import Path
 from time import time_ns
 from typing import Annotated, Any, Literal
@@ -23,14 +22,17 @@ from pydantic import (
     ValidationError,
 )
 
+from pearl import plugins
 from pearl.data.journal import Frozen, reason
+from pearl.documents.digest import file_sha256
 from pearl.errors import StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
-from pearl.runs.store import RunInfo, RunSpec
+from pearl.plugins.files import not_alone
+from pearl.runs.store import FILE, RunInfo, RunSpec
 
-__all__ = ["RunRequest", "request_of"]
+__all__ = ["RunRequest", "refuse_others", "request_of"]
 
 
 def _text(value: object) -> str:
@@ -41,6 +43,15 @@ def _text(value: object) -> str:
 
 Text = Annotated[str, PlainValidator(_text)]
 """A text that may be the name of any file: pydantic's own takes none that is not Unicode."""
+
+
+def _executor(value: object) -> str:
+    if not isinstance(value, str) or not plugins.is_there("pearl.runs.executors", value):
+        raise ValueError("no executor")
+    return value
+
+
+ExecutorName = Annotated[str, PlainValidator(_executor)]
 
 Tokens = Annotated[int, Field(ge=256)]
 
@@ -68,6 +79,7 @@ class RunRequest(Frozen):
     examples: Text | None = None
     nearest: PositiveInt | None = None
     context: Text
+    ranker: Text
     window: Tokens | None = None
     max_output_tokens: PositiveInt | None = None
     max_repairs: NonNegativeInt
@@ -87,7 +99,7 @@ class RunRequest(Frozen):
     price: Price | None = None
     prices: Text | None = None
     seconds_per_call: PositiveFloat | None = None
-    executor: Literal["local", "ray", "batch"]
+    executor: ExecutorName
     max_errors: NonNegativeInt | None = None
     shard: Text | None = None
 
@@ -148,6 +160,11 @@ def request_of(info: RunInfo) -> RunRequest:
         StoreError: It is not there, or makes no sense.
     """
     again = f"give its command itself, as pearl runs show {info.id} has it"
+    if info.settings.get("command") == "session":
+        raise StoreError(
+            f"run {info.id} was begun in Python",
+            help=f"go on with it there: pearl.Session(...).resume('{info.id}')",
+        )
     if not info.work:
         raise StoreError(f"of run {info.id} no work is kept that can be resumed", help=again)
     try:
@@ -158,8 +175,24 @@ def request_of(info: RunInfo) -> RunRequest:
         ) from None
 
 
+def refuse_others(folder: Path) -> None:
+    """Make sure that a store is the user's alone.
+
+    Raises:
+        StoreError: Another user may have written what is in it.
+    """
+    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
+        why = not_alone(path) if path.exists() else ""
+        if why:
+            raise StoreError(
+                f"a run of this store is not resumed: {why}",
+                path=path,
+                help="take over what you trust into a store of yours: pearl runs merge",
+            )
+
+
 def _content(path: str) -> str:
-    """What tells a file from others: its BLAKE2b; of a folder, or what is none of these, the path.
+    """What tells a file from others: its SHA-256; of a folder, or what is none of these, the path.
 
     What can be read but once is never the same again.
     """
@@ -168,8 +201,7 @@ def _content(path: str) -> str:
     if not Path(path).is_file():  # a device may have no end
         return path
     try:
-        with Path(path).open("rb") as file:
-            return file_digest(file, "blake2b").hexdigest()
+        return file_sha256(Path(path))
     except OSError:
         return path
 

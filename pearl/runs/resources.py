@@ -72,7 +72,9 @@ class Resources:
 
     def is_over(self, error: Exception) -> bool:
         """Whether an error is the end of the run, and no fault of the unit that it stops."""
-        return isinstance(error, BudgetError | PausedError) or self.pearl.halt.error is not None
+        return (
+            isinstance(error, BudgetError | PausedError) or self.pearl.client.halt.error is not None
+        )
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` makes, made once for this key."""

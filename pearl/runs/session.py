@@ -7,144 +7,41 @@ in the store and every call within the budget; its row kept in the run before it
 from __future__ import annotations
 
 import sys
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-)
-from contextlib import ExitStack, aclosing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
-from inspect import signature
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, aclosing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pearl import plugins
-from pearl.errors import BudgetError, PearlError, StoreError, UsageError
-from pearl.llm.digest import digest
-from pearl.llm.middleware.budget import Budget, Budgeted
+from pearl.documents.digest import digest
+from pearl.errors import BudgetError, StoreError, UsageError
+from pearl.llm.client import Client
+from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
-from pearl.llm.middleware.limiter import LimiterStatus
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Execute, Listener, Outcome, Unit
-from pearl.runs.executors.shard import Shard, parse_shard
+from pearl.runs.executors import (
+    DEFAULT,
+    Execute,
+    Offered,
+    Outcome,
+    Unit,
+    load_executor,
+    run_with,
+)
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
 from pearl.runs.recording import keyed, run_recorded, unrecorded
+from pearl.runs.request import refuse_others
+from pearl.runs.shard import Shard, parse_shard
 from pearl.runs.spending import Spending
-from pearl.runs.store import Run, RunSpec, Status, Store
+from pearl.runs.store import Run, RunSpec, Store
+from pearl.runs.summary import SessionRun, Summary, Watcher
+from pearl.runs.tasks import read_tasks, tasks_to_json
 
-__all__ = ["Session", "SessionRun", "Summary", "Watcher", "opened_store"]
+__all__ = ["Session", "opened_store"]
 
 U = TypeVar("U", bound=Unit)
-
-
-@dataclass(frozen=True, slots=True)
-class Watcher:
-    """Who is told of what happens in a run, and may end it.
-
-    Attributes:
-        listener: Told of every event of every task.
-        is_stopping: Whether no more tasks are to be begun; those under way are finished.
-        on_begun: Given the run once it is this process that writes it, before any call.
-        on_known: Told the key of every unit that has a row from before, for `Run.outcome`.
-        on_notice: Told, in a line, what people should know: of batches, of a damaged store.
-    """
-
-    listener: Listener | None = None
-    is_stopping: Callable[[], bool] = lambda: False
-    on_begun: Callable[[Run], None] = lambda run: None
-    on_known: Callable[[bytes], None] = lambda key: None
-    on_notice: Callable[[str], None] = lambda line: None
-
-
-@dataclass(slots=True)
-class Summary:
-    """What has come of a run so far.
-
-    Attributes:
-        id: Of the run in the store; "" where no rows are kept.
-        status: How the run ended; `running` until then.
-        n_done: Tasks with an outcome, failures included.
-        n_known: Tasks whose rows are from before.
-        n_failed: Tasks that failed.
-        n_unfinished: Tasks that the end of the run has cut off; they are done when it goes on.
-        statuses: How many rows of the run have which status, those from before included.
-        first_failure: The first task that failed.
-        last: The latest outcome.
-        error: What ended the run for all tasks: a limit that is reached, no credit, ...
-        limits: What the server bore of the calls.
-    """
-
-    id: str = ""
-    status: Status = "running"
-    n_done: int = 0
-    n_known: int = 0
-    n_failed: int = 0
-    n_unfinished: int = 0
-    statuses: dict[str, int] = field(default_factory=dict)
-    first_failure: Outcome[Any] | None = None
-    last: Outcome[Any] | None = None
-    error: PearlError | None = None
-    limits: LimiterStatus | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the run, those from before included."""
-        return sum(self.statuses.values())
-
-    def add(self, outcome: Outcome[Any]) -> None:
-        """One more outcome."""
-        self.n_done += 1
-        self.last = outcome
-        if outcome.is_unfinished:
-            assert isinstance(outcome.error, PearlError)
-            self.error = self.error or outcome.error
-            self.n_unfinished += 1
-        elif outcome.is_failed:
-            self.n_failed += 1
-            self.first_failure = self.first_failure or outcome
-
-
-class SessionRun:
-    """A run under way: iterate over it for its outcomes, in the order of the tasks, or await it.
-
-    Attributes:
-        summary: What has come of it so far.
-    """
-
-    def __init__(self, work: AsyncGenerator[Outcome[Any], None], summary: Summary) -> None:
-        self.summary = summary
-        self._work = work
-
-    def __aiter__(self) -> AsyncIterator[Outcome[Any]]:
-        return self._work
-
-    async def aclose(self) -> None:
-        """End it at once; what is under way is lost, and done when the run goes on."""
-        await self._work.aclose()
-
-    def __await__(self) -> Generator[Any, None, Summary]:
-        return self._finished().__await__()
-
-    async def _finished(self) -> Summary:
-        """Run all tasks.
-
-        Raises:
-            PearlError: What no task could get past but a limit that was set: no credit, a wrong key, ...
-        """
-        async with aclosing(self._work) as outcomes:
-            async for _ in outcomes:
-                pass
-        error = self.summary.error
-        if error is not None and not isinstance(error, BudgetError):
-            raise error
-        return self.summary
 
 
 class Session:
@@ -178,7 +75,7 @@ class Session:
     Example:
         >>> import pearl
         >>> session = pearl.Session(pearl.Pearl(), max_calls=10)
-        >>> tasks = [pearl.Task("a", lambda: pearl.Document("It rained. She left."), "Why did she leave?")]
+        >>> tasks = [Task("a", lambda: pearl.Document("It rained. She left."), "Why did she leave?")]
         >>> session.forecast(tasks).n_tasks
         1
         >>> pearl.run(session.run(tasks)).status
@@ -197,16 +94,16 @@ class Session:
         max_calls: int | None = None,
         max_minutes: float | None = None,
         price: Price | Prices | None = None,
-        executor: str = "local",
+        executor: str = DEFAULT,
         shard: Shard | str | None = None,
         max_errors: int | None = None,
     ) -> None:
         if not isinstance(price, Price):
-            price = (price or read_prices()).of(pearl.model.name)
+            price = (price or read_prices()).of(pearl.client.name)
         self.price = price
         if max_cost_usd is not None and self.price is None:
             raise UsageError(
-                f"a limit of cost needs a price, and the price of '{pearl.model.name}' is not known",
+                f"a limit of cost needs a price, and the price of '{pearl.client.name}' is not known",
                 help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
             )
         self._pearl = pearl
@@ -220,7 +117,7 @@ class Session:
             "max_time_s": None if max_minutes is None else max_minutes * 60,
         }
         self._executor = executor
-        self._execute: Execute = plugins.load("pearl.runs.executors", executor).run
+        self._plugin = load_executor(executor)
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
         self._spending: Spending | None = None
@@ -256,29 +153,18 @@ class Session:
         """
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(self._pearl, price=self.price, seconds_per_call=seconds_per_call)
-        n_known = 0
-
-        def on_known(key: bytes) -> None:
-            nonlocal n_known
-            n_known += 1
-
-        with self._readable() as store:
-            numbered = self._numbered(tasks)
-            if store is None:
-                left = (task for _, task in numbered)
-            else:
-                key = self.spec(tasks, asked).key
-                same = (info.id for info in store.runs() if info.spec_key == key)
-                run_id = id or next(same, None)
-
-                def has(key: bytes) -> bool:
-                    return run_id is not None and store.is_done(run_id, key)
-
-                missing = unrecorded(self._pearl, numbered, has, on_known)
-                left = (task for _, task, _ in missing)
-            for task in left:
+        known: list[bytes] = []
+        with ExitStack() as stack:
+            store: Store | None = None
+            if self._keeps_rows and not self._is_fresh:
+                # None was made yet, or the run itself will say what is wrong with it.
+                with suppress(StoreError):
+                    store = stack.enter_context(self._readable())
+            has = _known(store, self.spec(tasks, asked), id) if store else lambda key: False
+            left = unrecorded(self._pearl, self._numbered(tasks), has, known.append)
+            for _, task, _ in left:
                 forecaster.add(task)
-        return replace(forecaster.result(), n_known=n_known)
+        return replace(forecaster.result(), n_known=len(known))
 
     def run(
         self,
@@ -292,7 +178,7 @@ class Session:
         """Run the tasks that have no row yet.
 
         Args:
-            tasks: Read one by one. Where rows are kept they are gone through twice; what can be gone
+            tasks: Or other units of work, read one by one. Where rows are kept they are gone through twice; what can be gone
                 through but once is held in memory.
             asked: What makes the work the one it is; None for the tasks themselves.
             id: The run to go on with; None for the latest of the same work, or a new one.
@@ -310,25 +196,28 @@ class Session:
         return SessionRun(work, summary)
 
     def resume(
-        self, run_id: str, tasks: Iterable[Unit], *, watcher: Watcher | None = None
+        self, run_id: str, tasks: Iterable[Unit] | None = None, *, watcher: Watcher | None = None
     ) -> SessionRun:
-        """Go on with a run of the store, wherever and however it was begun.
+        """Go on with a run of the store.
 
         Args:
             run_id: Its id, or how that begins, with its day or without.
-            tasks: Its tasks.
+            tasks: Its tasks; None for those that the store has of it: questions and plans over files,
+                which are read, and sent to the model. Of a store that you do not trust, give them.
             watcher: Who is told of what happens.
 
         Raises:
-            StoreError: There is no such run.
-            UsageError: The session has no store.
+            StoreError: There is no such run, or others may write to the store.
+            UsageError: The session has no store, or the store does not have the tasks.
 
         Returns:
             As `run`; a `StoreError` comes where the run was begun with other settings.
         """
-        with self._readable(is_needed=True) as store:
-            assert store is not None
+        with self._readable() as store:
             info = store.run(run_id)
+            if tasks is None:
+                refuse_others(store.folder)
+                tasks = read_tasks(info)
         settings = {"command": info.settings.get("command")}
         asked = RunSpec(info.command, settings, info.inputs, info.folder, info.work)
         return self.run(tasks, asked, id=info.id, watcher=watcher)
@@ -340,8 +229,7 @@ class Session:
             StoreError: The store cannot be read, or has no such run.
             UsageError: The session has no store.
         """
-        with self._readable(is_needed=True) as store:
-            assert store is not None
+        with self._readable() as store:
             yield from store.rows(store.run(run_id).id)
 
     def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
@@ -351,8 +239,7 @@ class Session:
             StoreError: The store cannot be read.
             UsageError: The session has no store.
         """
-        with self._readable(is_needed=True) as store:
-            assert store is not None
+        with self._readable() as store:
             for _, unit, key in keyed(self._pearl, self._numbered(units)):
                 row = store.outcome(run_id, key)
                 if row is not None:
@@ -365,9 +252,12 @@ class Session:
     def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
         """What makes a run the one it is: the work, and what of the `Pearl` decides its results."""
         if asked is None:
-            asked = RunSpec(
-                ("python", Path(sys.argv[0]).name), {"command": "session"}, _inputs(tasks)
-            )
+            # Not what is in the documents: where that changes, it is the same run with other rows.
+            parts = (part for unit in tasks for part in (unit.id, *unit.depends_on))
+            inputs = {"tasks": digest(parts).hex()}
+            command = ("python", Path(sys.argv[0]).name)
+            work = {"tasks": tasks_to_json(tasks)}
+            asked = RunSpec(command, {"command": "session"}, inputs, work=work)
         shard = {} if self._shard is None else {"shard": str(self._shard)}
         return replace(asked, settings={**asked.settings, **fingerprint(self._pearl), **shard})
 
@@ -391,8 +281,10 @@ class Session:
                 watcher.on_begun(run)
 
             def is_stopping() -> bool:
-                is_over = summary.error is not None or pearl.halt.error is not None
-                return watcher.is_stopping() or is_over or self.is_too_much(summary.n_failed)
+                is_over = summary.error is not None or pearl.client.halt.error is not None
+                most = self._max_errors
+                is_too_much = most is not None and summary.n_failed > most
+                return watcher.is_stopping() or is_over or is_too_much
 
             def on_known(key: bytes) -> None:
                 summary.n_known += 1
@@ -416,8 +308,8 @@ class Session:
                         summary.add(outcome)
                         yield outcome
             finally:
-                summary.limits = pearl.limiter.limits
-            summary.error = pearl.halt.error or summary.error
+                summary.limits = pearl.client.limiter.limits
+            summary.error = pearl.client.halt.error or summary.error
             is_paused = summary.error is not None and not isinstance(summary.error, BudgetError)
             summary.status = "done"
             if is_stopping():
@@ -431,10 +323,6 @@ class Session:
                 }
                 run.finish(summary.status, counts)
 
-    def is_too_much(self, n_failed: int) -> bool:
-        """Whether so many failures end a run."""
-        return self._max_errors is not None and n_failed > self._max_errors
-
     def _equipped(
         self, store: Store | None, watcher: Watcher, *, is_fresh: bool
     ) -> tuple[Pearl, Execute]:
@@ -444,38 +332,35 @@ class Session:
             UsageError: The executor cannot keep the limits.
         """
         has_limits = any(limit is not None for limit in self._limits.values())
-        is_local = self._executor == "local"
-        if has_limits and not is_local:
+        keeps_limits = self._plugin.KEEPS_LIMITS
+        if has_limits and not keeps_limits:
             raise UsageError(
-                f"limits of a run are kept by the executor local, not by {self._executor}",
+                f"limits of a run are kept by the executor {DEFAULT}, not by {self._executor}",
                 help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
             )
-        replies: Replies | None = store.fresh() if store and (self._is_fresh or is_fresh) else store
-        model, execute = self._pearl.model, self._execute
-        if is_local and (has_limits or self.price is not None):
-            if self._spending is None:
-                limits = self._pearl.limits
-                budget = Budget(
-                    limits.counter, price=self.price, reply_tokens=limits.reply_tokens,
-                    **self._limits,  # type: ignore[arg-type]
-                )  # fmt: skip
-                self._spending = Spending(self._pearl, budget)
-            model = Budgeted(model, self._spending.budget)
-            execute = self._spending.watched(execute)
-        pearl = Pearl(**{**self._pearl.settings, "model": model}, replies=replies)
-        pearl.settings = self._pearl.settings  # by which nodes of a cluster make their own
-        offered = {
-            "replies": replies,
-            "folder": None if store is None else store.folder,
+        is_fresh = is_fresh or self._is_fresh
+        replies: Replies | None = store.fresh() if store and is_fresh else store
+        client = self._pearl.client
+        budget = client.budget
+        offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(
                 f"{error.message}; asked again for {wait_s / 60:.0f} minutes at most"
             ),
         }
-        takes = signature(self._execute).parameters
-        return pearl, partial(execute, **{k: v for k, v in offered.items() if k in takes})
+        if store is not None and replies is not None:
+            offered |= {"replies": replies, "folder": store.folder}
+        execute = run_with(self._plugin, **offered)
+        if keeps_limits and (has_limits or self.price is not None):
+            if has_limits or not budget.is_limited:  # else those of the client hold
+                budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
+            if self._spending is None:
+                self._spending = Spending(self._pearl, budget)
+            budget, execute = self._spending.budget, self._spending.watched(execute)
+        own = Client(client.settings, model=client.model, replies=replies, budget=budget)
+        return self._pearl.asking(own), execute
 
-    def _repeatable(self, tasks: Iterable[Unit], asked: RunSpec | None) -> Iterable[Unit]:
+    def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
         """The tasks, to be gone through twice where it is they that make the run the one it is."""
         is_twice = asked is None and self._keeps_rows
         return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
@@ -498,25 +383,19 @@ class Session:
                 yield store
 
     @contextmanager
-    def _readable(self, *, is_needed: bool = False) -> Iterator[Store | None]:
-        """The store to read; None where no row can be there.
+    def _readable(self) -> Iterator[Store]:
+        """The store to read.
 
         Raises:
-            UsageError: One is needed, and the session has none.
-            StoreError: One is needed, and cannot be read.
+            UsageError: The session has none.
+            StoreError: It cannot be read.
         """
-        if self._store is None and is_needed:
+        if self._store is None:
             raise UsageError("the session has no store", help="Session(pearl, store=FOLDER)")
-        if self._store is None or not (is_needed or (self._keeps_rows and not self._is_fresh)):
-            yield None
-        elif isinstance(self._store, Store):
+        if isinstance(self._store, Store):
             yield self._store
         else:
-            with ExitStack() as stack:
-                store = None
-                # None was made yet, or the run itself will say what is wrong with it.
-                with nullcontext() if is_needed else suppress(StoreError):
-                    store = stack.enter_context(Store.open(self._store, read_only=True))
+            with Store.open(self._store, read_only=True) as store:
                 yield store
 
 
@@ -539,10 +418,11 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(f"{n} kept replies were damaged and asked for again")
 
 
-def _inputs(tasks: Iterable[Unit]) -> dict[str, str]:
-    """What tells tasks from others, but for what is in their documents: their rows tell that."""
-    parts = (part for task in tasks for part in (task.id, *task.depends_on))
-    return {"tasks": digest(parts).hex()}
+def _known(store: Store, spec: RunSpec, id: str | None) -> Callable[[bytes], bool]:
+    """Whether a row is kept under a key: in the run of this id, or the latest of the same work."""
+    ids = (info.id for info in store.runs() if info.spec_key == spec.key)
+    run_id = id or next(ids, None)
+    return lambda key: run_id is not None and store.is_done(run_id, key)
 
 
 def _let_go(run: Run) -> None:

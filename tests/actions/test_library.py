@@ -20,7 +20,7 @@ from pearl.dsl.parser import parse, read
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import DataError, LibraryError
-from tests.strategies import libraries
+from tests.dsl.strategies import libraries
 
 GIVEN = (ValueType.TEXT, ValueType.LIST, ValueType.NUMBER, ValueType.BOOL)
 

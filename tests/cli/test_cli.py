@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,55 +10,8 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
+from tests.cli.terminal import PLAN, STORY, Terminal, child
 from tests.skips import needs_full_device
-
-STORY = (
-    "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. Nobody asked."
-)
-PLAN = """\
-Question: Why did Nils sell the boat?
-
-New actions:
-- None
-
-1. ans = FIND_REASON(CTX, "Nils selling the boat") : Find why he sold it
-"""
-
-
-class Terminal:
-    """Runs commands in this process, in a folder of their own, and keeps what they print."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.folder = folder
-        self._capsys = capsys
-
-    def __call__(self, *args: str, code: int = 0) -> str:
-        """Run, expect an exit code, return stdout; what stderr said is in `.talk`."""
-        self._capsys.readouterr()
-        got = run(args)
-        captured = self._capsys.readouterr()
-        self.talk = captured.err
-        assert got == code, f"exit {got}: {captured.err}{captured.out}"
-        assert "Traceback" not in captured.err
-        return captured.out
-
-
-@pytest.fixture
-def pearl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Terminal:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
-    (tmp_path / "why.plan").write_text(PLAN, encoding="utf-8")
-    return Terminal(tmp_path, capsys)
-
-
-def child(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "pearl", *args], input=stdin, capture_output=True,
-        env={**os.environ, **env}, check=False,
-    )  # fmt: skip
-
 
 # --- asking and running -----------------------------------------------------------------------
 
@@ -245,70 +197,6 @@ def test_a_document_that_was_not_read_in_full_says_so(pearl: Terminal) -> None:
     assert "% of the document" in out
 
 
-# --- check and fmt ----------------------------------------------------------------------------
-
-
-def test_check_lists_every_problem(pearl: Terminal) -> None:
-    Path("bad.plan").write_text(
-        '1. a = FIND_RESON(CTX, "x") : f\n2. b = FIND(c, "y : f\n', encoding="utf-8"
-    )
-    out = pearl("check", "bad.plan", "why.plan", code=1)
-    assert (
-        "bad.plan:1:8: error: action 'FIND_RESON' is not in library 'seed' [unknown-action]" in out
-    )
-    assert "bad.plan:2:16: error: the string is not closed [syntax]" in out
-    report = json.loads(pearl("check", "bad.plan", "--json", code=1))
-    codes = [(d["line"], d["column"], d["code"]) for d in report[0]["diagnostics"]]
-    assert codes == [(1, 8, "unknown-action"), (2, 16, "syntax")]
-
-
-def test_check_fix_mends_what_is_obvious(pearl: Terminal) -> None:
-    Path("bad.plan").write_text("a = FIND_RESON(CTX, “x”)\n", encoding="utf-8")
-    pearl("check", "--fix", "bad.plan")
-    assert '1. a = FIND_REASON(CTX, "x") : ' in Path("bad.plan").read_text("utf-8")
-
-
-def test_check_reads_action_files_and_stdin() -> None:
-    done = child("check", "-", "--json", stdin=b"FIND(CTX, X) : f\nFIND(CTX) : g\nBAD(CTX : h\n")
-    assert done.returncode == 1
-    (report,) = json.loads(done.stdout)
-    assert report["path"] == "<stdin>"
-    assert [(d["line"], d["code"]) for d in report["diagnostics"]] == [
-        (2, "duplicate-name"),
-        (3, "syntax"),
-    ]
-
-
-def test_check_under_another_library(pearl: Terminal) -> None:
-    Path("mine.txt").write_text("DIG(CTX, X) # Dig for X\n", encoding="utf-8")
-    Path("dig.plan").write_text('1. a = DIG(CTX, "x") : d\n', encoding="utf-8")
-    pearl("check", "dig.plan", code=1)
-    pearl("check", "dig.plan", "--library", "mine.txt")
-    pearl("check", "mine.txt")
-
-
-def test_fmt_writes_the_canonical_form(pearl: Terminal) -> None:
-    Path("loose.plan").write_text('7. a = FIND(CTX,"x"): f\n', encoding="utf-8")
-    Path("loose.actions").write_text("# mine\nDIG(CTX,X) # Dig for X\n\n", encoding="utf-8")
-    assert "would reformat loose.plan" in pearl("fmt", "--check", "loose.plan", code=1)
-    pearl("fmt", "loose.plan", "loose.actions")
-    assert (
-        Path("loose.plan").read_text("utf-8")
-        == 'New actions:\n- None\n\n1. a = FIND(CTX, "x") : f\n'
-    )
-    assert Path("loose.actions").read_text("utf-8") == "# mine\nDIG(CTX, X) : Dig for X\n"
-    pearl("fmt", "--check", "loose.plan", "loose.actions")
-    done = child("fmt", "-", "--fix", stdin="a = FIND(CTX, ‘x’)".encode())
-    assert done.stdout.decode().startswith('New actions:\n- None\n\n1. a = FIND(CTX, "x") : ')
-
-
-def test_fmt_leaves_what_it_cannot_read(pearl: Terminal) -> None:
-    Path("bad.plan").write_text("1. a = FIND(CTX\n", encoding="utf-8")
-    pearl("fmt", "bad.plan", code=1)
-    assert "bad.plan:1:16" in pearl.talk
-    assert Path("bad.plan").read_text("utf-8") == "1. a = FIND(CTX\n"
-
-
 # --- settings ---------------------------------------------------------------------------------
 
 
@@ -427,11 +315,9 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("form", ["", "--json"])
-def test_a_reader_that_leaves_amid_many_documents_is_no_error(
-    pearl: Terminal, tmp_path: Path, form: str
-) -> None:
+def test_a_reader_that_leaves_amid_many_documents_is_no_error(pearl: Terminal, form: str) -> None:
     row = {"plan": PLAN, "document": STORY * 20}
-    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"id": i, **row}) for i in range(80)))
+    Path("t.jsonl").write_text("\n".join(json.dumps({"id": i, **row}) for i in range(80)))
     command = f"{sys.executable} -m pearl execute --tasks t.jsonl --library seed {form} | head -n 2; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert done.returncode == 0

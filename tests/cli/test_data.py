@@ -11,7 +11,7 @@ import datasets
 import pytest
 
 from pearl.cli.options import data_options, read_data
-from tests.cli.test_cli import STORY, Terminal
+from tests.cli.terminal import STORY, Terminal
 from tests.server import Server
 from tests.shared import shared
 

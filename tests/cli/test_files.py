@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pearl.actions.library import library_text, load_library
 from pearl.cli.writing import OutputWriter
 from pearl.errors import UsageError
-from tests.cli.test_cli import PLAN, STORY, Terminal, child
+from tests.cli.files import QUESTION, asked, rows_of, write
+from tests.cli.terminal import STORY, Terminal, child
 from tests.server import Server
-
-QUESTION = "Why did Nils sell the boat?"
-
-
-@pytest.fixture
-def pearl(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Terminal:
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    Path("story.txt").write_text(STORY, encoding="utf-8")
-    Path("why.plan").write_text(PLAN, encoding="utf-8")
-    (tmp_path / "secret.txt").write_text("Nils sold the boat. The key is under the mat.", "utf-8")
-    return Terminal(folder, capsys)
-
-
-def write(name: str, *rows: Any) -> None:
-    Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-
-
-def rows_of(name: str | Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(name).read_text("utf-8").splitlines()]
-
-
-def asked(id: str, **fields: Any) -> dict[str, Any]:
-    return {"id": id, "question": QUESTION, "document_path": "story.txt", **fields}
-
 
 # --- what is written --------------------------------------------------------------------------
 
@@ -141,207 +111,6 @@ def test_another_store_knows_nothing_of_the_file(pearl: Terminal) -> None:
     pearl(*args, "--store", "new")
     pearl(*args, "--store", "new")
     pearl(*args, "--store", "another", code=2)
-
-
-# --- what is read -----------------------------------------------------------------------------
-
-
-def test_bad_rows_fail_alone(pearl: Terminal) -> None:
-    os.mkfifo("pipe")
-    Path("folder").mkdir()
-    Path("loop").symlink_to("loop")
-    bad = ["a\0b", "/dev/zero", "pipe", "folder", "loop", "x" * 300, "absent.txt", "latin.plan"]
-    Path("latin.plan").write_bytes(b'1. a = FIND(CTX, "caf\xe9\xff\xfe\x00")' * 9)
-    write(
-        "t.jsonl",
-        asked("good"),
-        *({"id": f"d{n}", "question": QUESTION, "document_path": path} for n, path in enumerate(bad)),
-        *({"id": f"p{n}", "plan_path": path, "document": STORY} for n, path in enumerate(bad)),
-        asked("last"),
-    )  # fmt: skip
-    done = child("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", "--allow-outside")
-    assert done.returncode == 1
-    assert b"Traceback" not in done.stderr
-    rows = {row["id"]: row for row in rows_of("rows.jsonl")}
-    assert len(rows) == 2 * len(bad) + 2
-    assert [rows[id]["status"] for id in ("good", "last")] == ["answered"] * 2
-    failed = [row for id, row in rows.items() if id not in ("good", "last")]
-    assert {row["status"] for row in failed} == {"failed"}
-    assert all(row["error"]["type"] == "DataError" for row in failed), failed
-
-
-def test_paths_stay_in_the_folder_of_the_file(pearl: Terminal) -> None:
-    Path("in.txt").symlink_to(Path("../secret.txt").absolute())
-    Path("sub").mkdir()
-    Path("sub/own.txt").symlink_to(Path("story.txt").absolute())
-    outside = ["../secret.txt", str(Path("../secret.txt").absolute()), "in.txt"]
-    rows = [asked(str(n), document_path=path) for n, path in enumerate(outside)]
-    write("t.jsonl", *rows, asked("inside", document_path="sub/own.txt"),
-          {"id": "plan", "plan_path": "../secret.txt", "document": STORY})  # fmt: skip
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", code=1)
-    statuses = {row["id"]: row["status"] for row in rows_of("rows.jsonl")}
-    assert statuses == {**dict.fromkeys(["0", "1", "2", "plan"], "failed"), "inside": "answered"}
-    assert "under the mat" not in Path("rows.jsonl").read_text(encoding="utf-8")
-    assert "--allow-outside" in rows_of("rows.jsonl")[0]["error"]["message"]
-    pearl("plan", "--data", "t.jsonl", "-o", "plans.jsonl", code=1)
-    assert [row["status"] for row in rows_of("plans.jsonl")][:3] == ["failed"] * 3
-    data = ("execute", "why.plan", "--data", "t.jsonl")
-    assert len(pearl(*data, "--json", code=1).splitlines()) == 5
-    write("t.jsonl", *rows)
-    pearl(*data, "--json", "--allow-outside")
-
-
-def test_what_another_command_wrote_names_nothing_outside(pearl: Terminal) -> None:
-    """Fields of a stranger's rows come through: that pearl wrote the file says nothing of them."""
-    path = Path("rows.jsonl")
-    with OutputWriter("a run", None, by="export").open(str(path)) as file:
-        file.write(json.dumps(asked("a", document_path="../secret.txt")) + "\n")
-    pearl("execute", "--tasks", "rows.jsonl", "--out", "answers.jsonl", code=1)
-    assert "leads out of the folder" in rows_of("answers.jsonl")[0]["error"]["message"]
-
-
-def test_what_pearl_planned_names_what_its_data_named(pearl: Terminal) -> None:
-    Path("out").mkdir()
-    write("q.jsonl", asked("a"))
-    pearl("plan", "--data", "q.jsonl", "-o", "out/plans.jsonl")
-    assert rows_of("out/plans.jsonl")[0]["document_path"] == "../story.txt"
-    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "rows.jsonl")
-    with Path("out/plans.jsonl").open("a", encoding="utf-8") as file:  # now it is from elsewhere
-        file.write(json.dumps(asked("b", document_path="../../secret.txt")) + "\n")
-    pearl("execute", "--tasks", "out/plans.jsonl", "--out", "r.jsonl", code=1)
-    assert [row["status"] for row in rows_of("r.jsonl")] == ["failed"] * 2
-
-
-def test_files_without_an_end_are_no_input(pearl: Terminal) -> None:
-    for args in (["execute", "/dev/zero", "story.txt"], ["check", "/dev/zero"],
-                 ["execute", "--tasks", "/dev/zero"], ["ask", QUESTION, "/dev/zero"]):  # fmt: skip
-        done = child(*args, PEARL_MAX_DOCUMENT_MB="1")
-        assert done.returncode == 3, args
-        assert re.search(rb"/dev/zero.*(larger|longer) than", done.stderr), args
-
-
-# --- tasks ------------------------------------------------------------------------------------
-
-
-def test_every_row_of_a_tasks_file_has_one_of_the_results(pearl: Terminal) -> None:
-    write("t.jsonl", asked("a"), asked("b"), asked("a"), asked("a"))
-    for _ in range(2):
-        pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl")
-        assert [row["id"] for row in rows_of("rows.jsonl")] == ["a", "b", "a", "a"]
-    assert "4 of them from before" in pearl.talk
-
-
-def test_the_longest_are_as_many_as_were_asked_for(pearl: Terminal) -> None:
-    write("d.jsonl", {"document_path": "absent.txt"}, {"document": STORY}, {"question": "Who?"}, 5,
-          {"document": "Short."}, {"document": f"{STORY} More."})  # fmt: skip
-    out = pearl("execute", "why.plan", "--data", "d.jsonl", "--longest", "2", "--json", code=1)
-    assert [json.loads(line)["id"] for line in out.splitlines()] == ["6", "2"]
-    assert "3 rows left out; the first: " in pearl.talk
-
-
-def test_tasks_run_under_the_library_that_they_were_planned_for(
-    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write("q.jsonl", asked("a"))
-    pearl("plan", "--data", "q.jsonl", "--domain", "quality", "-o", "plans.jsonl")
-    planned = rows_of("plans.jsonl")[0]["planned_for"]
-    assert (planned["domain"], planned["library"]) == ("quality", "quality")
-    tasks = ("execute", "--tasks", "plans.jsonl", "--out", "rows.jsonl")
-    pearl(*tasks)
-    (run,) = json.loads(pearl("runs", "list", "--json"))
-    assert (run["settings"]["domain"], run["settings"]["library"]) == ("quality", "quality")
-    pearl(*tasks, "--domain", "quality", "--library", "quality")
-    pearl(*tasks, "--domain", "medical", code=2)
-    assert "written for domain 'quality', not 'medical'" in pearl.talk
-    pearl(*tasks, "--library", "seed", code=2)
-    assert "written for library 'quality', not 'seed'" in pearl.talk
-    assert len(pearl.talk.splitlines()) == 2
-    monkeypatch.setenv("PEARL_DOMAIN", "medical")
-    pearl(*tasks, code=2)
-
-
-def test_a_library_of_ones_own_goes_with_its_plans(pearl: Terminal) -> None:
-    Path("lib").mkdir()
-    text = library_text(load_library("seed"))
-    Path("lib/mine.actions").write_text(text, encoding="utf-8")
-    write("q.jsonl", asked("a"))
-    pearl("plan", "--data", "q.jsonl", "--library", "lib/mine.actions", "-o", "plans.jsonl")
-    assert rows_of("plans.jsonl")[0]["planned_for"]["library"] == "lib/mine.actions"
-    pearl("execute", "--tasks", "plans.jsonl", "--out", "rows.jsonl")
-    Path("lib/mine.actions").write_text(f"{text}MORE(CTX, X) : Find X\n", encoding="utf-8")
-    pearl("execute", "--tasks", "plans.jsonl", "--out", "rows.jsonl", code=3)
-    assert "library 'lib/mine.actions' has changed" in pearl.talk
-
-
-def test_a_plan_for_another_library_fails_alone(pearl: Terminal) -> None:
-    write("q.jsonl", asked("a"))
-    pearl("plan", "--data", "q.jsonl", "--domain", "quality", "-o", "one.jsonl")
-    pearl("plan", "--data", "q.jsonl", "--domain", "medical", "-o", "two.jsonl")
-    write("both.jsonl", *rows_of("one.jsonl"), {**rows_of("two.jsonl")[0], "id": "b"})
-    pearl("execute", "--tasks", "both.jsonl", "--out", "rows.jsonl", code=1)
-    first, second = rows_of("rows.jsonl")
-    assert (first["status"], second["status"]) == ("answered", "failed")
-    assert "another library, 'medical'" in second["error"]["message"]
-
-
-def test_tasks_that_do_not_say_a_library_run_and_it_is_noted(pearl: Terminal) -> None:
-    write("t.jsonl", {"id": "a", "plan": PLAN, "document": STORY})
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl")
-    assert "t.jsonl does not say which library its plans were written for; 'seed'" in pearl.talk
-    pearl("execute", "--tasks", "t.jsonl", "--out", "rows.jsonl", "--library", "seed")
-    assert "does not say" not in pearl.talk
-
-
-# --- what was meant ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "said"),
-    [
-        (["ask", "why.plan", "story.txt"], 2, "a plan is run: pearl execute why.plan story.txt"),
-        (["ask", "story.txt", QUESTION], 2, f'pearl ask "{QUESTION}" story.txt'),
-        (["ask", "story.txt"], 2, "'story.txt' is a file, not a question"),
-        (["ask", QUESTION, "https://example.org/a?b=c"], 2, 'curl -sL ADDRESS | pearl ask "..." -'),
-        (["ask", QUESTION, "*.nothing"], 3, "no file matches"),
-        (["ask", QUESTION, "void"], 3, "there is no document in the folder"),
-        (["ask", QUESTION, "a.rtf"], 3, "RTF is not read"),
-        (["execute", "story.txt", "why.plan"], 2, "pearl execute why.plan story.txt"),
-        (["execute", "--tasks", "why.plan", "story.txt"], 2, "pearl execute why.plan story.txt"),
-        (["execute", "--tasks", "t.jsonl", "story.txt"], 2, "'story.txt' is not needed"),
-        (["view", "rows.jsonl"], 3, "pearl eval --results rows.jsonl"),
-        (["plan", "--data", "d.jsonl"], 3, "there is no question in the data"),
-        (["plan", "--data", "quality.jsonl"], 2, "--domain quality"),
-        (["plan", "--data", "flat.jsonl"], 2, "--domain quality"),
-        (["execute", "why.plan", "--data", "quality.jsonl"], 2, "--domain quality"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_what_was_meant_is_said(pearl: Terminal, args: list[str], code: int, said: str) -> None:
-    Path("void").mkdir()
-    Path("void/picture.png").touch()
-    Path("a.rtf").write_text(r"{\rtf1\ansi Nils sold the boat.}", encoding="utf-8")
-    write("t.jsonl", asked("a"))
-    write("rows.jsonl", {"id": "a", "status": "answered", "answer": "x"})
-    write("d.jsonl", {"document": STORY}, {"document_path": "story.txt"})
-    write("quality.jsonl", {"article": STORY, "questions": []})
-    write("flat.jsonl", {"article": STORY, "question": "Why?", "options": ["a", "b"], "answer": 0})
-    pearl(*args, code=code)
-    assert said in pearl.talk
-    assert len(pearl.talk.splitlines()) <= 4
-
-
-def test_folders_and_patterns_are_documents(pearl: Terminal) -> None:
-    Path("all/deep").mkdir(parents=True)
-    Path("all/.git").mkdir()
-    for name in ("all/a.txt", "all/deep/b.md", "all/.git/c.txt", "all/d.bin"):
-        Path(name).write_text(STORY, encoding="utf-8")
-    heads = [line for line in pearl("ask", QUESTION, "all").splitlines() if line[:2] == "=="]
-    assert heads == ["== all/a.txt", "== all/deep/b.md"]
-    assert "1 file of another kind left out" in pearl.talk
-    rows = pearl("execute", "why.plan", "all/**/*.md", "st*.txt", "--json")
-    assert [json.loads(line)["id"] for line in rows.splitlines()] == ["all/deep/b.md", "story.txt"]
-    Path("[1].txt").write_text(STORY, encoding="utf-8")  # a name, not a pattern
-    pearl("ask", QUESTION, "[1].txt")
 
 
 def test_a_question_that_is_asked_again_costs_nothing(

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from pearl.runs.store import RunSpec, Store
-from tests.cli.test_cli import Terminal
-from tests.cli.test_runs import pearl
+from tests.cli.commands.test_runs import pearl
+from tests.cli.terminal import Terminal
 from tests.conftest import PROXIES
 from tests.server import Server, serving
 

@@ -19,7 +19,7 @@ import pytest
 import pearl
 from pearl.cli import group, run
 from pearl.cli.settings import VARIABLES, unknown
-from tests.cli.test_cli import STORY
+from tests.cli.terminal import STORY
 from tests.conftest import PROXIES
 from tests.server import Server, serving
 

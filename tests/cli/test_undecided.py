@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from pearl.evals.log import read_log
-from tests.cli.test_cli import Terminal, pearl
-
-__all__ = ["pearl"]
+from tests.cli.terminal import Terminal
 
 PLAN = """\
 1. animals = LIST_ALL(CTX, "animals") : List them

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from pyarrow import parquet
 
-from tests.cli.test_cli import Terminal
-from tests.cli.test_runs import ANSWERED, SCHEMA, fill, pearl
+from tests.cli.commands.test_runs import ANSWERED, SCHEMA, fill, pearl
+from tests.cli.terminal import Terminal
 from tests.server import Canned, Server, completion
 
 __all__ = ["pearl"]

@@ -20,11 +20,11 @@ from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.dedup_cache import DedupCache
 from pearl.llm.middleware.limiter import Limited
 from pearl.llm.middleware.retry import Retrying
-from tests.gguf_models import write_random_model
+from tests.llm.backends.llamacpp.gguf_models import write_random_model
+from tests.llm.backends.transformers.tiny_models import save_saying
 from tests.models import answer_task
 from tests.server import Server
 from tests.skips import NO_TORCH
-from tests.tiny_models import save_saying
 
 BACKENDS = plugins.names("pearl.llm.backends")
 

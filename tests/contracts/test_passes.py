@@ -22,7 +22,7 @@ from pearl.interpreter.steps import ContextLimits, StepResult, run
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import Trace
-from tests import strategies
+from tests.dsl import strategies
 from tests.examples import examples
 
 PASSES: dict[str, Callable[[PlanGraph], Rewritten]] = {
@@ -30,7 +30,9 @@ PASSES: dict[str, Callable[[PlanGraph], Rewritten]] = {
     for name in plugins.names("pearl.dsl.passes")
 }
 
-each_pass = pytest.mark.parametrize("rewrite", [*PASSES.values(), rewrite_plan])
+each_pass = pytest.mark.parametrize(
+    "rewrite", [*PASSES.values(), rewrite_plan], ids=[*PASSES, "all"]
+)
 
 
 @st.composite

@@ -17,7 +17,7 @@ from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference
 from pearl.dsl.output_states import States
 from pearl.dsl.printer import print_step
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from tests.strategies import names, outputs, texts
+from tests.dsl.strategies import names, outputs, texts
 
 __all__ = [
     "admits",

@@ -13,7 +13,7 @@ from pearl.dsl.parser import parse, read
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanCheckError, PlanError, PlanSyntaxError
-from tests.strategies import broken_texts, libraries, valid_plans, wild_plans
+from tests.dsl.strategies import broken_texts, libraries, valid_plans, wild_plans
 
 LIBRARY = read_library(
     "FIND(CTX, X) : a\nFIND_EVENT(CTX, X) : a\nSUMMARIZE(CTX) : a\nCONCAT(S1, S2, ...) : a\n"

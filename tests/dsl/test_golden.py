@@ -13,7 +13,7 @@ from pearl.dsl.parser import read
 from pearl.errors import render_diagnostics
 from tests.root import ROOT
 
-REPLIES = ROOT / "tests/golden/replies"
+REPLIES = ROOT / "tests/dsl/replies"
 LIBRARY = load_library("quality")
 
 

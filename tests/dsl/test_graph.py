@@ -10,7 +10,7 @@ from pearl.actions import native
 from pearl.dsl.checker import check, compile_plan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from tests.strategies import libraries, valid_plans
+from tests.dsl.strategies import libraries, valid_plans
 
 LIBRARY = ActionLibrary(
     "test",

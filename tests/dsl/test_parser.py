@@ -10,8 +10,8 @@ from pearl.dsl.nodes import ListLiteral, Number, Reference, String
 from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
-from tests.grammar import accepts
-from tests.strategies import broken_texts, plan_texts
+from tests.dsl.grammar import accepts
+from tests.dsl.strategies import broken_texts, plan_texts
 
 
 def parses(text: str) -> bool:

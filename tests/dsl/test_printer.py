@@ -10,7 +10,7 @@ from pearl.dsl.nodes import Number, Plan, Reference, Step, String
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_action, print_argument, print_plan
 from pearl.dsl.signatures import Action, Parameter
-from tests.strategies import plan_texts, string_values, texts, wild_plans
+from tests.dsl.strategies import plan_texts, string_values, texts, wild_plans
 
 
 @given(wild_plans())

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pearl.dsl.cursor import Scan
 from pearl.dsl.scanner import scan_action, scan_step
 from pearl.errors import Span, apply_fixes
-from tests.grammar import accepts
-from tests.strategies import AWKWARD
+from tests.dsl.grammar import accepts
+from tests.dsl.strategies import AWKWARD
 
 LINES = {
     "step": (

@@ -13,7 +13,7 @@ from pearl.dsl.nodes import Plan, String
 from pearl.dsl.parser import parse, read
 from pearl.dsl.tolerance import lines, mend
 from pearl.errors import PlanSyntaxError, apply_fixes
-from tests.strategies import broken_texts, plan_texts, string_values
+from tests.dsl.strategies import broken_texts, plan_texts, string_values
 
 STEP = '1. ans = FIND(CTX, "x") : Find x'
 

@@ -15,9 +15,9 @@ from pearl.dsl.parser import parse, parse_action, read
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PlanSyntaxError
+from tests.dsl.decoding.gbnf import Gbnf
+from tests.dsl.grammar import accepts
 from tests.dsl.sampling import admits, lalr_admits
-from tests.gbnf import Gbnf
-from tests.grammar import accepts
 
 LIBRARY = ActionLibrary(
     "mine", [Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")))]

@@ -17,9 +17,9 @@ from pearl.evals.runner import Evaluation, evaluate
 from pearl.evals.scoring import rescored, score
 from pearl.llm import Usage
 from pearl.runs.executors import local
-from tests import evallogs
-from tests.evallogs import header, record
+from tests.evals import evallogs
 from tests.evals.asking import OPTIONS, acting, sample
+from tests.evals.evallogs import header, record
 from tests.models import Acting
 
 

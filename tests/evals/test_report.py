@@ -12,8 +12,8 @@ from pearl.errors import UsageError
 from pearl.evals import report
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.llm import Usage
-from tests import evallogs
-from tests.evallogs import header, record
+from tests.evals import evallogs
+from tests.evals.evallogs import header, record
 from tests.examples import examples
 
 

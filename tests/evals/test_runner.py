@@ -15,7 +15,7 @@ from pearl import Document, Pearl
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.evals.log import Price
 from pearl.evals.methods import Effort, method_names
-from pearl.evals.runner import Evaluation, digest, evaluate, scorable
+from pearl.evals.runner import Evaluation, evaluate, samples_digest, scorable
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
 from pearl.planner.examples import Example
 from tests.evals.asking import OPTIONS, PLAN, STORY, acting, run, sample
@@ -321,16 +321,18 @@ def test_a_reference_says_which_option_is_right(
 
 
 def test_the_digest_is_of_all_that_matters() -> None:
-    first = digest([sample()])
-    assert first == digest([sample()])
+    first = samples_digest([sample()])
+    assert first == samples_digest([sample()])
     for change in (
         {"question": "Who?"}, {"gold": 1}, {"options": OPTIONS[:3]},
         {"document": Document(STORY.text + "!", STORY.name)}, {"reference": "x"},
         {"document": Document(STORY.text, "other.txt")}, {"subsets": frozenset({"hard"})},
     ):  # fmt: skip
-        assert digest([sample(**change)]) != first
+        assert samples_digest([sample(**change)]) != first
     both, swapped = ("easy", "hard"), ("hard", "easy")
-    assert digest([sample(subsets=frozenset(both))]) == digest([sample(subsets=frozenset(swapped))])
+    assert samples_digest([sample(subsets=frozenset(both))]) == samples_digest(
+        [sample(subsets=frozenset(swapped))]
+    )
 
 
 def test_closing_an_evaluation_ends_what_is_under_way() -> None:

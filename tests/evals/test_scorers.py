@@ -16,7 +16,7 @@ from pearl.evals.report import chance, compare, is_below, score_of, scores
 from pearl.evals.scorers import load_scorer, scorer_names
 from pearl.evals.scoring import rescored
 from pearl.evals.words import words
-from tests.evallogs import header, record
+from tests.evals.evallogs import header, record
 
 DIFFERENT = [
     ("-5.2%", "5.2%"), ("-5.2", "5.2"), ("< 5 mg", "> 5 mg"), ("≤ 5", "≥ 5"), ("$5", "5%"), ("$5", "€5"),

@@ -23,7 +23,7 @@ from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive import create as create_extractive
 from pearl.llm.backends.scripted import Scripted
 from pearl.trace import OptionChosen, Trace
-from tests import strategies
+from tests.dsl import strategies
 from tests.shared import shared
 
 OPTIONS = ("a boat", "a mill", "Two dogs")

@@ -75,7 +75,7 @@ def test_what_is_no_loop(text: str) -> None:
 
 
 def shipped() -> Iterator[Path]:
-    for folder in ("docs", "fewshot", "actions", "tests/golden"):
+    for folder in ("docs", "fewshot", "actions"):
         yield from (p for p in (ROOT / folder).rglob("*") if p.suffix in (".md", ".txt", ".plan", ".actions"))  # fmt: skip
 
 

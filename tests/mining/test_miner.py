@@ -22,7 +22,7 @@ from pearl.mining.drafts import MinedRow
 from pearl.mining.miner import Miner, Question, common_drafts, mine_units, read_proposal
 from pearl.planner.examples import Example
 from pearl.runs.executors import local
-from tests import strategies
+from tests.dsl import strategies
 from tests.models import Acting
 
 SEED = read_library("FIND(CTX, X) : Find X\nFIND_REASON(CTX, X) : Find why\n", "seed")

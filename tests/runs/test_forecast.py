@@ -25,8 +25,8 @@ from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Task
 from pearl.runs.forecast import Forecast, StepForecast, forecast
+from tests.dsl.strategies import valid_plans
 from tests.examples import examples
-from tests.strategies import valid_plans
 
 LIBRARY = read_library(
     """\

@@ -8,20 +8,21 @@ from typing import Any
 import click
 
 from pearl.cli.files import found_documents, is_file
-from pearl.cli.options import as_json, model_options, trace_option
+from pearl.cli.help import Command
+from pearl.cli.options import as_json, setting_options, trace_option
 from pearl.cli.spending import budget_options
 from pearl.cli.storing import store_option
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import UsageError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("question")
 @click.argument("documents", nargs=-1, metavar="DOC...")
 @click.option("--together", is_flag=True, help="Read all documents as one.")
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
-@model_options
+@setting_options()
 @budget_options
 @click.option("--fresh", is_flag=True, help="Ask for every reply anew.")
 @store_option

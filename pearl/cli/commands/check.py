@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pearl.cli.files import Kind, kind_of, library_for
-from pearl.cli.options import as_json, library_option
+from pearl.cli.options import as_json, setting_options
 from pearl.cli.output import read_input
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
 from pearl.errors.escaping import to_json
@@ -16,9 +16,7 @@ from pearl.errors.escaping import to_json
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@library_option
-@click.option("--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
-              help="Kind of document: chooses the library.")  # fmt: skip
+@setting_options("domain", "library")
 @click.option(
     "--kind",
     type=click.Choice(["plan", "actions"]),

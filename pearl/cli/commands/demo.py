@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from pearl.cli.options import as_json, model_options, trace_option
+from pearl.cli.help import Command
+from pearl.cli.options import as_json, setting_options, trace_option
 from pearl.cli.writing import force_option
 
 QUESTIONS = {
@@ -22,10 +23,10 @@ QUESTIONS = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("document", type=click.Choice(sorted(QUESTIONS)), default="story")
 @click.option("--question", help="Ask something else.")
-@model_options
+@setting_options()
 @trace_option
 @force_option
 @as_json

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import as_json, data_options, model_options, read_data
+from pearl import plugins
+from pearl.cli.help import Command
+from pearl.cli.options import as_json, data_options, read_data, setting_options
 from pearl.cli.units import Finished, Work, run_units, unit_options
 from pearl.cli.work import no_reply, tell_left_out
 from pearl.cli.writing import OutputWriter, keep_inputs
@@ -24,11 +26,11 @@ if TYPE_CHECKING:
     from pearl.pipeline import Pearl
 
 
-@click.command()
+@click.command(cls=Command)
 @data_options
 @click.option(
     "--methods", default="pearl,direct", show_default=True, metavar="NAME,...",
-    help="pearl, direct, mcq, cot, map-reduce, retrieve.",
+    help=f"{', '.join(plugins.names('pearl.evals.methods'))}.",
 )  # fmt: skip
 @click.option(
     "--results", type=click.Path(), metavar="FILE",
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--scorer", metavar="NAME",
-    help="Of answers in words: exact, f1, rouge-l [default: exact, or that of the log].",
+    help=f"Of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
+    "of the log].",
 )  # fmt: skip
 @click.option(
     "-o", "--out", type=click.Path(), metavar="LOG",
@@ -62,7 +65,7 @@ if TYPE_CHECKING:
 @click.option(
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
-@model_options
+@setting_options()
 @unit_options
 @as_json
 def command(
@@ -154,7 +157,7 @@ def _evaluate(
         nonlocal header
         if is_executed:  # whose bank and library are not those of the model that maps
             header = describe_results(
-                pearl.model.name,
+                pearl.client.name,
                 samples,
                 price=evaluation.price,
                 scorer=evaluation.scorer,

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl import plugins
 from pearl.cli.files import ROWS, found_documents, is_file, library_for
+from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
     check_data,
     data_options,
-    model_options,
     open_samples,
+    setting_options,
     trace_option,
 )
 from pearl.cli.output import read_input
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pearl.runs.tasks import DocumentTasks, TaskFile
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
 @click.option(
     "--tasks", type=click.Path(),
@@ -39,14 +41,14 @@ if TYPE_CHECKING:
     "--longest", type=click.IntRange(min=1), metavar="N",
     help="Of the documents of --data the N longest, by characters.",
 )  # fmt: skip
-@click.option("--out", type=click.Path(), help="Write one JSON line a document to FILE.")
+@click.option("-o", "--out", type=click.Path(), help="Write one JSON line a document to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
-@model_options
+@setting_options()
 @budget_options
 @run_options
 @click.option(
-    "--executor", type=click.Choice(["local", "ray", "batch"]), default="local", show_default=True,
-    help="Where it runs: here, on a Ray cluster, or by the Batch API of OpenAI.",
+    "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
+    show_default=True, help="Where it runs: here, on a Ray cluster, or by a Batch API.",
 )  # fmt: skip
 @click.option(
     "--max-errors", type=click.IntRange(min=0), metavar="N",
@@ -71,10 +73,11 @@ def command(
     resume`, goes on where it stopped, however it was stopped.
     """
     from pearl.cli.work import run_tasks, tell_left_out
+    from pearl.runs.executors import DEFAULT
     from pearl.runs.request import RunRequest
     from pearl.runs.tasks import over_files
 
-    if out is None and (options["executor"] != "local" or options["shard"] is not None):
+    if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
     check_data(options)
     data = options["data"]

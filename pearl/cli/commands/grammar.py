@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pearl.cli.files import library_for
-from pearl.cli.options import library_option
+from pearl.cli.options import setting_options
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.decoding.constraint import FORMS, Form
@@ -13,9 +13,7 @@ from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
 
 
 @click.command()
-@library_option
-@click.option("--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
-              help="Kind of document: chooses the library.")  # fmt: skip
+@setting_options("domain", "library")
 @click.option(
     "--format",
     "form",
@@ -45,7 +43,7 @@ from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
     help="Characters of a string or an explanation at most [default: no limit].",
 )
 @click.option(
-    "-o", "--output", type=click.Path(), metavar="FILE", help="Write to FILE, not to stdout."
+    "-o", "--out", type=click.Path(), metavar="FILE", help="Write to FILE, not to stdout."
 )
 @force_option
 def command(
@@ -55,16 +53,16 @@ def command(
     static: bool,
     longest_plan: int,
     max_text: int | None,
-    output: str | None,
+    out: str | None,
     force: bool,
 ) -> int:
     """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
 
-    keep_inputs([output], [library] if library else [])
+    keep_inputs([out], [library] if library else [])
     constraint = (plan_constraint if static else steps_constraint)(
         library_for(library, domain), max_steps=longest_plan, max_text=max_text
     )
-    with OutputWriter.of_command(is_forced=force).open(output) as file:
+    with OutputWriter.of_command(is_forced=force).open(out) as file:
         file.write(constraint.rendered(form))
     return 0

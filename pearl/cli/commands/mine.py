@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import as_json, data_options, model_options, read_data
+from pearl.cli.help import Command
+from pearl.cli.options import (
+    ASKING,
+    DRAFTING,
+    as_json,
+    data_options,
+    read_data,
+    setting_options,
+)
 from pearl.cli.units import Finished, Work, run_units, unit_options
 from pearl.cli.work import no_reply, tell_left_out, tell_reasons
 from pearl.cli.writing import keep_inputs
@@ -27,10 +35,10 @@ N_COMMON = 15
 """Drafts in the table."""
 
 
-@click.command()
+@click.command(cls=Command)
 @data_options
 @click.option(
-    "--out", type=click.Path(), required=True, metavar="FILE",
+    "-o", "--out", type=click.Path(), required=True, metavar="FILE",
     help="JSON lines, one a question; what is there already is not asked again.",
 )  # fmt: skip
 @click.option(
@@ -38,7 +46,7 @@ N_COMMON = 15
     help="Actions that the prompt shows; what they cannot do is drafted.",
 )  # fmt: skip
 @click.option("--again", is_flag=True, help="Ask anew what had an unreadable reply.")
-@model_options
+@setting_options(*ASKING, *DRAFTING)
 @unit_options
 @as_json
 def command(out: str, seed_library: str, again: bool, **options: Any) -> int:

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.help import Command
 from pearl.cli.options import (
+    ASKING,
+    PLANNING,
     as_json,
     check_data,
     data_options,
-    model_options,
     open_pearl,
     open_samples,
+    setting_options,
     trace_option,
 )
 from pearl.cli.progress import Reporter
@@ -34,11 +37,11 @@ if TYPE_CHECKING:
     from pearl.pipeline import Pearl
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("question", required=False)
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @data_options
-@model_options
+@setting_options(*ASKING, *PLANNING)
 @click.option("--fresh", is_flag=True, help="Ask for every reply of --data anew.")
 @store_option
 @trace_option
@@ -151,7 +154,7 @@ async def _many(
                 result = await _plan(pearl, row.question, events)
                 return {**_moved(row.to_json(), out), **result, **planned_for}, events
 
-            async for done, events in in_order(rows, one, pearl.concurrency):
+            async for done, events in in_order(rows, one, pearl.client.settings.concurrency):
                 if done["status"] == "failed":
                     failures.append(_failure(**done["error"]))
                 file.write(to_json(done) + "\n")

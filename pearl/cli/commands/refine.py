@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import data_options, model_options, open_pearl
+from pearl.cli.help import Command
+from pearl.cli.options import (
+    ASKING,
+    PLANNING,
+    READING,
+    data_options,
+    open_pearl,
+    setting_options,
+)
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
 from pearl.cli.units import unit_options
@@ -31,7 +39,7 @@ def command(ctx: click.Context) -> None:
     ctx.default_map = dict.fromkeys(command.commands, ctx.default_map)
 
 
-@command.command()
+@command.command(cls=Command)
 @click.argument("mined", metavar="MINED")
 @click.option("-o", "--out", type=click.Path(), help="Write the library to FILE, not stdout.")
 @click.option(
@@ -71,7 +79,7 @@ def command(ctx: click.Context) -> None:
 )
 @click.option("--compare", metavar="LIBRARY", help="Compare with a library, by name or file.")
 @force_option
-@model_options
+@setting_options(*ASKING)
 def actions(
     mined: str, out: str | None, max_actions: int, max_tokens: int | None, rounds: int,
     shard_size: int, embeddings: str | None, report: str | None, compare: str | None,
@@ -146,7 +154,7 @@ async def _refine(
             calls = pearl.calls(Trace("", partial(reporter, "")))
             return await refine_actions(
                 found, calls, settings,
-                rules=rules, counter=pearl.limits.counter, window=pearl.limits.window,
+                rules=rules, counter=pearl.limits.counter,
             )  # fmt: skip
 
 
@@ -202,7 +210,7 @@ def _calls(refinement: Refinement) -> str:
     return ", ".join(parts)
 
 
-@command.command()
+@command.command(cls=Command)
 @data_options
 @click.option(
     "-o", "--out", type=click.Path(), required=True, metavar="FOLDER",
@@ -220,7 +228,7 @@ def _calls(refinement: Refinement) -> str:
     "--except", "held_out", type=click.Path(), metavar="DATA",
     help="Data to be evaluated on: its questions are left out of the bank.",
 )  # fmt: skip
-@model_options
+@setting_options(*ASKING, *PLANNING, *READING)
 @unit_options
 def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **options: Any) -> int:
     """Make a bank of examples: plans for the questions of --data that reached the gold answer.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import as_json
+from pearl.cli.options import as_json, trace_option
 from pearl.cli.output import counted
 from pearl.cli.storing import opened_folder, store_option
 from pearl.cli.terminal import new_console
@@ -132,10 +132,10 @@ def resume(
     """
     from pearl.cli.commands.execute import command as execute
     from pearl.cli.resuming import agreed, params_of
-    from pearl.runs.request import request_of
+    from pearl.runs.request import refuse_others, request_of
 
     folder = opened_folder(store)
-    _refuse_others(folder)
+    refuse_others(folder)
     with _read(store) as opened:
         info = opened.run(run)
     request = request_of(info)
@@ -156,30 +156,11 @@ def resume(
     return code
 
 
-def _refuse_others(folder: Path) -> None:
-    """Make sure that a store is the user's alone.
-
-    Raises:
-        StoreError: Another user may have written what is in it.
-    """
-    from pearl.plugins.files import not_alone
-    from pearl.runs.store import FILE
-
-    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
-        why = not_alone(path) if path.exists() else ""
-        if why:
-            raise StoreError(
-                f"a run of this store is not resumed: {why}",
-                path=path,
-                help="take over what you trust into a store of yours: pearl runs merge",
-            )
-
-
 def _command(info: RunInfo) -> list[str]:
     """The arguments that stand for all the work of a run."""
     if info.settings.get("shard") or not info.work.get("shard"):
         return list(info.command)
-    return _without(info.command, ("--shard", "--out", "--trace", "--store"))
+    return _without(info.command, ("--shard", "-o", "--out", "--trace", "--store"))
 
 
 @contextmanager
@@ -219,7 +200,7 @@ def _without(command: Sequence[str], options: tuple[str, ...]) -> list[str]:
     "--format", "-f", "form", type=click.Choice(FORMATS), help="[default: as FILE is called]"
 )
 @click.option("-o", "--out", type=click.Path(), metavar="FILE", help="[default: stdout]")
-@click.option("--trace", type=click.Path(), help="Write what happened to FILE, as JSON lines.")
+@trace_option
 @click.option(
     "--raw-cells", is_flag=True,
     help="Texts of CSV as they are, though a spreadsheet would compute them.",

@@ -1,4 +1,4 @@
-"""Methods that an evaluation compares. Every other module of this folder is one, `_` read as `-`.
+"""Methods that an evaluation compares. Every other module of this folder is one.
 
 A method module has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` where
@@ -14,13 +14,21 @@ from typing import Literal, Protocol
 from pearl import plugins
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.errors import UsageError, did_you_mean
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice
 from pearl.pipeline import Pearl
 from pearl.trace import Trace
 
-__all__ = ["Effort", "Method", "Prediction", "answered", "chosen", "load_method", "method_names"]
+__all__ = [
+    "CONTRACT",
+    "Effort",
+    "Method",
+    "Prediction",
+    "answered",
+    "chosen",
+    "load_method",
+    "method_names",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +78,12 @@ class Method(Protocol):
         ...
 
 
+CONTRACT = Method
+
+
 def method_names() -> tuple[str, ...]:
     """Every method there is."""
-    return tuple(name.replace("_", "-") for name in plugins.names(__name__))
+    return plugins.names(__name__)
 
 
 def load_method(name: str) -> Method:
@@ -81,14 +92,7 @@ def load_method(name: str) -> Method:
     Raises:
         UsageError: There is none.
     """
-    if name not in method_names():
-        close = did_you_mean(name, method_names())
-        known = ", ".join(method_names())
-        raise UsageError(
-            f"unknown method '{name}'",
-            help=f"did you mean '{close}'?" if close else f"methods: {known}",
-        )
-    method: Method = plugins.load(__name__, name.replace("-", "_"))
+    method: Method = plugins.load(__name__, name, "method")
     return method
 
 

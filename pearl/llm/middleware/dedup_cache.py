@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from pearl.documents.digest import digest
 from pearl.llm import Completion, Model, Request, Usage
-from pearl.llm.digest import digest
 from pearl.llm.middleware.wrapper import Wrapper
 
 __all__ = ["CacheWriter", "DedupCache", "Replies", "request_key"]
@@ -50,7 +50,7 @@ def request_key(request: Request, identity: str) -> bytes:
 
 
 def _parts(request: Request, identity: str) -> Iterator[str]:
-    yield "pearl request 1"
+    yield "pearl request 2"
     yield identity
     yield repr((request.max_output_tokens, request.temperature, request.seed))
     if request.constraint is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pearl.documents.digest import digest
 from pearl.llm import Completion, Model, Request
-from pearl.llm.digest import digest
 from pearl.llm.middleware.dedup_cache import Replies, request_key
 from pearl.llm.middleware.wrapper import Wrapper
 

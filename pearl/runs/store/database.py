@@ -22,7 +22,7 @@ __all__ = [
 
 FILE = "store.db"
 
-VERSION = 1
+VERSION = 2
 """Of the tables; a file of another version is refused, never changed."""
 
 _APPLICATION = 0x5045524C

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pearl.documents.digest import digest
 from pearl.runs.store.locks import RunLease
 from pearl.runs.store.reading import Reader, row_sum
 from pearl.runs.store.rows import packed, unpacked, unpacked_reply
@@ -134,7 +134,7 @@ def _free_id(connection: sqlite3.Connection, info: RunInfo) -> str:
 
 def _other_id(info: RunInfo) -> str:
     """An id that is the same at every merge."""
-    told = sha256(info.spec_key + f"{info.id} {info.created}".encode()).hexdigest()
+    told = digest([info.spec_key, info.id, str(info.created)]).hex()
     return f"{datetime.fromtimestamp(info.created):%Y%m%d}-{told[:8]}"
 
 
@@ -186,8 +186,8 @@ def _are_all(parts: set[str]) -> bool:
 
 def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -> Merged:
     n_results = n_conflicts = n_bad = 0
-    for key, seq, task_id, status, digest, row, trace in page:
-        if not _is_whole(key, seq, digest, row):
+    for key, seq, task_id, status, checksum, row, trace in page:
+        if not _is_whole(key, seq, checksum, row):
             n_bad += 1
             continue
         # Also under another key: a task whose document was another when it was run there.
@@ -202,15 +202,15 @@ def _add(connection: sqlite3.Connection, id: str, page: list[tuple[Any, ...]]) -
             if is_failed or not was_failed:
                 continue
         connection.executemany(_REMOVE, [(id, each[0]) for each in here])
-        connection.execute(_ADD, (id, key, seq, task_id, status, digest, row, trace))
+        connection.execute(_ADD, (id, key, seq, task_id, status, checksum, row, trace))
         n_results += 1
     return Merged(n_results=n_results, n_conflicts=n_conflicts, n_bad=n_bad)
 
 
-def _is_whole(key: object, seq: object, digest: object, row: object) -> bool:
+def _is_whole(key: object, seq: object, checksum: object, row: object) -> bool:
     if not (isinstance(key, bytes) and isinstance(seq, int) and isinstance(row, bytes)):
         return False
-    return digest == row_sum(key, seq, row) and unpacked(row) is not None
+    return checksum == row_sum(key, seq, row) and unpacked(row) is not None
 
 
 def _is_failed(row: bytes) -> bool:
@@ -232,8 +232,8 @@ def _replies(source: Reader) -> Iterator[list[tuple[Any, ...]]]:
 
 def _keep(connection: sqlite3.Connection, page: list[tuple[Any, ...]]) -> Merged:
     n_replies = n_conflicts = n_bad = 0
-    for key, digest, body, created in page:
-        if not isinstance(key, bytes) or unpacked_reply(key, digest, body) is None:
+    for key, checksum, body, created in page:
+        if not isinstance(key, bytes) or unpacked_reply(key, checksum, body) is None:
             n_bad += 1
             continue
         here = connection.execute(
@@ -242,6 +242,6 @@ def _keep(connection: sqlite3.Connection, page: list[tuple[Any, ...]]) -> Merged
         if here is not None and unpacked_reply(key, *here) is not None:
             n_conflicts += here[1] != body
             continue
-        connection.execute(_KEEP, (key, digest, body, created))
+        connection.execute(_KEEP, (key, checksum, body, created))
         n_replies += 1
     return Merged(n_replies=n_replies, n_conflicts=n_conflicts, n_bad=n_bad)

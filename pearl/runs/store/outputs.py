@@ -9,9 +9,10 @@ import json
 import os
 import tempfile
 from contextlib import suppress
-from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
+
+from pearl.documents.digest import digest, file_sha256
 
 __all__ = ["Outputs"]
 
@@ -45,7 +46,7 @@ class Outputs:
         ):
             return False
         try:
-            return _sha256(path) in entry["sha256"]
+            return file_sha256(path) in entry["sha256"]
         except OSError:
             return False
 
@@ -62,7 +63,7 @@ class Outputs:
         """
         entry = self._entry(path)
         before = entry["sha256"] if entry and entry["command"] == command else []
-        digests = [_sha256(written), *before][:_N_DIGESTS]
+        digests = [file_sha256(written), *before][:_N_DIGESTS]
         data = {"path": os.fsencode(path).decode("utf-8", "backslashreplace"), "command": command,
                 "by": by, "sha256": digests}  # fmt: skip
         with suppress(OSError):
@@ -72,7 +73,7 @@ class Outputs:
             Path(file.name).replace(self._file(path))
 
     def _file(self, path: Path) -> Path:
-        return self._folder / f"{blake2b(os.fsencode(path), digest_size=16).hexdigest()}.json"
+        return self._folder / f"{digest([os.fsencode(path)]).hex()}.json"
 
     def _entry(self, path: Path) -> dict[str, Any]:
         """What is kept of a path; empty where that is nothing, or damaged."""
@@ -86,8 +87,3 @@ class Outputs:
             and isinstance(data.get("sha256"), list)
         )
         return data if is_whole else {}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from typing import Any
 
+from pearl.documents.digest import digest
 from pearl.llm import Completion, Usage
 from pearl.llm.blank import is_blank
 
@@ -43,8 +43,7 @@ def unpacked(data: object) -> dict[str, Any] | None:
 
 def checksum(*parts: bytes) -> bytes:
     """16 bytes that tell whether one of the parts is another."""
-    lengths = ",".join([str(len(part)) for part in parts]).encode()
-    return sha256(b"".join((lengths, b":", *parts))).digest()[:16]
+    return digest(parts)[:16]
 
 
 def packed_reply(completion: Completion) -> bytes:

@@ -9,10 +9,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from pearl.documents.digest import digest
 from pearl.runs.store.database import decoded
 from pearl.runs.store.locks import Holder
 from pearl.runs.store.rows import unpacked
@@ -73,7 +73,7 @@ class RunSpec:
     def key(self) -> bytes:
         """32 bytes that differ where settings or inputs differ."""
         said = {"settings": dict(self.settings), "inputs": dict(self.inputs)}
-        return sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).digest()
+        return digest([json.dumps(said, sort_keys=True)])
 
     @property
     def shard(self) -> str:

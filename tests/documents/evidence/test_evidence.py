@@ -6,77 +6,11 @@ import unicodedata
 from unittest.mock import patch
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
-from pearl.documents.evidence import Quote, Verifier, find_quotes, normalise
+from pearl.documents.evidence import Quote, Verifier
 from pearl.documents.evidence.normal import NormalText
 from pearl.errors import Span
-from tests.examples import examples
-
-
-def check(document: str, quote: str) -> tuple[str, list[str]]:
-    """How a quote is found, and what of the document is shown for it."""
-    found = Verifier(document).verify(quote)
-    assert found.is_verified == (found.result in {"exact", "normalised", "elided"})
-    assert bool(found.spans) == (found.is_verified or found.result == "negation")
-    return found.result, [document[span.start : span.end] for span in found.spans]
-
-
-# find_quotes
-
-
-@pytest.mark.parametrize(
-    ("reply", "quotes"),
-    [
-        ("Nothing is quoted here.", []),
-        ('He says "it was a dark night" there.', ["it was a dark night"]),
-        ("He says “it was a dark night” there.", ["it was a dark night"]),
-        ("Er sagt: „es war eine dunkle Nacht“.", ["es war eine dunkle Nacht"]),
-        ("Il dit « c'était une nuit noire ».", ["c'était une nuit noire"]),
-        ("彼は「名前はまだ無い猫である」と言う。", ["名前はまだ無い猫である"]),
-        ("他说“今天天气非常好啊”。", ["今天天气非常好啊"]),
-        ('The "three word title", or 「猫である」.', ["three word title", "猫である"]),
-        ("He says ‘it was a dark night’.", ["it was a dark night"]),
-        ("He says 'it was a dark night'.", ["it was a dark night"]),
-        ("Il dit ‹une nuit noire›, puis »Nein«.", ["une nuit noire", "Nein"]),
-        ("Han sa ”en mörk natt” och ‚nein‘.", ["en mörk natt", "nein"]),
-        ("彼は『我輩は猫』と", ["我輩は猫"]),
-        ("The dog's bowls, the dogs' beds, the cats' home.", []),
-        ("'Tis the boys' turn, rock 'n' roll of the '90s, let 'em.", []),
-        ("‘I don’t know’, and ‘I can’t’.", ["I don’t know", "I can’t"]),
-        ("'The dogs' bowl was empty' he said.", ["The dogs' bowl was empty"]),
-        ("They call them 'dogs' and 'cats'.", ["dogs", "cats"]),
-        ("It is 5' 4' tall, or 5″.", []),
-        ('{"name": "Nils", "who": "the boy"}', ["Nils", "the boy"]),
-        ('He said "it was dark": so it was.', ["it was dark"]),
-        ('The mark "…" and " - " are none.', []),
-        ('It is 5" by 4", "a very small picture", she said.', ["a very small picture"]),
-        ("“He said ‘I will not go’ and left.”", ["He said ‘I will not go’ and left."]),
-        ('"The line was\nbroken here today"', ["The line was\nbroken here today"]),
-        ('An open " mark in this\n\nparagraph " ends with it.', []),
-        ("> One.", ["One."]),
-        ("  > One\n> two.\n\n> Three.\nFour.", ["One\ntwo.", "Three."]),
-        ("> One.\n>\n> Two.", ["One.\n\nTwo."]),
-        ("> > Nested.", ["Nested."]),
-        ('> He said "it was a dark night".', ['He said "it was a dark night".']),
-        (">5 mg\n>= 5 mg\n>−5\n> ", []),
-        (">One\n>two.", ["One\ntwo."]),
-        ("- > One.\n2. >Two.", ["One.\nTwo."]),
-        (">> >Nested.", ["Nested."]),
-        ('"a b c d" then\n> e\nthen “f g h i”', ["a b c d", "e", "f g h i"]),
-    ],
-)
-def test_find_quotes(reply: str, quotes: list[str]) -> None:
-    assert find_quotes(reply) == quotes
-
-
-@given(st.text(st.sampled_from('ab \n>"“”„«»「」猫')))
-def test_every_quote_is_in_the_reply(reply: str) -> None:
-    for quote in find_quotes(reply):
-        for line in quote.splitlines():
-            assert line in reply
-
+from tests.documents.evidence.checking import check
 
 # Verifier
 
@@ -378,90 +312,6 @@ def test_what_is_added_to_a_sentence_is_no_attribution(quote: str) -> None:
 def test_an_aside_of_the_document_is_kept() -> None:
     document = "The dog ran home (chapter 2 says so)."
     assert check(document, "The dog ran home (chapter 2 says so).") == ("exact", [document])
-
-
-# Properties
-
-WORDS = st.text("abcdéghijkłmnõpqrstuvwxy", min_size=1, max_size=8)
-CHINESE = st.text("的一是不了人我在有他这为之大来以个中上们", min_size=1, max_size=8)
-SENTENCES = st.one_of(
-    st.lists(WORDS, min_size=4, max_size=12).map(lambda words: " ".join(words) + "."),
-    st.lists(CHINESE, min_size=3, max_size=6).map(lambda words: "，".join(words) + "。"),
-    st.lists(WORDS, min_size=3, max_size=6).map(lambda words: "“" + "’s ".join(words) + "!”"),
-)
-DOCUMENTS = st.lists(SENTENCES, min_size=1, max_size=8)
-BLANKS = st.sampled_from([" ", "\n", "  ", " \n ", "\u00a0", "\t", "\u3000"])
-MARKS = "\"'“”‘’„«»′`"
-
-
-@st.composite
-def settings_of(draw: st.DrawFn, sentence: str) -> str:
-    """The same wording, set in another way."""
-    pieces = []
-    for before, character in zip(" " + sentence, sentence, strict=False):
-        if before.isalpha() and character.isalpha() and draw(st.integers(0, 9)) == 0:
-            pieces.append(draw(st.sampled_from(["-\n", "\xad", "\u2010\n  "])))
-        if character == " ":
-            pieces.append(draw(BLANKS))
-        elif character in MARKS:
-            pieces.append(draw(st.sampled_from(MARKS)))
-        else:
-            pieces.append(character)
-    form = draw(st.sampled_from(["NFC", "NFD"]))
-    return unicodedata.normalize(form, "".join(pieces))
-
-
-@given(st.data(), DOCUMENTS)
-def test_a_sentence_is_found_however_it_is_set(data: st.DataObject, sentences: list[str]) -> None:
-    document = " ".join(data.draw(settings_of(sentence)) for sentence in sentences)
-    sentence = data.draw(st.sampled_from(sentences))
-    quote = data.draw(settings_of(sentence))
-    verified = Verifier(document).verify(quote)
-    assume(verified.result != "short")  # of a few characters, and said twice
-    assert verified.is_verified
-    (span,) = verified.spans
-    shown = normalise(document[span.start : span.end]).strip("'.!。")
-    assert shown == normalise(quote).strip("'.!。")
-
-
-@given(st.data(), DOCUMENTS)
-def test_a_sentence_with_another_letter_is_missing(
-    data: st.DataObject, sentences: list[str]
-) -> None:
-    document = " ".join(data.draw(settings_of(sentence)) for sentence in sentences)
-    quote = data.draw(settings_of(data.draw(st.sampled_from(sentences))))
-    at = data.draw(st.sampled_from([i for i, c in enumerate(quote) if c.isalpha()]))
-    changed = quote[:at] + ("z" if quote[at].isascii() else "龍") + quote[at + 1 :]
-    assert check(document, changed) == ("missing", [])
-
-
-ODD = st.text(st.sampled_from("ab\u0301é-–\xad'“ \n.,1٣ﬁ…かｶﾞ\u200b猫%ᄀ가ᅡᆨ\u0958กิ\U0001f600"))
-
-
-@examples(500)
-@given(ODD, st.data())
-def test_a_verified_span_has_the_normal_form_of_the_quote(
-    document: str, data: st.DataObject
-) -> None:
-    if data.draw(st.booleans()) and document:
-        start = data.draw(st.integers(0, len(document) - 1))
-        quote = document[start : data.draw(st.integers(start, len(document)))]
-    else:
-        quote = data.draw(ODD)
-    verified = Verifier(document).verify(quote)
-    if len(verified.spans) == 1 and "…" not in quote:
-        (span,) = verified.spans
-        assert 0 <= span.start < span.end <= len(document)
-        shown = normalise(document[span.start : span.end])
-        edges = " '-.,…"
-        assert shown.strip(edges) == normalise(verified.text).strip(edges)
-
-
-@given(ODD)
-def test_normalising_is_blind_to_composition(text: str) -> None:
-    assert normalise(unicodedata.normalize("NFD", text)) == normalise(
-        unicodedata.normalize("NFC", text)
-    )
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import pytest
 from pearl.dsl.decoding.constraint import Constraint, to_gbnf, validate
 from pearl.errors import UsageError
 from pearl.plugins.files import read_data
+from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.sampling import admits, lalr_admits
-from tests.gbnf import Gbnf
 
 ARITHMETIC = r"""
 // A language that has nothing to do with plans.

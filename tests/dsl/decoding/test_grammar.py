@@ -28,6 +28,7 @@ from pearl.dsl.parser import parse, read
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError, PearlError
+from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.sampling import (
     admits,
     admits_each,
@@ -37,10 +38,9 @@ from tests.dsl.sampling import (
     sentence,
     typed_libraries,
 )
+from tests.dsl.strategies import libraries, valid_plans
 from tests.examples import examples
-from tests.gbnf import Gbnf
 from tests.shared import shared
-from tests.strategies import libraries, valid_plans
 
 SEEDS = st.integers(0, 2**32)
 

@@ -25,8 +25,8 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import LibraryError
 from tests.dsl.decoding.test_grammar import SMALL
 from tests.dsl.sampling import admits, sentence, typed_libraries
+from tests.dsl.strategies import libraries
 from tests.examples import examples
-from tests.strategies import libraries
 
 CTX = {"output": "CTX"}
 

@@ -11,7 +11,7 @@ from pearl.evals.log import EvalLog
 from pearl.evals.view.evaluation import MAX_RECORDS, page
 from pearl.evals.view.pictures import draw
 from pearl.evals.view.summary import series_of
-from tests.evallogs import header, log, record
+from tests.evals.evallogs import header, log, record
 
 VOID = {"meta", "br"}
 

@@ -17,7 +17,7 @@ from pearl.evals.view import canvas
 from pearl.evals.view.pictures import Picture, draw
 from pearl.evals.view.summary import series_of
 from pearl.llm import Usage
-from tests.evallogs import header, log, record
+from tests.evals.evallogs import header, log, record
 
 
 def drawn(*logs: EvalLog) -> tuple[dict[str, Picture], dict[str, str]]:

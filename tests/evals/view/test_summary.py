@@ -7,7 +7,7 @@ import pytest
 from pearl.evals.log import EvalLog, Price
 from pearl.evals.view.summary import heading, series_of, subsets_of
 from pearl.llm import Usage
-from tests.evallogs import header, log, record
+from tests.evals.evallogs import header, log, record
 
 
 def test_a_cell_counts_what_happened() -> None:

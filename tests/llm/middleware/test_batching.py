@@ -17,7 +17,7 @@ from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
 from pearl.llm.middleware.batch_submission import BatchProgress, Pace
 from pearl.llm.middleware.batching import Batched
-from tests.batch_server import BatchServer, serving_batches
+from tests.llm.backends.openai.batch_server import BatchServer, serving_batches
 from tests.models import answer_task
 
 PACE = Pace(quiet_s=0.05, poll_s=0.01, longest_poll_s=0.02)

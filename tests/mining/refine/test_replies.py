@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pearl.actions.library import read_actions
 from pearl.dsl.printer import print_action
 from pearl.mining.refine.replies import read_reply
-from tests.strategies import texts
+from tests.dsl.strategies import texts
 
 DRAFTS, _ = read_actions(
     "FIND_A(CTX, X) : Find A\nFIND_B(CTX, X) : Find B\nFIND_C(CTX) : Find C\nFIND_D(CTX) : Find D\n"

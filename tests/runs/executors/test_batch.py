@@ -24,7 +24,7 @@ from pearl.llm.middleware.pending_batches import FOLDER
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors.batch import BatchProgress, Pace, run
 from pearl.runs.store import Store
-from tests.batch_server import BatchServer, answered, serving_batches
+from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
 from tests.root import ROOT
 from tests.runs.executors.batch_killed import PACE, tasks_of
 from tests.server import Seen, completion, error

@@ -12,7 +12,7 @@ import pytest
 
 from pearl.errors import StoreError
 from pearl.llm import Completion
-from pearl.runs.store import FILE, RunSpec, Store
+from pearl.runs.store import FILE, VERSION, RunSpec, Store
 from pearl.runs.store.database import connect, create_database
 from tests.runs.store.children import child, integrity
 from tests.runs.store.killed import SPEC, key_of, reply_of
@@ -105,9 +105,9 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
 def test_another_version_is_refused_and_stays(tmp_path: Path, filled: bytes) -> None:
     (tmp_path / FILE).write_bytes(filled)
     with sqlite3.connect(tmp_path / FILE) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     connection.close()
-    assert "version 2, this pearl reads version 1" in str(use(tmp_path))
+    assert f"version {VERSION + 1}, this pearl reads version {VERSION}" in str(use(tmp_path))
     with pytest.raises(StoreError, match="use the pearl that made it"):
         Store.open(tmp_path, read_only=True)
 

@@ -7,8 +7,7 @@ request always gets the same reply.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from hashlib import sha256
+from functools import lru_cache
 
 from pearl.errors import UsageError
 from pearl.llm import (
@@ -62,7 +61,7 @@ class ExtractiveModel:
     reads_prompts = False
 
     def __init__(self) -> None:
-        self._indexes: OrderedDict[bytes, SentenceIndex] = OrderedDict()
+        self._index = lru_cache(_MAX_INDEXES)(SentenceIndex)
 
     async def complete(self, request: Request) -> Completion:
         """Carry out one request. It never fails: what is not found is said so."""
@@ -85,15 +84,4 @@ class ExtractiveModel:
 
     async def aclose(self) -> None:
         """Forget every text."""
-        self._indexes.clear()
-
-    def _index(self, text: str) -> SentenceIndex:
-        """The sentences of a text, from memory where it was read before."""
-        key = sha256(text.encode(errors="surrogatepass")).digest()
-        index = self._indexes.get(key)
-        if index is None:
-            index = self._indexes[key] = SentenceIndex(text)
-            while len(self._indexes) > _MAX_INDEXES:
-                self._indexes.popitem(last=False)
-        self._indexes.move_to_end(key)
-        return index
+        self._index.cache_clear()

@@ -9,9 +9,9 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
+from pearl.documents.digest import digest
 from pearl.errors import ModelError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
-from pearl.llm.digest import digest
 
 __all__ = ["ANY_KEY", "KEY_VARIABLE", "Endpoint", "key_variable", "read_key", "scrubbed"]
 

@@ -13,7 +13,7 @@ from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.openai import create
 from pearl.llm.backends.openai.batches import Batch, Batches
-from tests.batch_server import BatchServer, answered, serving_batches
+from tests.llm.backends.openai.batch_server import BatchServer, answered, serving_batches
 from tests.models import answer_task
 from tests.server import FAULTS, completion
 

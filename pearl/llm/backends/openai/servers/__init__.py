@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
-from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Completion, ConstrainBy
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import read_completion
 
 __all__ = [
+    "CONTRACT",
     "TOOL",
     "Body",
     "Schema",
     "Server",
+    "ServerModule",
     "by_address",
     "by_owner",
     "load",
@@ -122,6 +123,15 @@ class Server:
         return reader(body, endpoint)
 
 
+class ServerModule(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    SERVER: Server
+
+
+CONTRACT = ServerModule
+
+
 def names() -> tuple[str, ...]:
     """The kinds there are, sorted."""
     return plugins.names(__name__)
@@ -138,14 +148,7 @@ def load(name: str) -> Server:
         >>> load("vllm").title
         'vLLM'
     """
-    if name not in names():
-        close = did_you_mean(name, names())
-        known = ", ".join(names())
-        raise UsageError(
-            f"unknown kind of server '{name}'",
-            help=f"did you mean '{close}'?" if close else f"kinds: {known}",
-        )
-    server: Server = plugins.load(__name__, name).SERVER
+    server: Server = plugins.load(__name__, name, "server").SERVER
     return server
 
 

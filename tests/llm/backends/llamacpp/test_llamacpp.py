@@ -29,7 +29,7 @@ from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
 from pearl.llm.progress import CallProgress, listening
-from tests.gguf_models import write_random_model
+from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.models import answer_task
 from tests.root import ROOT
 from tests.skips import needs_proc
@@ -259,7 +259,7 @@ CALLER = """
 import asyncio, sys
 from pathlib import Path
 from pearl.llm.backends import ModelSettings
-from tests.llm.backends.test_llamacpp import asked, create, pid_of
+from tests.llm.backends.llamacpp.test_llamacpp import asked, create, pid_of
 
 async def main():
     model = create(sys.argv[1], ModelSettings())

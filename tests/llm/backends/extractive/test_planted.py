@@ -16,7 +16,7 @@ from pearl.interpreter.steps import ContextLimits, run
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.trace import Trace
-from tests.llm.backends.planted import Planted, plant
+from tests.llm.backends.extractive.planted import Planted, plant
 
 
 def first_quote(planted: Planted) -> str:

@@ -4,70 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import shutil
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pearl.actions.library import load_library
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.forms import header_constraint, line_constraint, steps_constraint
 from pearl.dsl.parser import parse
-from pearl.errors import DataError, ModelError, PearlError, UsageError
-from pearl.llm import Completion, Message, PlanTask, Request
-from pearl.llm.backends import ModelSettings, create_model
+from pearl.errors import ModelError
+from pearl.llm import Completion, Message, Request
+from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.transformers import TransformersModel, create
 from pearl.llm.backends.transformers.prefixes import n_common
 from pearl.llm.progress import CallProgress, listening
+from tests.llm.backends.transformers.asking import LIBRARY, asked, reply
+from tests.llm.backends.transformers.tiny_models import (
+    END,
+    save_saying,
+    save_tokenizer,
+)
 from tests.skips import NO_TORCH
-from tests.tiny_models import END, rewrite, save_model, save_saying, save_tokenizer
 
 torch = pytest.importorskip("torch", reason=NO_TORCH)
 transformers = pytest.importorskip("transformers", reason=NO_TORCH)
 
-LIBRARY = load_library("seed")
 DOCUMENT = "Ada sold the boat because it leaked. " * 20
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)  # tests run beside one another
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("random")
-    save_model(folder)
-    return folder
-
-
-@pytest.fixture
-def copy(folder: Path, tmp_path: Path) -> Path:
-    """The same, to be broken."""
-    return Path(shutil.copytree(folder, tmp_path / "copy"))
-
-
-@pytest.fixture
-def model(folder: Path) -> TransformersModel:
-    return create(str(folder), ModelSettings())
-
-
-def asked(text: str = "Why did Ada sell the boat?", limit: int | None = 3_000) -> Request:
-    return Request((Message("user", text),), PlanTask(text, LIBRARY), limit)
-
-
-def reply(model: TransformersModel, request: Request) -> Completion:
-    async def ask() -> Completion:
-        try:
-            return await model.complete(request)
-        finally:
-            await model.aclose()
-
-    return asyncio.run(ask())
 
 
 async def outcome(model: TransformersModel, request: Request) -> Completion | ModelError:
@@ -402,90 +366,3 @@ def test_calls_are_made_one_after_the_other_in_one_thread(
     asyncio.run(ask())
     assert len(set(threads)) == 1
     assert threads[0] != threading.get_ident()
-
-
-# ---------------------------------------------------------------------------------------------
-# Folders that cannot be used
-
-
-def failure(folder: Path) -> PearlError:
-    with pytest.raises(PearlError) as caught:
-        reply(create(str(folder), ModelSettings()), asked())
-    assert len(str(caught.value).splitlines()) <= 3
-    assert str(folder) in str(caught.value)
-    return caught.value
-
-
-def test_a_folder_has_to_be_named() -> None:
-    with pytest.raises(UsageError, match="needs a folder"):
-        create_model("transformers")
-
-
-@pytest.mark.parametrize("name", ["/no/such/folder", "gpt2", "meta-llama/Llama-3.2-1B", "a\0b"])
-def test_nothing_is_looked_for_but_in_folders(name: str) -> None:
-    with pytest.raises(DataError):
-        create_model(f"transformers:{name}")
-
-
-def test_a_folder_without_a_configuration(tmp_path: Path) -> None:
-    assert "config.json" in str(failure(tmp_path))
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "\xff", "{}", '{"model_type": "no-such"}'])
-def test_a_broken_configuration(tmp_path: Path, text: str) -> None:
-    save_tokenizer(tmp_path)
-    (tmp_path / "config.json").write_text(text, encoding="latin-1")
-    assert isinstance(failure(tmp_path), DataError)
-
-
-def test_a_folder_without_weights(copy: Path) -> None:
-    (copy / "model.safetensors").unlink()
-    assert "weights" in str(failure(copy))
-
-
-def test_broken_weights(copy: Path) -> None:
-    path = copy / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:5_000])
-    assert "weights" in str(failure(copy))
-
-
-def test_weights_that_are_not_all_there(copy: Path) -> None:
-    """They would be drawn at random."""
-    rewrite(copy / "config.json", num_hidden_layers=3)
-    assert "not all there" in str(failure(copy))
-
-
-def test_weights_of_another_shape(copy: Path) -> None:
-    rewrite(copy / "config.json", intermediate_size=96)
-    assert "weights" in str(failure(copy))
-
-
-def test_a_folder_without_a_tokenizer(copy: Path) -> None:
-    for path in copy.glob("tokenizer*"):
-        path.unlink()
-    assert "tokenizer" in str(failure(copy))
-
-
-def test_a_broken_tokenizer(copy: Path) -> None:
-    (copy / "tokenizer.json").write_text("{}")
-    assert "tokenizer" in str(failure(copy))
-
-
-def test_a_tokenizer_of_another_model(copy: Path) -> None:
-    save_tokenizer(copy, n_tokens=600)
-    assert "another model" in str(failure(copy))
-
-
-def test_weights_that_are_no_numbers(copy: Path) -> None:
-    model = transformers.LlamaForCausalLM.from_pretrained(copy)
-    with torch.no_grad():
-        model.lm_head.weight.fill_(float("nan"))
-    model.save_pretrained(copy)
-    with pytest.raises(ModelError, match="no numbers"):
-        reply(create(str(copy), ModelSettings()), asked())
-
-
-def test_missing_packages_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(UsageError, match=r"needs torch.*\n.*pip install .*\[transformers\]"):
-        create(str(folder), ModelSettings())

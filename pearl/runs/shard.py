@@ -1,4 +1,4 @@
-"""One of n parts of the work, in this process: for schedulers that start processes, and no more.
+"""One of n parts of the work: for schedulers that start processes, and no more.
 
 Which part a unit belongs to is told by its `shard_key` alone, so every machine that reads the same input
 agrees. Each part keeps its rows in a store; `pearl runs merge` unites the stores.
@@ -7,17 +7,15 @@ agrees. Each part keeps its rows in a store; `pearl runs merge` unites the store
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TypeVar
 
+from pearl.documents.digest import text_sha256
 from pearl.errors import UsageError
-from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Unit, local
+from pearl.runs.executors import Unit
 
-__all__ = ["Shard", "parse_shard", "run"]
+__all__ = ["Shard", "parse_shard"]
 
 U = TypeVar("U", bound=Unit)
 
@@ -49,8 +47,7 @@ class Shard:
 
     def takes(self, key: str) -> bool:
         """Whether a unit of this `shard_key` belongs to this part; it belongs to exactly one of the n."""
-        digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:8]) % self.n == self.index - 1
+        return int(text_sha256(key)[:16], 16) % self.n == self.index - 1
 
     def of(self, units: Iterable[U]) -> Iterator[tuple[int, U]]:
         """The units of this part, each with its place in the whole work, from 0.
@@ -59,9 +56,6 @@ class Shard:
         merged. Two units of one id are in the same part.
         """
         return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
-
-
-WHOLE = Shard(1, 1)
 
 
 def parse_shard(text: str) -> Shard:
@@ -80,28 +74,3 @@ def parse_shard(text: str) -> Shard:
             f"'{text[:40]}' is no shard", help="i/n with i from 1 to n: the first of 8 is 1/8"
         )
     return Shard(int(said[1]), int(said[2]))
-
-
-async def run(
-    pearl: Pearl,
-    units: Iterable[U],
-    *,
-    shard: Shard = WHOLE,
-    listener: Listener | None = None,
-    is_stopping: Callable[[], bool] = lambda: False,
-) -> AsyncGenerator[Outcome[U], None]:
-    """Run the units of one shard in this process, as `local` does; the others are passed over.
-
-    Args:
-        pearl: Model and library.
-        units: Those of all shards.
-        shard: Which of them to run.
-        listener: Told of every event of every unit.
-        is_stopping: Whether no more units are to be begun.
-    """
-    own = (unit for _, unit in shard.of(units))
-    async with aclosing(
-        local.run(pearl, own, listener=listener, is_stopping=is_stopping)
-    ) as outcomes:
-        async for outcome in outcomes:
-            yield outcome

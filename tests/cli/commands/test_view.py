@@ -12,7 +12,7 @@ import pytest
 from pearl.cli import run
 from pearl.evals.log import EvalLog
 from pearl.plugins.extras import install_hint
-from tests.evallogs import header, log, write
+from tests.evals.evallogs import header, log, write
 
 
 @pytest.fixture(autouse=True)

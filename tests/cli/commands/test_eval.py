@@ -20,8 +20,6 @@ from pearl.cli import run as pearl_command
 from pearl.cli.stopping import Stopper
 from pearl.documents.document import Document, load
 from pearl.evals.log import read_log
-from tests import evallogs
-from tests.evallogs import header, record
 from tests.server import Server
 
 STORY = (
@@ -441,38 +439,6 @@ def test_scoring_anew_asks_no_model(
     assert len(served.requests) == n_asked
     pearl("eval", "--rescore", "data.jsonl", code=3)
     assert "data.jsonl:1: not a file of this kind" in pearl.talk
-
-
-def test_logs_are_compared(pearl: Terminal) -> None:
-    for name, skill in (("one", 0.0), ("two", 0.2)):
-        made = evallogs.log(30, skill=skill, model=name)
-        evallogs.write(made, Path(name))
-    table = pearl("compare", "one", "two")
-    assert "model: one | two" in table
-    found = json.loads(pearl("compare", "one", "two", "--json", "--by-document"))
-    assert {c["first"] for c in found} == {"direct", "pearl"}
-    assert {c["subset"] for c in found} == {"all", "easy", "hard"}
-    assert found[0]["n"] == 30
-    assert "different data" not in pearl.talk
-
-
-def test_logs_of_different_data_are_compared_where_both_have_it(pearl: Terminal) -> None:
-    from pearl.evals.log import EvalLog
-
-    one = EvalLog(header(), (record("q1"), record("q2")))
-    two = EvalLog(header(data_sha256="2" * 64), (record("q2"), record("q3")))
-    evallogs.write(one, Path("one"))
-    evallogs.write(two, Path("two"))
-    shown = pearl("compare", "one", "two")
-    assert "compared on the 1 samples that both logs have" in pearl.talk
-    assert "first: one: pearl 100.0 %" in shown
-    evallogs.write(EvalLog(header(), (record("q9"),)), Path("two"))
-    pearl("compare", "one", "two", code=2)
-    assert "no sample in common" in pearl.talk
-    evallogs.write(EvalLog(header(), (record("q1", question="Who?"),)), Path("two"))
-    pearl("compare", "one", "two", code=2)
-    assert "'q1' is another question" in pearl.talk
-    pearl("compare", "one", "absent", code=3)
 
 
 @pytest.mark.usefixtures("_no_waits")

@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from functools import cache
+from pathlib import Path
 
 from pearl.actions.library import load_library
 from pearl.documents.document import Document
@@ -21,9 +22,8 @@ from pearl.llm import PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.plugins.files import read_data
 from pearl.trace import Trace
-from tests.root import ROOT
 
-FACTS = ROOT / "tests/golden" / "document_facts.jsonl"
+FACTS = Path(__file__).with_name("document_facts.jsonl")
 
 
 async def quoted(model: ExtractiveModel, question: str, document: Document) -> list[str]:

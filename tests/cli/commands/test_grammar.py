@@ -11,8 +11,8 @@ from llguidance import LLMatcher
 from pearl.actions.library import load_library
 from pearl.cli import run
 from pearl.dsl.decoding.forms import steps_constraint
+from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.sampling import admits, sentence
-from tests.gbnf import Gbnf
 
 ACTIONS = """\
 FIND(CTX, X) : Find X

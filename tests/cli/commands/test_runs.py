@@ -23,7 +23,7 @@ from pearl.cli.writing import OutputWriter
 from pearl.runs.export import write_rows
 from pearl.runs.request import RunRequest
 from pearl.runs.store import RunSpec, Store
-from tests.cli.test_cli import PLAN, STORY, Terminal
+from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.root import ROOT
 
 SCHEMA = json.loads((ROOT / "docs/results.schema.json").read_text("utf-8"))

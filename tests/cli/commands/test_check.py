@@ -1,0 +1,71 @@
+"""`pearl check` and `pearl fmt`: what is said about plans and actions, and what is mended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.terminal import Terminal, child
+
+# --- check and fmt ----------------------------------------------------------------------------
+
+
+def test_check_lists_every_problem(pearl: Terminal) -> None:
+    Path("bad.plan").write_text(
+        '1. a = FIND_RESON(CTX, "x") : f\n2. b = FIND(c, "y : f\n', encoding="utf-8"
+    )
+    out = pearl("check", "bad.plan", "why.plan", code=1)
+    assert (
+        "bad.plan:1:8: error: action 'FIND_RESON' is not in library 'seed' [unknown-action]" in out
+    )
+    assert "bad.plan:2:16: error: the string is not closed [syntax]" in out
+    report = json.loads(pearl("check", "bad.plan", "--json", code=1))
+    codes = [(d["line"], d["column"], d["code"]) for d in report[0]["diagnostics"]]
+    assert codes == [(1, 8, "unknown-action"), (2, 16, "syntax")]
+
+
+def test_check_fix_mends_what_is_obvious(pearl: Terminal) -> None:
+    Path("bad.plan").write_text("a = FIND_RESON(CTX, “x”)\n", encoding="utf-8")
+    pearl("check", "--fix", "bad.plan")
+    assert '1. a = FIND_REASON(CTX, "x") : ' in Path("bad.plan").read_text("utf-8")
+
+
+def test_check_reads_action_files_and_stdin() -> None:
+    done = child("check", "-", "--json", stdin=b"FIND(CTX, X) : f\nFIND(CTX) : g\nBAD(CTX : h\n")
+    assert done.returncode == 1
+    (report,) = json.loads(done.stdout)
+    assert report["path"] == "<stdin>"
+    assert [(d["line"], d["code"]) for d in report["diagnostics"]] == [
+        (2, "duplicate-name"),
+        (3, "syntax"),
+    ]
+
+
+def test_check_under_another_library(pearl: Terminal) -> None:
+    Path("mine.txt").write_text("DIG(CTX, X) # Dig for X\n", encoding="utf-8")
+    Path("dig.plan").write_text('1. a = DIG(CTX, "x") : d\n', encoding="utf-8")
+    pearl("check", "dig.plan", code=1)
+    pearl("check", "dig.plan", "--library", "mine.txt")
+    pearl("check", "mine.txt")
+
+
+def test_fmt_writes_the_canonical_form(pearl: Terminal) -> None:
+    Path("loose.plan").write_text('7. a = FIND(CTX,"x"): f\n', encoding="utf-8")
+    Path("loose.actions").write_text("# mine\nDIG(CTX,X) # Dig for X\n\n", encoding="utf-8")
+    assert "would reformat loose.plan" in pearl("fmt", "--check", "loose.plan", code=1)
+    pearl("fmt", "loose.plan", "loose.actions")
+    assert (
+        Path("loose.plan").read_text("utf-8")
+        == 'New actions:\n- None\n\n1. a = FIND(CTX, "x") : f\n'
+    )
+    assert Path("loose.actions").read_text("utf-8") == "# mine\nDIG(CTX, X) : Dig for X\n"
+    pearl("fmt", "--check", "loose.plan", "loose.actions")
+    done = child("fmt", "-", "--fix", stdin="a = FIND(CTX, ‘x’)".encode())
+    assert done.stdout.decode().startswith('New actions:\n- None\n\n1. a = FIND(CTX, "x") : ')
+
+
+def test_fmt_leaves_what_it_cannot_read(pearl: Terminal) -> None:
+    Path("bad.plan").write_text("1. a = FIND(CTX\n", encoding="utf-8")
+    pearl("fmt", "bad.plan", code=1)
+    assert "bad.plan:1:16" in pearl.talk
+    assert Path("bad.plan").read_text("utf-8") == "1. a = FIND(CTX\n"

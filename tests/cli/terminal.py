@@ -1,0 +1,49 @@
+"""Commands as people give them: in this process, or in one of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pearl.cli import run
+
+STORY = (
+    "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. Nobody asked."
+)
+PLAN = """\
+Question: Why did Nils sell the boat?
+
+New actions:
+- None
+
+1. ans = FIND_REASON(CTX, "Nils selling the boat") : Find why he sold it
+"""
+
+
+class Terminal:
+    """Runs commands in this process, in a folder of their own, and keeps what they print."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *args: str, code: int = 0) -> str:
+        """Run, expect an exit code, return stdout; what stderr said is in `.talk`."""
+        self._capsys.readouterr()
+        got = run(args)
+        captured = self._capsys.readouterr()
+        self.talk = captured.err
+        assert got == code, f"exit {got}: {captured.err}{captured.out}"
+        assert "Traceback" not in captured.err
+        return captured.out
+
+
+def child(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "pearl", *args], input=stdin, capture_output=True,
+        env={**os.environ, **env}, check=False,
+    )  # fmt: skip

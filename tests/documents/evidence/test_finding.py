@@ -1,0 +1,63 @@
+"""Which words of a reply are quotes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.documents.evidence import find_quotes
+
+# find_quotes
+
+
+@pytest.mark.parametrize(
+    ("reply", "quotes"),
+    [
+        ("Nothing is quoted here.", []),
+        ('He says "it was a dark night" there.', ["it was a dark night"]),
+        ("He says “it was a dark night” there.", ["it was a dark night"]),
+        ("Er sagt: „es war eine dunkle Nacht“.", ["es war eine dunkle Nacht"]),
+        ("Il dit « c'était une nuit noire ».", ["c'était une nuit noire"]),
+        ("彼は「名前はまだ無い猫である」と言う。", ["名前はまだ無い猫である"]),
+        ("他说“今天天气非常好啊”。", ["今天天气非常好啊"]),
+        ('The "three word title", or 「猫である」.', ["three word title", "猫である"]),
+        ("He says ‘it was a dark night’.", ["it was a dark night"]),
+        ("He says 'it was a dark night'.", ["it was a dark night"]),
+        ("Il dit ‹une nuit noire›, puis »Nein«.", ["une nuit noire", "Nein"]),
+        ("Han sa ”en mörk natt” och ‚nein‘.", ["en mörk natt", "nein"]),
+        ("彼は『我輩は猫』と", ["我輩は猫"]),
+        ("The dog's bowls, the dogs' beds, the cats' home.", []),
+        ("'Tis the boys' turn, rock 'n' roll of the '90s, let 'em.", []),
+        ("‘I don’t know’, and ‘I can’t’.", ["I don’t know", "I can’t"]),
+        ("'The dogs' bowl was empty' he said.", ["The dogs' bowl was empty"]),
+        ("They call them 'dogs' and 'cats'.", ["dogs", "cats"]),
+        ("It is 5' 4' tall, or 5″.", []),
+        ('{"name": "Nils", "who": "the boy"}', ["Nils", "the boy"]),
+        ('He said "it was dark": so it was.', ["it was dark"]),
+        ('The mark "…" and " - " are none.', []),
+        ('It is 5" by 4", "a very small picture", she said.', ["a very small picture"]),
+        ("“He said ‘I will not go’ and left.”", ["He said ‘I will not go’ and left."]),
+        ('"The line was\nbroken here today"', ["The line was\nbroken here today"]),
+        ('An open " mark in this\n\nparagraph " ends with it.', []),
+        ("> One.", ["One."]),
+        ("  > One\n> two.\n\n> Three.\nFour.", ["One\ntwo.", "Three."]),
+        ("> One.\n>\n> Two.", ["One.\n\nTwo."]),
+        ("> > Nested.", ["Nested."]),
+        ('> He said "it was a dark night".', ['He said "it was a dark night".']),
+        (">5 mg\n>= 5 mg\n>−5\n> ", []),
+        (">One\n>two.", ["One\ntwo."]),
+        ("- > One.\n2. >Two.", ["One.\nTwo."]),
+        (">> >Nested.", ["Nested."]),
+        ('"a b c d" then\n> e\nthen “f g h i”', ["a b c d", "e", "f g h i"]),
+    ],
+)
+def test_find_quotes(reply: str, quotes: list[str]) -> None:
+    assert find_quotes(reply) == quotes
+
+
+@given(st.text(st.sampled_from('ab \n>"“”„«»「」猫')))
+def test_every_quote_is_in_the_reply(reply: str) -> None:
+    for quote in find_quotes(reply):
+        for line in quote.splitlines():
+            assert line in reply

@@ -1,0 +1,41 @@
+"""What tests put into a store and read from it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from pearl.llm import Completion, Usage
+from pearl.runs.store import FILE, Run, RunSpec, Store
+
+SPEC = RunSpec(("execute", "t.jsonl"), {"model": "m"}, {"t.jsonl": "1"})
+REPLY = Completion("Because it was rotten. \U0001f511", "m", Usage(10, 3, 2))
+KEY = b"k" * 32
+
+
+def row(i: int, **fields: Any) -> dict[str, Any]:
+    return {"id": str(i), "status": "answered", "answer": f"a{i}", **fields}
+
+
+def key(i: int) -> bytes:
+    return i.to_bytes(32, "big")
+
+
+def record(run: Run, *numbers: int, **fields: Any) -> None:
+    async def every() -> None:
+        await asyncio.gather(*(run.record(key(i), i, str(i), row(i, **fields), f"t{i}\n") for i in numbers))  # fmt: skip
+
+    asyncio.run(every())
+
+
+def keep(folder: Path, completion: Completion = REPLY) -> None:
+    with Store.open(folder) as store:
+        asyncio.run(store.keep(KEY, completion))
+
+
+def change(folder: Path, statement: str, *values: Any) -> None:
+    with sqlite3.connect(folder / FILE) as connection:
+        connection.execute(statement, values)
+    connection.close()

@@ -1,0 +1,90 @@
+"""Stores put together: shards, whole runs, and what was changed."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pearl.runs.store import FILE, RunSpec, Status, Store
+from tests.runs.store.filling import KEY, REPLY, SPEC, change, record
+
+
+def shard_of(folder: Path, part: str | None, status: Status) -> None:
+    """A store with one run, of a part of the work or of all of it."""
+    settings = {"m": 1} if part is None else {"m": 1, "shard": part}
+    with Store.open(folder) as store:
+        run = store.begin(RunSpec(("execute",), settings, {}, folder="/"))
+        asyncio.run(run.record(f"key {part}".encode(), 0, str(part), {"id": part}, None))
+        run.finish(status, {"rows": 1})
+
+
+def test_a_run_of_shards_is_done_when_they_are_and_stays_so(tmp_path: Path) -> None:
+    parts: dict[str, Status] = {"1/3": "done", "2/3": "done", "3/3": "stopped"}
+    for part, status in parts.items():
+        shard_of(tmp_path / part[0], part, status)
+    folders = [tmp_path / part[0] for part in parts]
+    with Store.open(tmp_path / "all") as store:
+
+        def state() -> tuple[str, object]:
+            (info,) = store.runs()
+            return info.status, info.counts.get("shards")
+
+        store.merge(folders)
+        assert state() == ("stopped", ["1/3", "2/3"])
+        with Store.open(tmp_path / "3") as third:
+            third.begin(RunSpec(("execute",), {"m": 1, "shard": "3/3"}, {})).finish("done")
+        store.merge(folders)
+        assert state() == ("done", ["1/3", "2/3", "3/3"])
+        shard_of(tmp_path / "other", "1/4", "stopped")
+        store.merge([tmp_path / "other"])
+        store.merge(folders)
+        assert state()[0] == "done"
+
+
+def test_a_whole_run_that_is_done_is_not_undone_by_shards(tmp_path: Path) -> None:
+    shard_of(tmp_path / "whole", None, "done")
+    shard_of(tmp_path / "part", "1/4", "stopped")
+    for order in (["whole", "part", "part"], ["part", "whole", "part"]):
+        with Store.open(tmp_path / "-".join(order)) as store:
+            for name in order:
+                store.merge([tmp_path / name])
+            (info,) = store.runs()
+            assert (info.status, info.n_results) == ("done", 2)
+
+
+def test_what_merging_knows_of_shards_outlives_the_end_of_a_run(tmp_path: Path) -> None:
+    shard_of(tmp_path / "1", "1/2", "done")
+    shard_of(tmp_path / "2", "2/2", "done")
+    with Store.open(tmp_path / "all") as store:
+        store.merge([tmp_path / "1"])
+        store.begin(RunSpec(("execute",), {"m": 1}, {}, folder="/")).finish("stopped", {"rows": 1})
+        store.merge([tmp_path / "2"])
+        (info,) = store.runs()
+        assert (info.status, info.counts) == ("done", {"rows": 1, "shards": ["1/2", "2/2"]})
+
+
+def test_a_shard_that_is_none_is_merged_as_a_whole_run(tmp_path: Path) -> None:
+    shard_of(tmp_path / "odd", "all", "done")
+    with Store.open(tmp_path / "all") as store:
+        assert store.merge([tmp_path / "odd"]).n_runs == 1
+
+
+@pytest.mark.parametrize("table", ["results", "replies"])
+def test_merge_takes_over_nothing_that_was_changed(tmp_path: Path, table: str) -> None:
+    with Store.open(tmp_path / "other") as store:
+        record(store.begin(SPEC), 0, 1)
+        asyncio.run(store.keep(KEY, REPLY))
+    if table == "results":
+        with sqlite3.connect(tmp_path / "other" / FILE) as connection:
+            (of_another,) = connection.execute("SELECT row FROM results WHERE seq = 1").fetchone()
+        connection.close()
+        change(tmp_path / "other", "UPDATE results SET row = ? WHERE seq = 0", of_another)
+    else:
+        change(tmp_path / "other", "UPDATE replies SET body = replace(body, '}', ' }')")
+    with Store.open(tmp_path / "mine") as store:
+        merged = store.merge([tmp_path / "other"])
+        expected = (1, 1, 1) if table == "results" else (2, 0, 1)
+        assert (merged.n_results, merged.n_replies, merged.n_bad) == expected

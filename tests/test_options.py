@@ -1,0 +1,263 @@
+"""Options: in groups, few at first, and none that its command does not read."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import pearl.cli
+from pearl.cli import group, run
+from pearl.cli.help import FIRST, GROUPS, N_FIRST, Command
+from pearl.cli.options import SETTINGS
+from tests.server import Canned, Seen, Server, completion
+
+
+def commands(found: click.Command = group, *path: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, by what is typed."""
+    if not isinstance(found, click.Group):
+        yield " ".join(path), found
+        return
+    for name in found.list_commands(click.Context(found)):
+        command = found.get_command(click.Context(found), name)
+        assert command is not None
+        yield from commands(command, *path, name)
+
+
+COMMANDS = dict(commands())
+LONG = {
+    name: command
+    for name, command in COMMANDS.items()
+    if isinstance(command, Command) and command.is_long
+}
+
+
+# --- groups -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_ten_options_at_most(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(flag: str) -> list[str]:
+        assert run([*name.split(), flag]) == 0
+        _, *sections = re.split(r"(?m)^[A-Z][a-z ]+:$", capsys.readouterr().out)
+        rows = re.findall(r"(?m)^  (-.+?)(?:  |$)", "".join(sections))
+        words = [re.findall(r"--[\w-]+", row)[0] for row in rows]
+        return [word for word in words if word not in ("--help", "--help-all")]
+
+    options = [
+        next(name for name in option.opts if name.startswith("--"))
+        for option in COMMANDS[name].params
+        if isinstance(option, click.Option) and not option.hidden
+    ]
+    if name in LONG:
+        assert len(shown("--help")) <= N_FIRST
+        assert sorted(shown("--help-all")) == sorted(options)
+    else:
+        assert len(options) <= N_FIRST
+        assert sorted(shown("--help")) == sorted(options)
+
+
+def test_every_option_of_a_long_command_has_its_place_and_no_place_is_empty() -> None:
+    placed = [name for names in GROUPS.values() for name in names]
+    assert len(placed) == len(set(placed))
+    assert {option.name for command in LONG.values() for option in command.options} == set(placed)
+    assert set(placed) >= FIRST
+
+
+# --- read by the command ----------------------------------------------------------------------
+
+
+def names_read(of: ast.AST) -> set[str]:
+    """The names that code loads, and the texts in it."""
+    loaded = {
+        node.id
+        for node in ast.walk(of)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    return loaded | {
+        node.value
+        for node in ast.walk(of)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def functions(path: Path) -> Iterator[ast.AST]:
+    """What is done in a module, without the declarations of its options."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.Module(node.body, [])
+
+
+CLI = Path(inspect.getfile(pearl.cli)).parent
+ANYWHERE = {
+    name for path in CLI.rglob("*.py") for each in functions(path) for name in names_read(each)
+} | {"max_cost", "max_tokens", "max_time", "max_calls"}  # a table has them
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_is_taken_and_left(name: str) -> None:
+    command = COMMANDS[name]
+    assert command.callback is not None
+    code = inspect.unwrap(command.callback).__code__
+    tree = ast.parse(Path(code.co_filename).read_text("utf-8"))
+    (function,) = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name
+    )
+    read = names_read(ast.Module(function.body, []))
+    named = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
+    for param in command.params:
+        if param.expose_value and param.name not in SETTINGS:
+            assert param.name in (read if param.name in named else ANYWHERE), param.name
+
+
+# --- settings: what is asked, or what comes of it, is another thing ----------------------------
+
+DOCUMENT = "The boat lay in the harbour. Nils sold it because the hull was rotten. " * 700
+PLAN = """\
+New actions:
+- LOOK(CTX, X) : Look for X
+
+1. a = LOOK(CTX, "hull") : f
+2. b = LOOK(CTX, "boat") : g"""
+
+ROWS = ["--data", "rows.jsonl"]
+USED = {
+    "ask": ["ask", "Why was it sold?", "story.txt"],
+    "demo": ["demo", "--question", "Why was it sold?"],
+    "eval": ["eval", *ROWS, "--limit", "1", "--methods", "pearl"],
+    "execute": ["execute", "--tasks", "tasks.jsonl"],
+    "mine": ["mine", *ROWS, "-o", "mined.jsonl"],
+    "plan": ["plan", *ROWS],
+    "refine actions": [
+        "refine",
+        "actions",
+        "mined.actions",
+        "--max-actions",
+        "1",
+        "--shard-size",
+        "2",
+    ],
+    "refine fewshot": ["refine", "fewshot", *ROWS, "--limit", "1", "-o", "bank"],
+}
+
+FAST = ("mine", "refine actions")
+
+SMALL = ["--window", "12000"]
+QUALITY = ["--examples", "quality", "--library", "quality"]
+OTHERS: dict[str, tuple[list[str], list[str]]] = {
+    "model": ([], ["--model", "openai:other"]),
+    "base_url": ([], ["--base-url", "{url}/other"]),
+    "api_key_env": ([], ["--api-key-env", "OTHER_KEY"]),
+    "domain": ([], ["--domain", "medical"]),
+    "library": (QUALITY, [*QUALITY, "--library", "medical"]),
+    "examples": ([], ["--examples", "medical"]),
+    "nearest": ([], ["--nearest", "1"]),
+    "context": (SMALL, [*SMALL, "--context", "retrieve"]),
+    "window": ([], ["--window", "256"]),
+    "max_output_tokens": ([], ["--max-output-tokens", "77"]),
+    "max_repairs": (["--model", "openai:bad"], ["--model", "openai:bad", "--max-repairs", "0"]),
+    "max_steps": ([], ["--max-steps", "1"]),
+    "fallback": (["--model", "openai:bad"], ["--model", "openai:bad", "--fallback", "direct"]),
+    "constrain": ([], ["--constrain", "off"]),
+    "server": ([], ["--server", "ollama"]),
+    "prefix": ([], ["--prefix", "off"]),
+    "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),
+}
+"""Setting → what a command is given beside its own arguments, and what makes a difference to it."""
+
+AT_ONCE = ("concurrency", "prefix")
+"""They show in how many calls are open together."""
+
+OF_EVERY_CALL = {"timeout_s", "requests_per_minute", "tokens_per_minute"}
+"""Settings of every model that is called; that they hold is shown where models are tested."""
+
+
+def answer(seen: Seen) -> Canned:
+    plan = "no plan at all" if seen.body["model"] == "bad" else PLAN
+    reply = completion(plan if "Question:" in seen.prompt else "B")
+    reply["usage"]["prompt_tokens"] = len(seen.prompt) // 4  # by which documents are long enough
+    return Canned(reply)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OTHER_KEY", "other")
+    monkeypatch.setenv("OPENAI_API_KEY", "mine")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def observed(args: list[str], server: Server, folder: Path, capsys: Any) -> list[Any]:
+    """What the server is asked, in a folder where nothing is known yet, and the exit code.
+
+    How many calls are open together counts where they last a while.
+    """
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("XDG_DATA_HOME", str(folder / "data"))
+        Path("story.txt").write_text(DOCUMENT)
+        sample = {"document_path": "story.txt", "options": ["a", "b"], "gold": 2}
+        asked = ["Why was it sold?", "Who sold it?"]
+        rows = [{"id": f"q{i}", "question": text, **sample} for i, text in enumerate(asked)]
+        Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        task = {name: rows[0][name] for name in ("id", "question", "document_path")}
+        Path("tasks.jsonl").write_text(json.dumps(task))
+        drafts = ("Find the hull", "Say who sold it", "Name the harbour", "List the boats")
+        Path("mined.actions").write_text(
+            "\n".join(f"ACT_{i}(CTX) : {text} of the text" for i, text in enumerate(drafts))
+        )
+        server.forget()
+        server.n_at_once = 0
+        code = run(args)
+    capsys.readouterr()
+    assert server.requests
+    asked_for = [
+        [seen.path, seen.headers.get("authorization"), json.dumps(seen.body, sort_keys=True)]
+        for seen in server.requests
+    ]
+    return [code, server.n_at_once if server.delay_s else 0, sorted(asked_for)]
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in USED]
+)
+def test_every_setting_makes_a_difference(
+    name: str, openai_server: Server, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    openai_server.answer = answer
+    offered = {option.name for option in COMMANDS[name].params} & set(SETTINGS)
+    assert offered >= OF_EVERY_CALL
+    flags = {flag for option in COMMANDS[name].params for flag in option.opts}
+    base = [*USED[name], "--model", "openai:test", "--base-url", openai_server.url]
+    base += ["--server", "vllm"] if "server" in offered else []
+    known: dict[tuple[Any, ...], list[Any]] = {}
+    useless = set()
+    for setting in sorted(offered - OF_EVERY_CALL):
+        before, after = OTHERS[setting]
+        openai_server.delay_s = 0.3 if setting in AT_ONCE else 0.0
+        if not {word for word in before if word.startswith("--")} <= flags:
+            before, after = [], after[len(before) :]
+        key = (*before, openai_server.delay_s)
+        if key not in known:
+            place = folder / f"{setting}-without"
+            known[key] = observed([*base, *before], openai_server, place, capsys)
+        args = [*base, *(word.format(url=openai_server.url) for word in after)]
+        if observed(args, openai_server, folder / setting, capsys) == known[key]:
+            useless.add(setting)
+    assert not useless
+
+
+def test_settings_that_are_tried_are_all_there_are() -> None:
+    assert OTHERS.keys() | OF_EVERY_CALL == set(SETTINGS)
+    asking = {name for name, c in COMMANDS.items() if any(p.name == "model" for p in c.params)}
+    assert asking == USED.keys()
