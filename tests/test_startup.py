@@ -11,8 +11,9 @@ import pytest
 
 from pearl import plugins
 from pearl.dsl import parser
+from pearl.errors import UsageError
 from pearl.plugins.files import cache_file
-from tests import grammar
+from tests.dsl import grammar
 
 HEAVY = (
     "asyncio", "bm25s", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
@@ -24,8 +25,9 @@ OWN = (
     "pearl.documents.confinement",
     "pearl.dsl.scanner",
     "pearl.llm",
-    "pearl.runs.store",
     "pearl.pipeline",
+    "pearl.data.rows",
+    "pearl.runs.store",
 )
 
 PLAN = '1. a = FIND(CTX, "x") : f\n'
@@ -91,7 +93,7 @@ def test_a_foreign_plug_in_is_found_and_takes_no_shipped_ones_place(
     (info / "entry_points.txt").write_text(
         "[pearl.data.domains]\nletters = mine\ngeneric = mine\n[pearl.llm.backends]\nother = mine\n"
     )
-    (tmp_path / "mine.py").write_text("DOMAIN = 'letters'\n")
+    (tmp_path / "mine.py").write_text("DOMAIN = 'letters'\nread = print\n")
     code = (
         "from pearl import plugins; names = plugins.names('pearl.data.domains');"
         "print(names.count('generic'), plugins.load('pearl.data.domains', 'letters').DOMAIN,"
@@ -102,7 +104,7 @@ def test_a_foreign_plug_in_is_found_and_takes_no_shipped_ones_place(
 
 def test_no_plug_in_of_that_name() -> None:
     assert not plugins.exists("pearl.data.domains", "nonsense")
-    with pytest.raises(KeyError):
+    with pytest.raises(UsageError):
         plugins.load("pearl.data.domains", "nonsense")
 
 

@@ -18,7 +18,7 @@ N_FIRST = 10
 GROUPS = {
     "Question and document": (
         "question", "together", "data", "tasks", "results", "rescore", "domain", "split", "columns",
-        "subset", "limit", "longest", "held_out", "allow_outside", "context",
+        "subset", "limit", "longest", "held_out", "allow_outside", "context", "ranker",
     ),
     "Plan": ("library", "examples", "nearest", "max_steps", "max_repairs", "fallback"),
     "Model": (

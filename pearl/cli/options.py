@@ -34,18 +34,21 @@ __all__ = [
     "as_json",
     "check_data",
     "data_options",
+    "model_opened",
+    "new_pearl",
     "open_pearl",
     "open_samples",
     "price_option",
     "read_data",
     "setting_options",
+    "tell_refused",
     "trace_option",
     "warn_ignored_settings",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-TRUSTED = ("model", "base_url", "server", "domain", "library", "examples")
+TRUSTED = ("model", "base_url", "server", "domain", "library", "examples", "ranker")
 """Settings that decide where a document is sent, and which files and plug-ins are used."""
 
 OWN = ("api_key_env",)
@@ -72,10 +75,17 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
     return [name for name in library_names() if name.startswith(incomplete)]
 
 
-def _complete_domain(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from pearl import plugins
+def _complete(
+    package: str,
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Completes the names of the plug-ins of a package."""
 
-    return [name for name in plugins.names("pearl.data.domains") if name.startswith(incomplete)]
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from pearl import plugins
+
+        return [name for name in plugins.names(package) if name.startswith(incomplete)]
+
+    return complete
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -85,20 +95,20 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
             "--api-key-env takes the name of an environment variable, and that is none",
             help="export MY_KEY=..., then --api-key-env MY_KEY",
         )
-    url, model = ctx.params.get("base_url"), str(ctx.params.get("model"))
+    url = ctx.params.get("base_url")
     is_of_file = ctx.get_parameter_source("base_url") is ParameterSource.DEFAULT_MAP
     is_found = is_of_file and "base_url" in ctx.meta.get(FOUND, ())
-    if value is not None or not url or not is_found or not model.startswith("openai:"):
+    if value is not None or not url or not is_found:
         return value
-    from pearl.llm.backends.openai.endpoint import key_variable
+    from pearl.llm.backends import default_key_variable
 
-    return key_variable(url, is_named=False)
+    return default_key_variable(str(ctx.params.get("model")), url)
 
 
 _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     "model": click.option(
         "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
-        metavar="BACKEND[:NAME]",
+        metavar="BACKEND[:NAME]", shell_complete=_complete("pearl.llm.backends"),
         help="extractive (no network), openai:NAME, ollama:NAME, llamacpp:FILE, "
         "transformers:FOLDER, scripted:FILE.",
     ),
@@ -114,7 +124,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "domain": click.option(
         "--domain", envvar="PEARL_DOMAIN", default="generic", show_default=True,
-        shell_complete=_complete_domain, metavar="NAME",
+        shell_complete=_complete("pearl.data.domains"), metavar="NAME",
         help="Kind of document, with its library and examples.",
     ),
     "library": click.option(
@@ -133,6 +143,11 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         "--context", envvar="PEARL_CONTEXT", default="auto", show_default=True,
         metavar="STRATEGY",
         help="Documents longer than the window: full, map-reduce, retrieve or auto.",
+    ),
+    "ranker": click.option(
+        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default="bm25", show_default=True,
+        shell_complete=_complete("pearl.retrieval"),
+        help="What chooses the passages of a long document that a step is shown.",
     ),
     "window": click.option(
         "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
@@ -171,6 +186,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "server": click.option(
         "--server", envvar="PEARL_SERVER", metavar="KIND",
+        shell_complete=_complete("pearl.llm.backends.openai.servers"),
         help="Kind of server, if it does not say so itself: vllm, sglang, llamacpp, ollama, ...",
     ),
     "prefix": click.option(
@@ -205,7 +221,7 @@ DRAFTING = ("domain", "library", "examples", "constrain", "server")
 PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
 """Of those that have plans written, too."""
 
-READING = ("context", "prefix")
+READING = ("context", "ranker", "prefix")
 """Of those that show a model documents, too."""
 
 
@@ -329,22 +345,45 @@ def _column(said: str) -> tuple[str, str]:
     return field.strip(), column.strip()
 
 
-@asynccontextmanager
-async def open_pearl(
-    settings: dict[str, Any], replies: Replies | None = None
-) -> AsyncIterator[Pearl]:
-    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
+def new_pearl(
+    settings: Mapping[str, Any], replies: Replies | None = None, *, is_asked: bool = True
+) -> Pearl:
+    """A `Pearl` with these settings.
+
+    Args:
+        settings: Of the command line; those that are none of its arguments do not count.
+        replies: Where replies are kept.
+        is_asked: Whether anything is sent; else it needs no key.
+
+    Raises:
+        PearlError: A setting names nothing that exists, or the model cannot be set up.
+    """
     from pearl.pipeline import Pearl
 
     chosen = {key: value for key, value in settings.items() if key in SETTINGS}
-    async with Pearl(**chosen, replies=replies) as pearl:
-        if pearl.model.notice:
-            click.echo(pearl.model.notice, err=True)
+    return Pearl(**chosen, replies=replies, is_asked=is_asked)
+
+
+@asynccontextmanager
+async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
+    """Use a `Pearl`; its model's notice goes to stderr."""
+    async with pearl:
+        if pearl.client.notice:
+            click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
+        yield pearl
+
+
+@asynccontextmanager
+async def open_pearl(
+    settings: Mapping[str, Any], replies: Replies | None = None
+) -> AsyncIterator[Pearl]:
+    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
+    async with model_opened(new_pearl(settings, replies), settings) as pearl:
         try:
             yield pearl
         finally:
-            _tell_refused(pearl.limiter.limits, pearl.concurrency)
+            tell_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
@@ -357,9 +396,9 @@ def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
         )
 
 
-def _tell_refused(limits: LimiterStatus, concurrency: int) -> None:
+def tell_refused(limits: LimiterStatus | None, concurrency: int) -> None:
     """Say how many calls were refused for their rate, and what the others were held to in the end."""
-    if not limits.n_refused:
+    if limits is None or not limits.n_refused:
         return
     held = []
     if limits.requests_per_s is not None:

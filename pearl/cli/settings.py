@@ -15,10 +15,10 @@ from typing import Any
 
 import click
 
-from pearl.cli.escaping import visible
 from pearl.cli.options import OWN, SETTINGS, TRUSTED
 from pearl.cli.trust import is_trusted
 from pearl.errors import DataError, UsageError, did_you_mean, suggest
+from pearl.errors.escaping import visible
 
 __all__ = [
     "NAME",
@@ -178,11 +178,10 @@ def defaults(
 
 def _unless_said(url: Any) -> Any:
     """The server of a file, unless the model has none or a variable names the one for this model."""
-    from pearl.llm.backends import address_of
+    from pearl.llm.backends import address_of, address_variable
 
     model = str(click.get_current_context().params.get("model"))
-    is_said = model.startswith("openai:") and os.environ.get("OPENAI_BASE_URL", "").strip()
-    if is_said or address_of(model) is None:
+    if address_variable(model) or address_of(model) is None:
         return None
     return url() if callable(url) else url
 

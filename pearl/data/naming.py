@@ -42,6 +42,8 @@ class Names:
 
         Args:
             digest: Digest of the text in hexadecimal.
+            name: The preferred name.
+            line: Line of its row.
 
         Example:
             >>> names = Names()

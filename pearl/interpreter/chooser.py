@@ -128,6 +128,7 @@ def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
             query=" ".join([task.question, *task.options]),
             n_tokens=n_document,
             max_retrieved=limits.max_retrieved,
+            ranker=limits.ranker,
         )
         excess = 0 if most is None else n_tokens(shown.texts[0]) - most
         if room is None or excess <= 0:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 from pearl import plugins
 from pearl.documents.passages import chunks
 from pearl.errors import ExecutionError
+from pearl.retrieval import DEFAULT_RANKER, Ranker
 
 __all__ = ["STRATEGIES", "Context", "ContextOverflowError", "Strategy", "fit"]
 
@@ -22,8 +24,6 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
 PASSAGE_TOKENS = 256
 """Size of the passages that `retrieve` ranks."""
-
-RANKER = "bm25"
 
 DEFAULT_RETRIEVED_TOKENS = 16_384
 """Default maximum tokens that `retrieve` shows, to spend less than the whole window."""
@@ -61,6 +61,7 @@ def fit(
     n_tokens: int | None = None,
     max_retrieved: int = DEFAULT_RETRIEVED_TOKENS,
     max_parts: int | None = None,
+    ranker: str = DEFAULT_RANKER,
 ) -> Context:
     """Choose what to show of a text.
 
@@ -73,6 +74,7 @@ def fit(
         n_tokens: Tokens of the text, if already known.
         max_retrieved: Maximum tokens that `retrieve` shows.
         max_parts: Maximum parts that `map-reduce` reads, the best matching ones; None for all.
+        ranker: Name of the ranker that scores passages for the query.
 
     Raises:
         ContextOverflowError: It does not fit, and the strategy allows nothing else.
@@ -93,26 +95,34 @@ def fit(
         )
     if strategy == "retrieve":
         return _retrieve(
-            text, max_retrieved if budget is None else min(budget, max_retrieved), count, query
+            text,
+            max_retrieved if budget is None else min(budget, max_retrieved),
+            count,
+            partial(_rank, ranker, query),
         )
     parts = [text[span.start : span.end] for span in chunks(text, budget or n_tokens, count)]
     if max_parts is not None and len(parts) > max_parts:
-        scores = _rank(query, parts)
+        scores = _rank(ranker, query, parts)
         best = sorted(range(len(parts)), key=lambda i: (-scores[i], i))[:max_parts]
         parts = [parts[i] for i in sorted(best)]
     return Context("map-reduce", tuple(parts), sum(map(len, parts)) / max(1, len(text)))
 
 
-def _rank(query: str, passages: Sequence[str]) -> Sequence[float]:
-    scores: Sequence[float] = plugins.load("pearl.retrieval", RANKER).rank(query, passages)
-    return scores
+def _rank(ranker: str, query: str, passages: Sequence[str]) -> Sequence[float]:
+    module: Ranker = plugins.load("pearl.retrieval", ranker, "ranker")
+    return module.rank(query, passages)
 
 
-def _retrieve(text: str, limit: int, count: Callable[[str], int], query: str) -> Context:
+def _retrieve(
+    text: str,
+    limit: int,
+    count: Callable[[str], int],
+    rank: Callable[[Sequence[str]], Sequence[float]],
+) -> Context:
     """The best passages that fit, in document order, with gaps marked."""
     spans = chunks(text, max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS)), count)
     passages = [text[span.start : span.end] for span in spans]
-    scores = _rank(query, passages)
+    scores = rank(passages)
     chosen: list[int] = []
     used = 0
     for i in sorted(range(len(spans)), key=lambda i: (-scores[i], i)):

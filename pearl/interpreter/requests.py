@@ -26,6 +26,7 @@ from pearl.interpreter.context import (
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.llm.reply_limits import reading_limit
+from pearl.retrieval import DEFAULT_RANKER
 
 __all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "ContextLimits", "RequestBuilder", "chunk_size"]
 
@@ -48,6 +49,7 @@ class ContextLimits:
             None for what the window leaves.
         max_retrieved: Maximum tokens of a document that `retrieve` shows a step.
         max_parts: Maximum parts of a document that `map-reduce` reads; None for all.
+        ranker: Name of a ranker in `pearl.retrieval`.
         counter: Counts tokens the way the model does, or estimates them.
     """
 
@@ -57,12 +59,13 @@ class ContextLimits:
     max_output_tokens: int | None = None
     max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
     max_parts: int | None = None
+    ranker: str = DEFAULT_RANKER
     max_prompt_tokens: int | None = None
 
     @property
     def reply_tokens(self) -> int:
         """Tokens reserved in the context window for the reply."""
-        return self.max_output_tokens or reading_limit(self.window)
+        return reading_limit(self.window, self.max_output_tokens)
 
     @property
     def prompt_tokens(self) -> int | None:
@@ -259,6 +262,7 @@ class RequestBuilder:
             n_tokens=n_tokens,
             max_retrieved=limits.max_retrieved,
             max_parts=limits.max_parts,
+            ranker=limits.ranker,
         )
 
     def _parted(self, task: ActionTask, group: list[str]) -> Iterator[list[str]]:

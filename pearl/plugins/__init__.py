@@ -1,7 +1,7 @@
 """Folders of plug-ins: one file is one plug-in, named by its file name.
 
-The folder's `__init__.py` documents the contract. A `_` in a module name is read as `-`.
-Third-party plug-ins are registered as entry points in a group named after the package
+The folder's `__init__.py` defines their contract: `CONTRACT`, a protocol. A `_` in a module name is
+read as `-`. Third-party plug-ins are registered as entry points in a group named after the package
 (`pearl.llm.backends`, `pearl.documents.readers`, ...); a shipped plug-in takes precedence over one
 of the same name. Listing the names imports no plug-in.
 """
@@ -12,6 +12,7 @@ import pkgutil
 import sys
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,8 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
         kind: The word for such a plug-in in error messages.
 
     Raises:
-        UsageError: No plug-in has that name.
+        UsageError: No plug-in has that name; or a third-party plug-in cannot be imported, violates
+            the contract of the package, or is registered twice.
 
     Example:
         >>> load("pearl.data.domains", "medicl", "domain")
@@ -58,8 +60,45 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     if spelled in _own(package):
         return import_module(f"{package}.{_own(package)[spelled]}")
     if spelled in _foreign(package):
-        return _foreign(package)[spelled].load()
+        return _load_foreign(package, spelled)
     raise UsageError(f"unknown {kind} '{name}'", help=suggest(name, names(package), f"{kind}s"))
+
+
+@cache
+def _load_foreign(package: str, name: str) -> Any:
+    entry, *others = _foreign(package)[name]
+    if others:
+        raise UsageError(
+            f"{package} has several plug-ins '{name}': of {_distribution(entry)} and of "
+            f"{', '.join(map(_distribution, others))}",
+            help="uninstall all of them but one",
+        )
+    try:
+        plugin = entry.load()
+    except Exception as error:
+        first = str(error).partition("\n")[0]
+        reason = f"cannot be imported: {type(error).__name__}: {first}"
+        raise _broken(package, entry, reason) from error
+    contract = import_module(package).CONTRACT
+    functions = [name for name in vars(contract) if not name.startswith("_")]
+    missing = [
+        *(name for name in contract.__annotations__ if not hasattr(plugin, name)),
+        *(f"{name}()" for name in functions if not callable(getattr(plugin, name, None))),
+    ]
+    if missing:
+        raise _broken(package, entry, f"lacks {', '.join(missing)}")
+    return plugin
+
+
+def _broken(package: str, entry: EntryPoint, reason: str) -> UsageError:
+    return UsageError(
+        f"the plug-in '{entry.name}' of {_distribution(entry)} {reason}",
+        help=f"update or uninstall {_distribution(entry)}; it was looked for as one of {package}",
+    )
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else entry.value
 
 
 def _spelled(name: str) -> str:
@@ -68,18 +107,23 @@ def _spelled(name: str) -> str:
 
 @cache
 def _own(package: str) -> dict[str, str]:
-    """Map of user-facing names to module names."""
-    folder = import_module(package)
-    return {_spelled(module.name): module.name for module in pkgutil.iter_modules(folder.__path__)}
+    """Map of user-facing names to module names, without importing the package."""
+    folder = find_spec(package)
+    assert folder is not None
+    found = pkgutil.iter_modules(folder.submodule_search_locations)
+    return {_spelled(module.name): module.name for module in found}
 
 
 @cache
-def _foreign(package: str) -> dict[str, EntryPoint]:
+def _foreign(package: str) -> dict[str, list[EntryPoint]]:
     if not _is_extended():
         return {}
     from importlib.metadata import entry_points
 
-    return {_spelled(entry.name): entry for entry in entry_points(group=package)}
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=package):
+        found.setdefault(_spelled(entry.name), []).append(entry)
+    return found
 
 
 @cache

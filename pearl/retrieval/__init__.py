@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-__all__ = ["Ranker"]
+__all__ = ["CONTRACT", "DEFAULT_RANKER", "Ranker"]
+
+DEFAULT_RANKER = "bm25"
 
 
 class Ranker(Protocol):
@@ -19,3 +21,6 @@ class Ranker(Protocol):
     def rank(self, query: str, passages: Sequence[str]) -> list[float]:
         """Score every passage for a query."""
         ...
+
+
+CONTRACT = Ranker

@@ -25,6 +25,7 @@ from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
+from pearl.retrieval import DEFAULT_RANKER
 
 __all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]
 
@@ -51,6 +52,8 @@ class RunConfig(Frozen):
     bank_sha256: str = ""
     nearest: int | None = None
     """Examples chosen by likeness for each question; None for the whole bank."""
+    ranker: str = DEFAULT_RANKER
+    """What scored passages for a question."""
     context: str = "auto"
     """What was done with documents longer than the window."""
     window: int | None = None
@@ -69,7 +72,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
-        "model": pearl.model.name,
+        "model": pearl.client.name,
         "library": pearl.library.name,
         "n_actions": len(pearl.library),
         "library_sha256": library_digest(pearl.library),
@@ -77,13 +80,14 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "n_examples": len(pearl.examples),
         "bank_sha256": text_sha256(bank),
         "nearest": pearl.nearest,
+        "ranker": pearl.limits.ranker,
         "context": pearl.limits.strategy,
         "window": pearl.limits.window,
         "max_output_tokens": pearl.limits.max_output_tokens,
         "max_repairs": pearl.max_repairs,
         "max_steps": pearl.max_steps,
         "fallback": pearl.fallback,
-        "constrain": pearl.constrain,
+        "constrain": pearl.client.settings.constrain,
     }
 
 
@@ -93,8 +97,8 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
     The address of a server is left out, and so is where the file of a model lies: shards of one run
     may each have their own.
     """
-    name = pearl.model.name.partition(":")[2]
-    is_file = bool(name) and address_of(pearl.model.name) is None
+    name = pearl.client.name.partition(":")[2]
+    is_file = bool(name) and address_of(pearl.client.name) is None
     return {
         **run_config(pearl),
         "keys": KEYS,

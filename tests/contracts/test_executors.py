@@ -19,7 +19,7 @@ from pearl import plugins
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import from_text
 from pearl.errors import PearlError
-from pearl.runs.executors import Execute, Outcome, Task
+from pearl.runs.executors import Execute, Outcome, Task, load_executor
 from pearl.trace import Event
 from tests.root import ROOT
 from tests.runs.executors.clustered import PLAN, pearl_in
@@ -37,13 +37,12 @@ for i, check in enumerate(CHECKS):
     check("ray", folder)
 """
 
-HERE = [name for name in NAMES if name not in ("batch", "ray")]
-"""Those that need neither a cluster nor a server."""
+HERE = [name for name in NAMES if load_executor(name).KEEPS_LIMITS]
+"""Those whose calls are made by the model that they are given, which needs neither a cluster nor a server."""
 
 
 def execute(name: str) -> Execute:
-    found: Execute = plugins.load("pearl.runs.executors", name).run
-    return found
+    return load_executor(name).run
 
 
 def story(i: int) -> Task:
@@ -90,7 +89,8 @@ def test_it_can_be_called_as_any_other(name: str) -> None:
     assert {"listener", "is_stopping"} <= set(named)
     assert all(p.default is not p.empty for p in named.values())
     assert inspect.isasyncgenfunction(execute(name))
-    assert plugins.load("pearl.runs.executors", name).__doc__
+    assert load_executor(name).DESCRIPTION.strip()
+    assert "\n" not in load_executor(name).DESCRIPTION
 
 
 @pytest.mark.slow

@@ -30,7 +30,9 @@ PASSES: dict[str, Callable[[PlanGraph], Rewritten]] = {
     for name in plugins.names("pearl.dsl.passes")
 }
 
-each_pass = pytest.mark.parametrize("rewrite", [*PASSES.values(), rewrite_plan])
+each_pass = pytest.mark.parametrize(
+    "rewrite", [*PASSES.values(), rewrite_plan], ids=[*PASSES, "all"]
+)
 
 
 @st.composite

@@ -19,14 +19,16 @@ import re
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.actions.units import unit_of
 from pearl.dsl.signatures import NOTHING, Action, ValueType
 
 __all__ = [
+    "CONTRACT",
     "EmptyListError",
+    "NativeAction",
     "Value",
     "bind",
     "check_alike",
@@ -40,6 +42,23 @@ __all__ = [
 ]
 
 Value = str | int | float | bool | list[str]
+
+
+class NativeAction(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    ACTION: Action
+
+    def run(self, *values: Any) -> Value:
+        """The value of the action.
+
+        Raises:
+            ValueError: These values are nothing that it works with.
+        """
+        ...
+
+
+CONTRACT = NativeAction
 
 
 class EmptyListError(ValueError):

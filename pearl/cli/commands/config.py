@@ -90,6 +90,7 @@ def _found(folder: str) -> SettingsFile:
 def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]:
     """Setting, value and where it is from, as a command without flags finds them."""
     from pearl.cli.commands.ask import command as ask
+    from pearl.llm.backends import address_variable
 
     ctx.meta[FOUND] = found_names(files)
     asked = ask.make_context(
@@ -105,8 +106,9 @@ def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]
             file = next(file for file in files if name in file.values)
             where = str(file.path) if file.may_set(name) else f"refused to {file.path}"
         value = asked.params[name]
-        if name == "base_url" and value is None and (url := os.environ.get("OPENAI_BASE_URL")):
-            value, where = url, "$OPENAI_BASE_URL"
+        variable = address_variable(asked.params["model"] or "")
+        if name == "base_url" and value is None and variable:
+            value, where = os.environ[variable], f"${variable}"
         rows.append({"setting": name, "value": value, "from": where})
     return rows
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl import plugins
 from pearl.cli.help import Command
 from pearl.cli.options import (
     as_json,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @data_options
 @click.option(
     "--methods", default="pearl,direct", show_default=True, metavar="NAME,...",
-    help="pearl, direct, mcq, cot, map-reduce, retrieve.",
+    help=f"{', '.join(plugins.names('pearl.evals.methods'))}.",
 )  # fmt: skip
 @click.option(
     "--results", type=click.Path(), metavar="FILE",
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--scorer", metavar="NAME",
-    help="Of answers in words: exact, f1, rouge-l [default: exact, or that of the log].",
+    help=f"Of answers in words: {', '.join(plugins.names('pearl.evals.scorers'))} [default: exact, or that "
+    "of the log].",
 )  # fmt: skip
 @click.option(
     "-o", "--out", type=click.Path(), metavar="LOG",
@@ -156,7 +158,7 @@ async def _evaluate(
     async with open_pearl(options) as pearl:
         if is_executed:  # whose bank and library are not those of the model that maps
             header = describe_results(
-                pearl.model.name,
+                pearl.client.name,
                 samples,
                 price=evaluation.price,
                 scorer=evaluation.scorer,

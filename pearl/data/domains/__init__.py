@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from pearl import plugins
-from pearl.data.rows import Row, read_rows
-from pearl.data.samples import Sample
 from pearl.errors import DataError
 
-__all__ = ["Domain", "Source", "load_domain", "read_samples"]
+if TYPE_CHECKING:  # the library and examples of a domain are needed more often than its data
+    from pearl.data.rows import Row
+    from pearl.data.samples import Sample
+
+__all__ = ["CONTRACT", "Domain", "DomainModule", "Source", "load_domain", "read_samples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,14 @@ class Domain:
         description: One line, shown to users.
         library: Name of the action library.
         examples: Name of the bank of examples.
+        formats: Fields that tell its rows from those of others, one set for each kind of row. Other
+            domains say whose they are.
     """
 
     description: str
     library: str
     examples: str
+    formats: tuple[frozenset[str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,27 @@ class Source:
 
     def rows(self) -> Iterator[Row | DataError]:
         """The rows, as `pearl.data.rows.read_rows` reads them."""
+        from pearl.data.rows import read_rows
+
         return read_rows(self.name, self.split, allow_outside=self.allow_outside)
+
+
+class DomainModule(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    DOMAIN: Domain
+
+    def read(self, source: Source) -> Iterator[Sample | DataError]:
+        """A sample a question, and an error a row that is none.
+
+        Raises:
+            DataError: The data cannot be read at all.
+            UsageError: There is no such split, field or column.
+        """
+        ...
+
+
+CONTRACT = DomainModule
 
 
 def load_domain(name: str) -> Domain:

@@ -15,16 +15,24 @@ import json
 import string
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pearl import plugins
 from pearl.data.columns import rename
-from pearl.data.domains import Domain, Source
+from pearl.data.domains import Domain, Source, load_domain
 from pearl.data.naming import Ids, Names
 from pearl.data.rows import Row, from_rows, kind
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
+
+if TYPE_CHECKING:  # what reads data is imported when data is read
+    from pearl.data.naming import Ids, Names
+    from pearl.data.rows import Row
+    from pearl.data.samples import Sample
+    from pearl.documents.document import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 
@@ -48,6 +56,8 @@ def read_as(
     source: Source, make: Callable[[Row, Ids, Names], Sample]
 ) -> Iterator[Sample | DataError]:
     """Read a source with `make` as the constructor of samples."""
+    from pearl.data.naming import Ids, Names
+
     ids, names = Ids(), Names()
     rows = rename(source.rows(), source.columns, FIELDS)
     return from_rows(rows, lambda row: [make(row, ids, names)])
@@ -60,6 +70,8 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
         DataError: The row is not a valid sample.
         UsageError: The data is in the format of another domain.
     """
+    from pearl.data.samples import Sample
+
     _refuse_other_formats(row)
     id = row.name("id") or str(row.line)
     question = " ".join((row.text("question") or "").split())
@@ -78,14 +90,6 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
     )  # fmt: skip
 
 
-_FORMATS = (
-    ({"article", "questions"}, "quality"),
-    ({"article", "question", "options"}, "quality"),
-    ({"transcription", "medical_specialty"}, "medical"),
-)
-"""Fields that identify the formats of other domains."""
-
-
 def _refuse_other_formats(row: Row) -> None:
     """Reject formats of other domains, whose documents would silently be ignored.
 
@@ -94,12 +98,19 @@ def _refuse_other_formats(row: Row) -> None:
     """
     if {"document", "document_path"} & row.fields.keys():
         return
-    for fields, domain in _FORMATS:
+    for domain, fields in _formats():
         if fields <= row.fields.keys():
             raise UsageError(
                 f"{row.path}: rows with {', '.join(sorted(fields))} are read by another domain",
                 help=f"--domain {domain}; or --column document=... says which field is the document",
             )
+
+
+@cache
+def _formats() -> list[tuple[str, frozenset[str]]]:
+    """Each domain with each set of fields that tells a format of its rows."""
+    names = plugins.names("pearl.data.domains")
+    return [(name, fields) for name in names for fields in load_domain(name).formats]
 
 
 def _document(row: Row, id: str, names: Names) -> Document | Path | None:

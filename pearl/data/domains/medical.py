@@ -17,7 +17,12 @@ from pearl.data.rows import Row
 from pearl.data.samples import Sample
 from pearl.errors import DataError
 
-DOMAIN = Domain("Medical transcripts, reports and questions", library="medical", examples="medical")
+DOMAIN = Domain(
+    "Medical transcripts, reports and questions",
+    library="medical",
+    examples="medical",
+    formats=(frozenset({"transcription", "medical_specialty"}),),
+)
 
 NOTE_TASK = "Write the clinical note of this consultation."
 """The question for a dialogue that has a reference note."""
@@ -34,7 +39,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 
 def _sample(row: Row, ids: Ids, names: Names) -> Sample:
-    if {"transcription", "medical_specialty"} <= row.fields.keys():
+    if DOMAIN.formats[0] <= row.fields.keys():
         # Names are not unique, so the line is part of the id.
         id = f"{(row.text('sample_name') or 'report').strip()}/{row.line}"
         report = inline(row, "transcription", id, names)

@@ -27,7 +27,12 @@ from pearl.data.samples import Sample
 from pearl.documents.document import Document, read_as
 from pearl.errors import DataError
 
-DOMAIN = Domain("Stories and essays, as in QuALITY", library="quality", examples="quality")
+DOMAIN = Domain(
+    "Stories and essays, as in QuALITY",
+    library="quality",
+    examples="quality",
+    formats=(frozenset({"article", "questions"}), frozenset({"article", "question", "options"})),
+)
 
 LONG_FROM = 3
 """Mean of `untimed_eval2_context` from which a question is `long`."""

@@ -9,3 +9,26 @@ A reader module has
 - optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
   a reader runs in this process, all others in a child process with limits.
 """
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = ["CONTRACT", "Reader"]
+
+
+class Reader(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    SUFFIXES: tuple[str, ...]
+
+    def read(self, data: bytes, path: str) -> str:
+        """The text to show.
+
+        Raises:
+            DataError: The bytes are nothing that it reads.
+        """
+        ...
+
+
+CONTRACT = Reader

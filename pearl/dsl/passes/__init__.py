@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from pearl import plugins
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Step
 
-__all__ = ["Rewrite", "Rewritten", "rebuilt", "rewrite_plan"]
+__all__ = ["CONTRACT", "Pass", "Rewrite", "Rewritten", "rebuilt", "rewrite_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,19 @@ class Rewritten:
     graph: PlanGraph
     rewrites: tuple[Rewrite, ...] = ()
     stands_for: Mapping[str, str] = field(default_factory=dict)
+
+
+class Pass(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    STAGE: int
+
+    def rewrite(self, graph: PlanGraph) -> Rewritten:
+        """The graph with less to do, or `graph` itself."""
+        ...
+
+
+CONTRACT = Pass
 
 
 def rewrite_plan(graph: PlanGraph) -> Rewritten:

@@ -1,4 +1,4 @@
-"""Methods that an evaluation compares. Every other module of this folder is one, `_` read as `-`.
+"""Methods that an evaluation compares. Every other module of this folder is one.
 
 A method module has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` where
@@ -19,7 +19,16 @@ from pearl.interpreter.chooser import Choice
 from pearl.pipeline import Pearl
 from pearl.trace import Trace
 
-__all__ = ["Effort", "Method", "Prediction", "answered", "chosen", "load_method", "method_names"]
+__all__ = [
+    "CONTRACT",
+    "Effort",
+    "Method",
+    "Prediction",
+    "answered",
+    "chosen",
+    "load_method",
+    "method_names",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,9 @@ class Method(Protocol):
             PearlError: There is no prediction.
         """
         ...
+
+
+CONTRACT = Method
 
 
 def method_names() -> tuple[str, ...]:

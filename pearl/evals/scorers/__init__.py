@@ -1,6 +1,6 @@
 """How well an answer in words agrees with a right one. Every module of this folder is a scorer.
 
-A scorer module, `_` in its name read as `-`, has `DESCRIPTION` (one line) and
+A scorer module has `DESCRIPTION` (one line) and
 `score(answer, reference) -> float`, from 0 to 1. What is a word, all of them ask `pearl.evals.words`.
 """
 
@@ -12,7 +12,7 @@ from pearl import plugins
 from pearl.errors import UsageError
 from pearl.plugins.extras import install_hint
 
-__all__ = ["EXACT", "Scorer", "load_scorer", "scorer_names"]
+__all__ = ["CONTRACT", "EXACT", "Scorer", "load_scorer", "scorer_names"]
 
 EXACT = "exact"
 
@@ -25,6 +25,9 @@ class Scorer(Protocol):
     def score(self, answer: str, reference: str) -> float:
         """How well they agree, 0 to 1."""
         ...
+
+
+CONTRACT = Scorer
 
 
 def scorer_names() -> tuple[str, ...]:

@@ -17,9 +17,11 @@ from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint, read_key
 from pearl.llm.backends.openai.servers import load
 
-__all__ = ["DESCRIPTION", "OllamaModel", "address", "create"]
+__all__ = ["ADDRESS_VARIABLE", "DESCRIPTION", "OllamaModel", "address", "create"]
 
 DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
+
+ADDRESS_VARIABLE = "OLLAMA_HOST"
 
 PORT = 11434
 
@@ -66,7 +68,7 @@ class OllamaModel(OpenAIModel):
 
 def address(settings: ModelSettings) -> str:
     """The address of the server, `/v1` included."""
-    return settings.base_url or _address(os.environ.get("OLLAMA_HOST", ""))
+    return settings.base_url or _address(os.environ.get(ADDRESS_VARIABLE, ""))
 
 
 def _address(host: str) -> str:

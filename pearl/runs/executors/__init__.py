@@ -1,6 +1,7 @@
 """Where the work runs, and what a unit of work is.
 
-Every other module of this folder is one executor, with
+Every other module of this folder is one executor, with `DESCRIPTION` (one line), `KEEPS_LIMITS` (whether
+every call is made by the model of the `pearl` that it is given, so that limits of the run hold) and
 
     run(pearl, units, *, listener=None, is_stopping=...) -> AsyncGenerator[Outcome, None]
 
@@ -13,24 +14,47 @@ Every other module of this folder is one executor, with
 - `listener` is told every event of every unit, at the latest when its outcome comes.
 - Once `is_stopping` says so, no more units are begun; those that are begun are finished.
 - Closing the generator cancels what is under way.
-- An executor may take more keyword arguments, each with a default. Importing it imports no extra.
+- An executor may take more keyword arguments, each with a default; those that are called as in
+  `Offered` it is given by whoever runs it for a command. Importing it imports no extra.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Unpack
 
+from pearl import plugins
 from pearl.documents.document import Document
-from pearl.errors import BudgetError, PausedError, PearlError
+from pearl.errors import BudgetError, ModelError, PausedError, PearlError
 from pearl.interpreter.answer import Answer
 from pearl.runs.resources import Resources
 from pearl.trace import Event, Trace
 
-__all__ = ["Execute", "Listener", "Outcome", "Task", "Unit"]
+if TYPE_CHECKING:
+    from pearl.llm.middleware.dedup_cache import Replies
+    from pearl.pipeline import Pearl
+
+__all__ = [
+    "CONTRACT",
+    "DEFAULT",
+    "Execute",
+    "Executor",
+    "Listener",
+    "Offered",
+    "Outcome",
+    "Task",
+    "Unit",
+    "load_executor",
+    "run_with",
+]
+
+DEFAULT = "local"
 
 Listener = Callable[[str, Event], None]
 """Told the id of a unit and what happens in it."""
@@ -192,3 +216,61 @@ class Outcome(Generic[U]):
             assert self.error is not None
             raise self.error
         return row
+
+
+class Executor(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    DESCRIPTION: str
+    KEEPS_LIMITS: bool
+
+    def run(
+        self,
+        pearl: Pearl,
+        units: Iterable[Any],
+        *,
+        listener: Listener | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> AsyncGenerator[Outcome[Any], None]:
+        """Perform the units; outcomes come in the order of the units.
+
+        Raises:
+            PearlError: No unit can be performed.
+        """
+        ...
+
+
+CONTRACT = Executor
+
+
+class Offered(TypedDict, total=False):
+    """What an executor is given if its `run` has a parameter of that name.
+
+    Attributes:
+        replies: Where the model's replies are found and kept.
+        folder: That of the store, for what has to outlive the process.
+        on_progress: Told how far the work is, as what `str` makes a line of.
+        on_trouble: Told what a server fails with, and for how many seconds it is asked again.
+    """
+
+    replies: Replies
+    folder: Path
+    on_progress: Callable[[object], None]
+    on_trouble: Callable[[ModelError, float], None]
+
+
+def load_executor(name: str) -> Executor:
+    """The executor of that name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    executor: Executor = plugins.load(__name__, name, "executor")
+    return executor
+
+
+def run_with(executor: Executor, **offered: Unpack[Offered]) -> Execute:
+    """The `run` of an executor, with what it takes of what is offered."""
+    run: Execute = executor.run
+    names = signature(run).parameters
+    return partial(run, **{name: value for name, value in offered.items() if name in names})

@@ -13,24 +13,25 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Constrains, Model
-from pearl.llm.backends.openai import OpenAIModel
-from pearl.llm.fallback import reply_fallback
+from pearl.llm import Model
+from pearl.llm.backends.openai.batches import Batches
+from pearl.llm.client import Client
 from pearl.llm.middleware.batch_submission import DEFAULT_PACE, BatchProgress, OnTrouble, Pace
 from pearl.llm.middleware.batching import Batched
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.dedup_cache import DedupCache, Replies
-from pearl.llm.middleware.limiter import Limited
-from pearl.llm.middleware.retry import Retrying
+from pearl.llm.middleware.dedup_cache import Replies
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit, local
-from pearl.trace import Event, ModelWaited, Trace
+from pearl.trace import Event
 
-__all__ = ["WINDOW", "BatchProgress", "Pace", "run"]
+__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "WINDOW", "BatchModel", "BatchProgress", "Pace", "run"]
+
+DESCRIPTION = "by a Batch API: half the price, hours later"
+KEEPS_LIMITS = False
 
 WINDOW = 5_000
 """Tasks under way at once, with their documents in memory: of 100 kB, a gigabyte or two."""
@@ -40,6 +41,15 @@ ATTEMPTS = 3
 
 LOOK_S = 0.2
 """Seconds between two looks at whether the run is to stop."""
+
+
+@runtime_checkable
+class BatchModel(Model, Protocol):
+    """A model whose server may have a Batch API."""
+
+    def batches(self) -> Batches:
+        """The same model by that API: many requests in one file, replies later."""
+        ...
 
 
 async def run(
@@ -61,7 +71,7 @@ async def run(
     same folder finds them, and submits nothing that is in one of them.
 
     Args:
-        pearl: An `openai:` model and a library.
+        pearl: A `BatchModel` and a library.
         units: Read one by one; questions and plans over documents, and nothing else.
         listener: Told of every event of every task.
         is_stopping: Whether to stop: tasks that wait for a batch then have no outcome.
@@ -76,8 +86,8 @@ async def run(
         UsageError: The model has no Batch API, the window is less than 1, or a unit is no `Task`.
         StoreError: What is kept in the folder cannot be read.
     """
-    model = pearl.model
-    if not isinstance(model, OpenAIModel):
+    model = pearl.client.model
+    if not isinstance(model, BatchModel):
         raise UsageError(
             f"the model '{model.name}' has no Batch API",
             help="use an openai: model, or --executor local",
@@ -85,9 +95,10 @@ async def run(
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
     halt = CircuitBreaker()
-    batched = Batched(
-        Limited(model, pearl.concurrency),
-        model.batches(),
+    loading = _Loading(lambda: batched.stir())
+    collecting = partial(
+        Batched,
+        batches=model.batches(),
         replies=replies,
         folder=folder,
         pace=pace,
@@ -96,16 +107,19 @@ async def run(
         on_progress=on_progress,
         on_trouble=on_trouble,
     )
-    loading = _Loading(batched.stir)
+    settings = replace(
+        pearl.client.settings, model=model, attempts=ATTEMPTS, first_wait_s=0.0, deadline_s=None
+    )
+    client = Client(settings, replies=replies, collecting=collecting, halt=halt)
+    batched = next(layer for layer in client.layers if isinstance(layer, Batched))
 
     def heard(id: str, event: Event) -> None:
         batched.stir()
         if listener is not None:
             listener(id, event)
 
-    through = _Through(pearl, DedupCache(batched, replies), halt)
     found = local.run(
-        through,
+        pearl.asking(client),
         (_counted(_task(unit), loading) for unit in units),
         listener=heard,
         is_stopping=is_stopping,
@@ -116,35 +130,12 @@ async def run(
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:
                 if isinstance(halt.error, ModelError):  # no credit, a wrong key
-                    pearl.halt.throw(halt.error)
+                    pearl.client.halt.throw(halt.error)
                 if not (is_stopping() and _comes_of(outcome.error, halt.error)):
                     yield outcome
     finally:
         watch.cancel()
         await batched.aclose()
-
-
-class _Through(Pearl):
-    """A copy of a `Pearl` whose calls go another way, and may take days."""
-
-    def __init__(self, pearl: Pearl, model: Model, halt: CircuitBreaker) -> None:
-        # Everything that was made of the arguments is there already.
-        self.__dict__.update(pearl.fresh().__dict__)
-        self._calls = model
-        self._halt = halt
-        if self.constrain == "auto":  # what is held to a form is a single call, at the full price
-            self._reply_ladder = reply_fallback(Constrains())
-
-    def calls(self, trace: Trace | None = None) -> Model:
-        """The model, with further rounds where a request failed in a way that may pass."""
-
-        def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-            if trace is not None:
-                trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
-
-        return Retrying(
-            self._calls, ATTEMPTS, on_wait, first_wait_s=0.0, deadline_s=None, halt=self._halt
-        )
 
 
 class _Loading:

@@ -12,7 +12,10 @@ from pearl.runs.resources import Resources, loader_key
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = ["AHEAD", "UNDER_WAY", "document_of", "perform", "run"]
+__all__ = ["AHEAD", "DESCRIPTION", "KEEPS_LIMITS", "UNDER_WAY", "document_of", "perform", "run"]
+
+DESCRIPTION = "in this process, hundreds of calls at once"
+KEEPS_LIMITS = True
 
 UNDER_WAY = 2
 """Units under way for each call at once: steps wait for each other, and calls for a document to be
@@ -38,14 +41,14 @@ async def run(
 
     Args:
         pearl: Model and library.
-        units: Read one by one, at most `AHEAD` times `pearl.concurrency` ahead of the outcomes.
+        units: Read one by one, at most `AHEAD` times `concurrency` ahead of the outcomes.
         listener: Told of every event of every unit.
         is_stopping: Whether no more units are to be begun, those taken ahead included.
         window: Units under way at once, begun in their order, where all of them only wait; None
-            for as many as keep `pearl.concurrency` calls going.
+            for as many as keep `concurrency` calls going.
     """
     resources = Resources(pearl)
-    n = pearl.concurrency
+    n = pearl.client.settings.concurrency
 
     async def one(unit: U) -> Outcome[U]:
         return await perform(unit, resources, listener)
@@ -62,7 +65,7 @@ async def run(
             rank=lambda unit: unit.n_chained(resources),
             is_stopping=is_stopping,
         )
-    with pearl.halt.running():
+    with pearl.client.halt.running():
         async with aclosing(resources), aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome

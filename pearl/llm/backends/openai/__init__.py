@@ -34,9 +34,18 @@ from pearl.llm.backends.openai.usage import plausible
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
-__all__ = ["DESCRIPTION", "OpenAIModel", "address", "create"]
+__all__ = [
+    "ADDRESS_VARIABLE",
+    "DESCRIPTION",
+    "OpenAIModel",
+    "address",
+    "create",
+    "key_variable",
+]
 
 DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of your own"
+
+ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 
 OWN_URL = "https://api.openai.com/v1"
 
@@ -55,9 +64,9 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
         raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
     url = address(settings) or OWN_URL
     variable = key_variable(url) if settings.api_key_env is None else settings.api_key_env
-    key = read_key(variable)
+    key = read_key(variable) if settings.is_asked else ""
     endpoint = Endpoint(url, name, key, variable if key else "")
-    if not key and (settings.api_key_env or endpoint.is_openai):
+    if settings.is_asked and not key and (settings.api_key_env or endpoint.is_openai):
         asked = settings.api_key_env or KEY_VARIABLE
         raise ModelError(
             f"{endpoint.shown} asks for a key, and {asked} is not set",
@@ -71,7 +80,7 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
 
 def address(settings: ModelSettings) -> str:
     """The address of the server; "" for OpenAI's own."""
-    return settings.base_url or os.environ.get("OPENAI_BASE_URL", "").strip()
+    return settings.base_url or os.environ.get(ADDRESS_VARIABLE, "").strip()
 
 
 class OpenAIModel:

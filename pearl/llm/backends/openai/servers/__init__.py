@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
@@ -19,10 +19,12 @@ from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.replies import read_completion
 
 __all__ = [
+    "CONTRACT",
     "TOOL",
     "Body",
     "Schema",
     "Server",
+    "ServerModule",
     "by_address",
     "by_owner",
     "load",
@@ -119,6 +121,15 @@ class Server:
         """
         reader = self.read_json if form == "json-schema" else self.read_grammar
         return reader(body, endpoint)
+
+
+class ServerModule(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    SERVER: Server
+
+
+CONTRACT = ServerModule
 
 
 def names() -> tuple[str, ...]:

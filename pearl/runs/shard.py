@@ -1,4 +1,4 @@
-"""One of n parts of the work, in this process: for schedulers that start processes, and no more.
+"""One of n parts of the work: for schedulers that start processes, and no more.
 
 Which part a unit belongs to is told by its `shard_key` alone, so every machine that reads the same input
 agrees. Each part keeps its rows in a store; `pearl runs merge` unites the stores.
@@ -7,17 +7,15 @@ agrees. Each part keeps its rows in a store; `pearl runs merge` unites the store
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pearl.documents.digest import text_sha256
 from pearl.errors import UsageError
-from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Unit, local
+from pearl.runs.executors import Unit
 
-__all__ = ["Shard", "parse_shard", "run"]
+__all__ = ["Shard", "parse_shard"]
 
 U = TypeVar("U", bound=Unit)
 
@@ -60,9 +58,6 @@ class Shard:
         return ((place, unit) for place, unit in enumerate(units) if self.takes(unit.shard_key))
 
 
-WHOLE = Shard(1, 1)
-
-
 def parse_shard(text: str) -> Shard:
     """The shard that `i/n` names.
 
@@ -79,28 +74,3 @@ def parse_shard(text: str) -> Shard:
             f"'{text[:40]}' is no shard", help="i/n with i from 1 to n: the first of 8 is 1/8"
         )
     return Shard(int(said[1]), int(said[2]))
-
-
-async def run(
-    pearl: Pearl,
-    units: Iterable[U],
-    *,
-    shard: Shard = WHOLE,
-    listener: Listener | None = None,
-    is_stopping: Callable[[], bool] = lambda: False,
-) -> AsyncGenerator[Outcome[U], None]:
-    """Run the units of one shard in this process, as `local` does; the others are passed over.
-
-    Args:
-        pearl: Model and library.
-        units: Those of all shards.
-        shard: Which of them to run.
-        listener: Told of every event of every unit.
-        is_stopping: Whether no more units are to be begun.
-    """
-    own = (unit for _, unit in shard.of(units))
-    async with aclosing(
-        local.run(pearl, own, listener=listener, is_stopping=is_stopping)
-    ) as outcomes:
-        async for outcome in outcomes:
-            yield outcome

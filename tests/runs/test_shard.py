@@ -17,9 +17,9 @@ from pearl.documents.digest import text_sha256
 from pearl.errors import PearlError, UsageError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.runs.executors import Task, shard
-from pearl.runs.executors.shard import Shard, parse_shard
+from pearl.runs.executors import Task
 from pearl.runs.recording import run_recorded
+from pearl.runs.shard import Shard, parse_shard
 from pearl.runs.store import RunSpec, Store
 
 PLAN = '1. why = FIND(CTX, "why") : Why'
@@ -99,16 +99,6 @@ def test_a_shard_that_is_run_again_does_nothing_but_what_failed(tmp_path: Path) 
     assert n_first > n_failed
     assert run_shard(tmp_path, part, 30) == n_failed
     assert exported(tmp_path) == before
-
-
-def test_the_executor_runs_one_shard() -> None:
-    async def ids(part: Shard) -> list[str]:
-        outcomes = shard.run(Pearl(Scripted(reply)), tasks(12), shard=part)
-        return [outcome.unit.id async for outcome in outcomes]
-
-    found = [asyncio.run(ids(Shard(i, 3))) for i in (1, 2, 3)]
-    assert sorted(id for part in found for id in part) == sorted(f"t{i}" for i in range(12))
-    assert all(part == [f"t{i}" for i in range(12) if f"t{i}" in part] for part in found)
 
 
 @given(id=st.text("aé\ud800 7"), n=st.integers(1, 20))

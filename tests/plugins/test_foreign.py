@@ -1,0 +1,219 @@
+"""Plug-ins of another distribution: those of CONTRIBUTING.md, and broken ones, by the real command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pearl.data.domains import CONTRACT
+from tests.root import ROOT
+from tests.server import Server
+
+FILE = re.compile(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", re.M | re.S)
+
+KINDS = {
+    str(path.parent.relative_to(ROOT)).replace("/", ".")
+    for path in ROOT.glob("pearl/**/__init__.py")
+    if re.search(r"^CONTRACT = ", path.read_text(), re.M)
+}
+"""Every package whose modules are plug-ins."""
+
+NOTED = """
+import functools, os
+def _noted(name, function):
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        with open(os.environ["CALLED"], "a") as file:
+            file.write(f"{__name__}.{name}\\n")
+        return function(*args, **kwargs)
+    return called
+for _name in ("create", "run", "read", "rank", "rewrite", "predict", "score"):
+    if _name in globals():
+        globals()[_name] = _noted(_name, globals()[_name])
+"""
+"""Put at the end of a plug-in, it tells which of its functions were called."""
+
+PLAN = """\
+New actions:
+- None
+
+1. things = LIST_ALL(CTX, "things") : List the things
+2. ans = LONGEST(things) : Take the longest
+"""
+
+
+def examples() -> dict[str, str]:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    return {match[1]: match[2] for match in FILE.finditer(text)}
+
+
+def install(folder: Path, name: str, groups: dict[str, dict[str, str]]) -> None:
+    """What an installer would leave of a distribution."""
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = []
+    for group, entries in groups.items():
+        lines += [f"[{group}]", *(f"{entry} = {value}" for entry, value in entries.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+def install_mine(folder: Path, tail: str = "") -> Path:
+    files = examples()
+    project = tomllib.loads(files.pop("pyproject.toml"))["project"]
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text + tail, encoding="utf-8")
+    install(folder, project["name"], project["entry-points"])
+    return folder
+
+
+class Mine:
+    """The command `pearl` with the plug-ins of CONTRIBUTING.md."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.site = install_mine(folder / "site", NOTED)
+
+    def __call__(self, *args: str, code: int = 0) -> str:
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(self.site),
+            "CALLED": str(self.folder / "called"),
+            "COLUMNS": "200",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "pearl", *args],
+            capture_output=True, text=True, cwd=self.folder, env=env,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr + done.stdout
+        return done.stdout + done.stderr
+
+    @property
+    def called(self) -> set[str]:
+        return set((self.folder / "called").read_text().split())
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Mine:
+    (tmp_path / "story.mine").write_text("Avyf fbyq gur obng. " * 200)
+    (tmp_path / "mine.actions").write_text(
+        "LIST_ALL(CTX, X) : List all X\nLONGEST(ITEMS) : Return the longest of ITEMS\n"
+    )
+    (tmp_path / "a.plan").write_text(PLAN)
+    return Mine(tmp_path)
+
+
+def test_every_kind_of_plug_in_has_its_example_of_about_ten_lines() -> None:
+    files = examples()
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    assert set(project["entry-points"]) == KINDS
+    assert len(KINDS) == 11
+    named = {value for entries in project["entry-points"].values() for value in entries.values()}
+    assert {f"{name.replace('.', '/')}.py" for name in named} == set(files) - {"pyproject.toml"}
+    for path, text in files.items():
+        lines = [line for line in text.splitlines() if line.strip()]
+        assert len(lines) <= 16, path
+
+
+def test_a_run_with_plug_ins_of_its_own(mine: Mine) -> None:
+    mine(
+        "execute", "a.plan", "story.mine", "--library", "mine.actions", "--model", "mine:a pen; a house",
+        "--executor", "mine", "--domain", "mine", "--context", "retrieve", "--window", "600",
+        "--max-output-tokens", "100", "--ranker", "mine", "--out", "rows.jsonl", "--max-calls", "9",
+    )  # fmt: skip
+    (row,) = map(json.loads, (mine.folder / "rows.jsonl").read_text().splitlines())
+    assert row["status"] == "answered"
+    assert row["answer"] == "a house"
+    assert mine.called == {
+        f"pearl_mine.{name}" for name in (
+            "backend.create", "executor.run", "reader.read", "ranker.rank", "rewriting.rewrite", "longest.run",
+        )
+    }  # fmt: skip
+
+
+def test_an_evaluation_with_plug_ins_of_its_own(mine: Mine) -> None:
+    rows = [
+        {"question": "Who sold it?", "document": "Nils sold the boat.", "reference": "Nils, I think"},
+        {"question": "What?", "document": "A boat.", "reference": "Three boats"},
+    ]  # fmt: skip
+    (mine.folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    told = mine(
+        "eval", "--domain", "mine", "--subset", "mine", "--data", "rows.jsonl", "--model", "mine:Nils",
+        "--methods", "mine", "--scorer", "mine", "--json",
+    )  # fmt: skip
+    assert '"method": "mine"' in told
+    assert {"pearl_mine.method.predict", "pearl_mine.scorer.score", "pearl_mine.domain.read"} <= (
+        mine.called
+    )
+
+
+def test_a_command_and_a_server_of_its_own(mine: Mine, openai_server: Server) -> None:
+    assert mine("hello") == "hello\n"
+    assert "Say hello." in mine("--help")
+    told = mine(
+        "plan", "Who?", "--model", "openai:m", "--base-url", openai_server.url, "--server", "mine",
+        "--constrain", "json", code=5,
+    )  # fmt: skip
+    assert "Mine ignores a JSON Schema" in told
+    assert "start it with --strict" in told
+    assert any("mine_schema" in seen.body for seen in openai_server.requests)
+
+
+@pytest.mark.slow
+def test_the_examples_keep_the_contracts_of_their_kinds(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "tests/contracts",
+         "-k", "mine or longest"],
+        capture_output=True, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(install_mine(tmp_path))},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4_000:]
+    n_passed = re.search(r"(\d+) passed", done.stdout)
+    assert n_passed
+    assert int(n_passed[1]) > 40
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("import no_such_package", "cannot be imported: ModuleNotFoundError: No module named"),
+        ("def f(:", "cannot be imported: SyntaxError: "),
+        ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("DOMAIN = 1", "lacks read()"),
+        ("read = 1", "lacks DOMAIN, read()"),
+    ],
+)
+def test_a_broken_one_is_told_with_its_distribution(module: str, said: str, tmp_path: Path) -> None:
+    assert CONTRACT.__name__ == "DomainModule"
+    install(tmp_path, "their-package", {"pearl.data.domains": {"theirs": "theirs"}})
+    (tmp_path / "theirs.py").write_text(module + "\n")
+    lines = _failure(tmp_path)
+    assert lines[0].startswith(f"pearl: the plug-in 'theirs' of their-package {said}")
+
+
+def test_one_that_is_there_twice_is_told_with_both(tmp_path: Path) -> None:
+    for name in ("their-package", "other-package"):
+        install(tmp_path, name, {"pearl.data.domains": {"theirs": "theirs"}})
+    lines = _failure(tmp_path)
+    assert "their-package" in lines[0]
+    assert "other-package" in lines[0]
+
+
+def _failure(site: Path) -> list[str]:
+    """What is said when the domain `theirs` is asked for."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pearl", "plan", "Who?", "--domain", "theirs"],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(site)},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) <= 3
+    return lines
