@@ -338,15 +338,18 @@ class Pearl:
         """One that asks another client; it writes plans of its own."""
         return Pearl(client, **{**self.settings, "library": self.library})
 
-    def unshared(self, seed: int | None = None, temperature: float | None = None) -> Pearl:
+    def unshared(
+        self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
+    ) -> Pearl:
         """One with the same client that shares no plan and no reply: what it does is what it costs.
 
         Args:
             seed: Have replies drawn by it.
             temperature: Of all calls, where there is a seed.
+            scope: Names its work, whose own replies are found again, with what they cost.
         """
         other = self.asking(self.client)
-        other._asked = self.client.unshared(seed, temperature)
+        other._asked = self.client.unshared(seed, temperature, scope=scope)
         return other
 
     def calls(self, trace: Trace | None = None) -> Model:

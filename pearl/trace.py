@@ -279,7 +279,7 @@ class Trace:
             self._listener(stamped)
 
     def progressed(self, task: Task, news: CallProgress | CallWait) -> None:
-        """Record what a call waits for; pass its progress to the listener without recording it."""
+        """Record a wait of a call; pass progress to the listener without recording it."""
         if isinstance(news, CallWait):
             self.append(ModelWaited(reason=news.reason, wait_s=news.wait_s, attempt=news.attempt))
         elif self._listener is not None:

@@ -24,8 +24,8 @@ def unit_of(text: str, start: int, end: int) -> str:
 
     Args:
         text: The text that contains the number.
-        start: Where the number begins.
-        end: Where it ends.
+        start: Start offset of the number.
+        end: End offset of the number.
 
     Example:
         >>> unit_of("about 3 grams", 6, 7), unit_of("3g", 0, 1), unit_of("3 dogs", 0, 1)

@@ -74,7 +74,7 @@ def fit(
         n_tokens: Tokens of the text, if already known.
         max_retrieved: Maximum tokens that `retrieve` shows.
         max_parts: Maximum parts that `map-reduce` reads, the best matching ones; None for all.
-        ranker: The plug-in of `pearl.retrieval` that scores passages for the query.
+        ranker: Name of the ranker that scores passages for the query.
 
     Raises:
         ContextOverflowError: It does not fit, and the strategy allows nothing else.

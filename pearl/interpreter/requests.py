@@ -50,7 +50,7 @@ class ContextLimits:
             None for what the window leaves.
         max_retrieved: Maximum tokens of a document that `retrieve` shows a step.
         max_parts: Maximum parts of a document that `map-reduce` reads; None for all.
-        ranker: The plug-in of `pearl.retrieval` that scores passages.
+        ranker: Name of a ranker in `pearl.retrieval`.
         counter: Counts tokens the way the model does, or estimates them.
     """
 

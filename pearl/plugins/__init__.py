@@ -1,7 +1,7 @@
 """Folders of plug-ins: one file is one plug-in, named by its file name.
 
-The folder's `__init__.py` has the contract: `CONTRACT`, a protocol. A `_` in a module name is read as
-`-`. Third-party plug-ins are registered as entry points in a group named after the package
+The folder's `__init__.py` defines their contract: `CONTRACT`, a protocol. A `_` in a module name is
+read as `-`. Third-party plug-ins are registered as entry points in a group named after the package
 (`pearl.llm.backends`, `pearl.documents.readers`, ...); a shipped plug-in takes precedence over one
 of the same name. Listing the names imports no plug-in.
 """
@@ -46,8 +46,8 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
         kind: The word for such a plug-in in error messages.
 
     Raises:
-        UsageError: No plug-in has that name, or a third-party plug-in cannot be imported, lacks what the
-            contract of the package requires, or is registered twice.
+        UsageError: No plug-in has that name; or a third-party plug-in cannot be imported, violates
+            the contract of the package, or is registered twice.
 
     Example:
         >>> load("pearl.data.domains", "medicl", "domain")
@@ -107,7 +107,7 @@ def _spelled(name: str) -> str:
 
 @cache
 def _own(package: str) -> dict[str, str]:
-    """Map of user-facing names to module names; the package itself is not imported."""
+    """Map of user-facing names to module names, without importing the package."""
     folder = find_spec(package)
     assert folder is not None
     found = pkgutil.iter_modules(folder.submodule_search_locations)

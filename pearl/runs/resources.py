@@ -13,7 +13,7 @@ from pearl.documents.document import Document
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes.critical_path import n_following
-from pearl.errors import PearlError
+from pearl.errors import BudgetError, PausedError, PearlError
 from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 
@@ -76,6 +76,12 @@ class Resources:
             return self._read(text, question)[1]
         except PearlError:
             return 0  # the unit will fail, and say why
+
+    def is_over(self, error: Exception) -> bool:
+        """Whether an error is the end of the run, and no fault of the unit that it stops."""
+        return (
+            isinstance(error, BudgetError | PausedError) or self.pearl.client.halt.error is not None
+        )
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` makes, made once for this key."""

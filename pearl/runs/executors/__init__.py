@@ -33,6 +33,8 @@ from pearl import plugins
 from pearl.documents.document import Document
 from pearl.errors import BudgetError, ModelError, PausedError, PearlError
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.estimate import Range, StepCosts
+from pearl.pipeline import Pearl
 from pearl.runs.resources import OnBegun, Resources
 from pearl.trace import Event, Trace
 
@@ -97,6 +99,15 @@ class Unit(ABC):
         """Calls of it that follow one another; 0 where that is not known yet."""
         return 0
 
+    def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
+        """What it takes, under a name for all like it, where its document is not looked at.
+
+        Args:
+            pearl: What it would be performed with; nothing is asked of its model.
+        """
+        some = Range(1, None)
+        return "(units)", StepCosts(some, some, some, some)
+
     @abstractmethod
     async def perform(self, resources: Resources, trace: Trace) -> Any:
         """Do the work.
@@ -111,6 +122,10 @@ class Unit(ABC):
         Raises:
             Exception: What stops it.
         """
+
+    def is_failure(self, result: Any) -> bool:
+        """Whether what `perform` returned is a failure."""
+        return False
 
     @abstractmethod
     def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
@@ -200,6 +215,11 @@ class Outcome(Generic[U]):
     result: Any
     error: Exception | None
     trace: Trace = field(repr=False)
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether its row says that it failed, and is to be tried again."""
+        return self.error is not None or self.unit.is_failure(self.result)
 
     @property
     def is_unfinished(self) -> bool:

@@ -230,6 +230,10 @@ class Store:
         """As `Run.has`, of a run that somebody else may be writing."""
         return self._reader.is_done(run_id, key)
 
+    def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
+        """As `Run.outcome`, of a run that somebody else may be writing."""
+        return self._reader.outcome(run_id, key)
+
     def tally(self, run_id: str) -> dict[str, int]:
         """How many rows of a run have which status."""
         return self._reader.tally(run_id)
