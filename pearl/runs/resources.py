@@ -17,9 +17,12 @@ from pearl.errors import BudgetError, PausedError, PearlError
 from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 
-__all__ = ["Resources", "loader_key"]
+__all__ = ["OnBegun", "Resources", "loader_key"]
 
 Made = TypeVar("Made")
+
+OnBegun = Callable[[Any, Document | None], None]
+"""Told of a unit that is begun, with its document."""
 
 KEPT_PLANS = 1_000
 """Plans kept in their read form, some kilobytes each."""
@@ -33,15 +36,13 @@ class Resources:
 
     Args:
         pearl: Model and library.
-        on_begun: Told, in a thread, of every task that is begun with its document, to forecast it.
+        on_begun: Told, in a thread, of every unit that is begun, with its document, to forecast it.
 
     Attributes:
         pearl: The same.
     """
 
-    def __init__(
-        self, pearl: Pearl, on_begun: Callable[[Any, Document], None] | None = None
-    ) -> None:
+    def __init__(self, pearl: Pearl, on_begun: OnBegun | None = None) -> None:
         self.pearl = pearl
         self._on_begun = on_begun
         self._documents = _Documents()
@@ -56,10 +57,10 @@ class Resources:
         """
         return await self._documents.get(load)
 
-    async def begin(self, task: Any, document: Document) -> None:
-        """Tell that a task is begun with its document."""
+    async def begin(self, unit: Any, document: Document | None = None) -> None:
+        """Tell that a unit is begun, with its document where what it takes depends on that."""
         if self._on_begun is not None:
-            await asyncio.to_thread(self._on_begun, task, document)
+            await asyncio.to_thread(self._on_begun, unit, document)
 
     def plan(self, text: str, question: str | None) -> CheckedPlan:
         """A plan by its text: one that runs over many documents is read once.
