@@ -12,7 +12,6 @@ import os
 from collections.abc import Collection, Iterator
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -191,12 +190,7 @@ class Journal(Generic[Head, Row]):
                     help="go on with the same settings, or name another output file",
                 )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
