@@ -1,7 +1,7 @@
-"""A file that grows line by line and can be gone on with: a header, then rows, as JSON lines.
+"""Append-only JSON Lines files that can be resumed: a header, then rows.
 
-What was written stays, whatever happens to the process; a last line that was cut off is dropped
-when the file is opened again. Only one process writes at a time.
+Rows survive a crash of the process; an incomplete last line is dropped when the file is reopened. A
+lock admits one writer at a time.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _OF_DIGESTS = {
     "bank_sha256": "examples in the bank",
     "prompt_sha256": "actions, rules or examples in the prompt",
 }
-"""What the digests of headers are of."""
+"""Descriptions of the digests in headers, for messages."""
 
 Head = TypeVar("Head", bound=BaseModel)
 Row = TypeVar("Row", bound=BaseModel)
 
 
 class Frozen(BaseModel):
-    """What a line of a journal is: it does not change, and has no field that is not its own."""
+    """Base of a journal line: immutable, without extra fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def reason(error: ValidationError) -> str:
-    """The first thing that is wrong, on one line."""
+    """The first validation error, on one line."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}" if where else str(first["msg"])
@@ -48,10 +48,10 @@ def reason(error: ValidationError) -> str:
 def read_journal(
     path: Path, header_type: type[Head], row_type: type[Row]
 ) -> tuple[Head, list[Row], int]:
-    """The header, the rows and the length in bytes of what is whole; a cut last line is left out.
+    """Read the header and the rows, and return the length in bytes without an incomplete last line.
 
     Raises:
-        DataError: The file cannot be read, has no such header, or a line is no such row.
+        DataError: The file cannot be read, or the header or a row is invalid.
     """
     lines = _lines(path)
     first = next(lines, None)
@@ -80,7 +80,7 @@ def read_journal(
 
 
 def _kind(line: bytes) -> str:
-    """What the first line of a file says that it is."""
+    """A description of the kind that a file's first line names."""
     try:
         kind = json.loads(line)["kind"]
     except (ValueError, TypeError, KeyError):
@@ -101,20 +101,20 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 class Journal(Generic[Head, Row]):
-    """A file of one header and its rows, opened to be written; use it as a context manager.
+    """A journal opened for writing; use it as a context manager.
 
     Args:
-        path: The file; it is made, or gone on with where it is there.
-        header: What stands in the first line.
+        path: The file; created, or resumed if it exists.
+        header: The first line.
         row_type: Type of the rows.
-        varying: Fields of the header that may differ when a file is gone on with.
+        varying: Header fields that may differ when a file is resumed.
 
     Attributes:
-        rows: What was there when the file was opened.
+        rows: The rows found when the file was opened.
 
     Raises:
-        DataError: The file cannot be written, another process writes it, it is not of this kind,
-            or it was made with another header.
+        DataError: The file cannot be written, another process writes it, it is of another kind, or
+            has another header.
     """
 
     def __init__(
@@ -130,9 +130,9 @@ class Journal(Generic[Head, Row]):
     def __enter__(self) -> Self:
         try:
             if self.path.exists() and not self.path.is_file():
-                # A pipe or a device cannot be gone on with; reading one may never end.
+                # A pipe or a device cannot be resumed, and may be endless.
                 raise DataError("no file that could grow", path=self.path, help="name a file")
-            # Unbuffered: what could not be written is not tried again when the file is closed.
+            # Unbuffered: a failed write is not repeated when the file is closed.
             self._file = self.path.open("a+b", buffering=0)
         except OSError as error:
             raise self._unwritable(error, "name another file or folder") from None
@@ -152,7 +152,7 @@ class Journal(Generic[Head, Row]):
             ) from None
         except OSError as error:
             raise self._unwritable(error, "name a file on another disk") from None
-        # A file that was cut off within its header has nothing worth keeping.
+        # A file with an incomplete header has no rows.
         file.seek(0)
         start = file.read(1_000_000)
         if b"\n" not in start:
@@ -170,7 +170,7 @@ class Journal(Generic[Head, Row]):
         os.ftruncate(file.fileno(), n_bytes)
 
     def _is_cut_header(self, start: bytes) -> bool:
-        # Further on, the header may differ: it need not have been this version that wrote it.
+        # The rest of the header may differ if another version wrote it.
         return self._header.model_dump_json().encode().startswith(start[:20])
 
     def _compare(self, found: Head) -> None:
@@ -178,7 +178,7 @@ class Journal(Generic[Head, Row]):
             was, now = getattr(found, name), getattr(self._header, name)
             if name not in self._varying and was != now:
                 what = name.replace("_", " ")
-                # A digest tells that something differs; what it is of says more to people.
+                # Name the content of a digest rather than the digest.
                 said = (
                     f"with other {_OF_DIGESTS.get(name, what)}"
                     if name.endswith("_sha256")
@@ -198,7 +198,7 @@ class Journal(Generic[Head, Row]):
         """Write one row; it survives the end of this process.
 
         Raises:
-            DataError: There is no room for it; what was written before stays.
+            DataError: The write failed, as on a full disk; earlier rows are kept.
         """
         self._write(row)
 
@@ -206,7 +206,7 @@ class Journal(Generic[Head, Row]):
         assert self._file is not None, "a journal is a context manager"
         line = memoryview(row.model_dump_json().encode() + b"\n")
         try:
-            while line:  # a disk that is almost full takes a part
+            while line:  # a nearly full disk may accept a part
                 line = line[self._file.write(line) :]
         except OSError as error:
             raise self._unwritable(error, "make room; what was written before stays") from None

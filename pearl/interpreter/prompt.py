@@ -1,6 +1,6 @@
 """`ActionTask`, `CombineTask`, `ChooseTask` → messages: a step of a plan, or a choice, over a document.
 
-The form that is asked for is the one that `pearl.actions.reply` reads.
+The requested form is the one that `pearl.actions.reply` parses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMS: Mapping[ValueType, str] = {
     "out, and its unit if it has one. No sentence.",
     ValueType.BOOL: 'Form of the result: one line, "yes" or "no". No sentence.',
 }
-"""How a result of a type is asked for; one of any other type may have any form."""
+"""The request for a result of each type; other types have no required form."""
 
 _BY_DOCUMENT = """\
 You answer multiple-choice questions about a text. Go by what the text says and by nothing else. \
@@ -50,7 +50,7 @@ _NONE = 'If the answer means none of them, reply "none".'
 
 
 def action_messages(task: ActionTask) -> tuple[Message, ...]:
-    """Ask for the result of one step."""
+    """Request the result of one step."""
     parts: list[str] = []
     if task.document is not None:
         parts.append(block("text", task.document))
@@ -70,7 +70,7 @@ def action_messages(task: ActionTask) -> tuple[Message, ...]:
 
 
 def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, ...]:
-    """Ask for one result out of the results over several parts of a text."""
+    """Request one result merged from the results over several parts of a text."""
     bare = action_messages(replace(task, document=None))
     results = "\n\n".join(block(f"part {i}", part) for i, part in enumerate(parts, start=1))
     return (
@@ -88,7 +88,7 @@ def combine_messages(task: ActionTask, parts: Sequence[str]) -> tuple[Message, .
 def again_messages(
     messages: Sequence[Message], reply: str, wanted: ValueType
 ) -> tuple[Message, ...]:
-    """Ask once more, where a reply is not of the form that was asked for."""
+    """Repeat the request after a reply in the wrong form."""
     return (
         *messages,
         Message("assistant", reply),

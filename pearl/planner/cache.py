@@ -1,4 +1,4 @@
-"""A question → its plan, written once for all who ask, while they wait and afterwards."""
+"""Question → plan, deduplicated: concurrent and later requests share one plan."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ __all__ = ["PlanCache"]
 
 
 class PlanCache:
-    """The plans of a run. Whoever asks after a failure has the plan written anew."""
+    """The plans of a run.
+
+    Concurrent callers for the same question share one result or one failure (single flight); a call
+    after a failure writes the plan again. Cancelling one caller does not affect the others;
+    cancelling the last one cancels the work.
+    """
 
     def __init__(self) -> None:
         self._plans: dict[str, CheckedPlan] = {}
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
     async def get(self, question: str, write: Callable[[], Awaitable[CheckedPlan]]) -> CheckedPlan:
-        """The plan of a question.
+        """Return the plan of a question.
 
         Args:
             question: What the plan is for.
-            write: Writes the plan; called where there is none, and none is being written.
+            write: Writes the plan; called unless one is cached or in progress.
 
         Raises:
             PearlError: What `write` raises.

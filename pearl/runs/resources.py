@@ -33,13 +33,17 @@ class Resources:
 
     Args:
         pearl: Model and library.
+        on_begun: Told, in a thread, of every task that is begun with its document, to forecast it.
 
     Attributes:
         pearl: The same.
     """
 
-    def __init__(self, pearl: Pearl) -> None:
+    def __init__(
+        self, pearl: Pearl, on_begun: Callable[[Any, Document], None] | None = None
+    ) -> None:
         self.pearl = pearl
+        self._on_begun = on_begun
         self._documents = _Documents()
         self._read = lru_cache(KEPT_PLANS)(self._read_anew)
         self._made: dict[Hashable, Any] = {}
@@ -51,6 +55,11 @@ class Resources:
             DataError: What `load` raises; the next to ask loads it again.
         """
         return await self._documents.get(load)
+
+    async def begin(self, task: Any, document: Document) -> None:
+        """Tell that a task is begun with its document."""
+        if self._on_begun is not None:
+            await asyncio.to_thread(self._on_begun, task, document)
 
     def plan(self, text: str, question: str | None) -> CheckedPlan:
         """A plan by its text: one that runs over many documents is read once.

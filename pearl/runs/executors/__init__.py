@@ -163,6 +163,7 @@ class Task(Unit):
         if self.problem is not None or self.document is None:
             raise self.problem or PearlError("the task has no document")
         document = await resources.document(self.document)
+        await resources.begin(self, document)
         if self.plan is None:
             return await resources.pearl.ask(self.question or "", document, trace=trace)
         plan = resources.plan(self.plan, self.question)
@@ -249,12 +250,14 @@ class Offered(TypedDict, total=False):
     Attributes:
         replies: Where the model's replies are found and kept.
         folder: That of the store, for what has to outlive the process.
+        on_begun: Told, in a thread, of every unit that is begun with its document.
         on_progress: Told how far the work is, as what `str` makes a line of.
         on_trouble: Told what a server fails with, and for how many seconds it is asked again.
     """
 
     replies: Replies
     folder: Path
+    on_begun: Callable[[Any, Document], None]
     on_progress: Callable[[object], None]
     on_trouble: Callable[[ModelError, float], None]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from pearl.documents.document import Document
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Unit
 from pearl.runs.resources import Resources, loader_key
@@ -34,6 +35,7 @@ async def run(
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
     window: int | None = None,
+    on_begun: Callable[[Any, Document], None] | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units; outcomes come in the order of the units.
 
@@ -46,8 +48,9 @@ async def run(
         is_stopping: Whether no more units are to be begun, those taken ahead included.
         window: Units under way at once, begun in their order, where all of them only wait; None
             for as many as keep `concurrency` calls going.
+        on_begun: Told, in a thread, of every task that is begun with its document.
     """
-    resources = Resources(pearl)
+    resources = Resources(pearl, on_begun)
     n = pearl.client.settings.concurrency
 
     async def one(unit: U) -> Outcome[U]:

@@ -135,7 +135,7 @@ class Constraining:
             await self._find_out(by, lambda: self._judge(by, server, request))
         verdict = self._verdicts[by]
         if isinstance(verdict, ModelError):
-            raise verdict.again()
+            raise verdict.copy()
         completion = await self._ask(server, request, constraint, verdict)
         if verdict != "json-schema":
             return completion
@@ -159,7 +159,7 @@ class Constraining:
         try:
             await self._asking.do(what, find)
         except ModelError as error:
-            raise error.again() from None
+            raise error.copy() from None
 
     async def _recognise(self) -> None:
         owners = await self._owners()
