@@ -1,7 +1,7 @@
 """Drafts of actions: what mining writes and refining reads.
 
 The first line of a file of mined drafts is the header, every further line a question with what the
-model proposed for it. A file grows while mining runs, in the order in which replies come in.
+model proposed for it, in the order of the data. It is an export of mining's run in the store.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MinedRow(Frozen):
 
     id: str
     index: int
-    """Place of the question in the data, from 0; rows come in the order of the replies."""
+    """Place of the question in the data, from 0."""
     question: str
     status: Literal["mined", "unreadable", "failed"]
     """`mined`: every action of the reply was read, be it none; `unreadable`: some or all were not;

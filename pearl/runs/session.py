@@ -7,7 +7,7 @@ in the store and every call within the budget; its row kept in the run before it
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import replace
 from inspect import signature
@@ -26,14 +26,13 @@ from pearl.runs.executors import (
     Execute,
     Offered,
     Outcome,
-    Task,
     Unit,
     load_executor,
     run_with,
 )
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
-from pearl.runs.recording import run_recorded, unrecorded
+from pearl.runs.recording import keyed, run_recorded, unrecorded
 from pearl.runs.request import refuse_others
 from pearl.runs.shard import Shard, parse_shard
 from pearl.runs.store import Run, RunSpec, Store
@@ -136,7 +135,7 @@ class Session:
 
     def forecast(
         self,
-        tasks: Iterable[Task],
+        tasks: Iterable[Unit],
         asked: RunSpec | None = None,
         *,
         id: str | None = None,
@@ -172,6 +171,7 @@ class Session:
         *,
         id: str | None = None,
         watcher: Watcher | None = None,
+        redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> SessionRun:
         """Run the tasks that have no row yet.
 
@@ -181,13 +181,16 @@ class Session:
             asked: What makes the work the one it is; None for the tasks themselves.
             id: The run to go on with; None for the latest of the same work, or a new one.
             watcher: Who is told of what happens.
+            redo: Rows that are made again though they are no failures; none of their replies is
+                taken from before.
 
         Returns:
             The run: iterate over it, or await it. What it raises then is a `StoreError`, for a store
             that cannot be used, or a `UsageError`, for limits that the executor cannot keep.
         """
         summary = Summary()
-        work = self._work(self._repeatable(tasks, asked), asked, id, watcher or Watcher(), summary)
+        tasks = self._repeatable(tasks, asked)
+        work = self._work(tasks, asked, id, watcher or Watcher(), summary, redo)
         return SessionRun(work, summary)
 
     def resume(
@@ -227,6 +230,23 @@ class Session:
         with self._readable() as store:
             yield from store.rows(store.run(run_id).id)
 
+    def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
+        """The rows of those units that have one in a run, failures included, in their order.
+
+        Raises:
+            StoreError: The store cannot be read.
+            UsageError: The session has no store.
+        """
+        with self._readable() as store:
+            for _, unit, key in keyed(self._pearl, self._numbered(units)):
+                row = store.outcome(run_id, key)
+                if row is not None:
+                    yield unit, row
+
+    def count(self, units: Iterable[Unit]) -> int:
+        """How many of the units are those of this session's shard."""
+        return sum(1 for _ in self._numbered(units))
+
     def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
         """What makes a run the one it is: the work, and what of the `Pearl` decides its results."""
         if asked is None:
@@ -246,10 +266,11 @@ class Session:
         id: str | None,
         watcher: Watcher,
         summary: Summary,
+        redo: Callable[[Mapping[str, Any]], bool] | None,
     ) -> AsyncGenerator[Outcome[Any], None]:
         with ExitStack() as stack:
             store = stack.enter_context(self._opened(watcher))
-            pearl, execute = self._equipped(store, watcher)
+            pearl, execute = self._equipped(store, watcher, is_fresh=redo is not None)
             run: Run | None = None
             if store is not None and self._keeps_rows:
                 run = store.begin(self.spec(tasks, asked), fresh=self._is_fresh, id=id)
@@ -267,13 +288,17 @@ class Session:
                 summary.n_known += 1
                 watcher.on_known(key)
 
+            def has(key: bytes) -> bool:
+                assert run is not None
+                return run.has(key) and (redo is None or not redo(run.outcome(key) or {}))
+
             options: dict[str, Any] = {"listener": watcher.listener, "is_stopping": is_stopping}
             numbered = self._numbered(tasks)
             if run is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
             else:
                 outcomes = run_recorded(
-                    pearl, numbered, run, execute=execute, on_known=on_known, **options
+                    pearl, numbered, run, execute=execute, on_known=on_known, has=has, **options
                 )
             try:
                 async with aclosing(outcomes):
@@ -296,7 +321,9 @@ class Session:
                 }
                 run.finish(summary.status, counts)
 
-    def _equipped(self, store: Store | None, watcher: Watcher) -> tuple[Pearl, Execute]:
+    def _equipped(
+        self, store: Store | None, watcher: Watcher, *, is_fresh: bool
+    ) -> tuple[Pearl, Execute]:
         """What the tasks are run with and by: with the store's replies, within the budget.
 
         Raises:
@@ -309,7 +336,8 @@ class Session:
                 f"limits of a run are kept by the executor {DEFAULT}, not by {self._executor}",
                 help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
             )
-        replies: Replies | None = store.fresh() if store and self._is_fresh else store
+        is_fresh = is_fresh or self._is_fresh
+        replies: Replies | None = store.fresh() if store and is_fresh else store
         client = self._pearl.client
         if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
             self.budget = client.budget

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pearl.documents.document import Document
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Unit
-from pearl.runs.resources import Resources, loader_key
+from pearl.runs.executors import Listener, Outcome, Task, Unit
+from pearl.runs.resources import OnBegun, Resources, loader_key
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
@@ -35,7 +34,7 @@ async def run(
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
     window: int | None = None,
-    on_begun: Callable[[Any, Document], None] | None = None,
+    on_begun: OnBegun | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units; outcomes come in the order of the units.
 
@@ -69,7 +68,7 @@ async def run(
             is_stopping=is_stopping,
         )
     with pearl.client.halt.running():
-        async with aclosing(resources), aclosing(found) as outcomes:
+        async with aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome
 
@@ -83,6 +82,8 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
         listener: Told of every event.
     """
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
+    if not isinstance(unit, Task):  # a task tells so itself, once its document is read
+        await resources.begin(unit)
     try:
         result = await unit.perform(resources, trace)
     except Exception as error:  # noqa: BLE001 - one unit's failure is recorded, the rest goes on

@@ -176,7 +176,6 @@ class OpenAIModel:
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        self._constraining.cancel()
         wire, self._wire = self._wire, None
         if wire and self._loop is asyncio.get_running_loop():
             await wire.close()
