@@ -1,6 +1,6 @@
-"""What happened, as typed events in order: written as JSON lines, read back by viewers.
+"""Typed events of a run, in order; written as JSON Lines and read by viewers.
 
-A trace only grows. It holds no document text beyond what models replied, and no keys.
+A trace is append-only. It contains replies of models, but no other document text and no API keys.
 """
 
 from __future__ import annotations
@@ -54,38 +54,38 @@ __all__ = [
 SCHEMA_VERSION = 1
 
 AnswerStatus = Literal["answered", "nothing_found", "undecided"]
-"""What an answer is: one, that there is none in the document, or something that is not sure."""
+"""Whether there is an answer, the document has none, or it is uncertain."""
 
 Purpose = Literal["step", "part", "combine", "again"]
-"""Why a step calls the model: for its result, over a part of the document, to merge such results,
-or once more because the reply could not be read."""
+"""Why a step calls the model: for its result, for one part of the document, to merge such results,
+or again because the reply could not be parsed."""
 
 
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     t_s: float = 0.0
-    """Seconds since the trace began."""
+    """Seconds since the start of the trace."""
 
 
 class PlanAttempted(_Event):
-    """One round of planning: a reply and what was found in it."""
+    """One round of planning: a reply and its diagnostics."""
 
     event: Literal["plan_attempted"] = "plan_attempted"
     round: int
     model: str
     reply: str
     notes: tuple[str, ...] = ()
-    """What the tolerant reader forgave and which fixes were applied, rendered."""
+    """The fixes that were applied, rendered."""
     diagnostics: tuple[str, ...] = ()
-    """What was still wrong, rendered; empty for the accepted plan."""
+    """The remaining errors, rendered; empty for the accepted plan."""
     constraint: ConstraintLevelName = "none"
-    """What the model was held to while it wrote."""
+    """The constraint level that the reply was written under."""
     usage: Usage = Usage()
 
 
 class ConstraintRefused(_Event):
-    """The model cannot be held to something: refused by the server, or not kept to."""
+    """A constraint level is not available: the server rejected it, or the reply violated it."""
 
     event: Literal["constraint_refused"] = "constraint_refused"
     constraint: ConstraintLevelName
@@ -93,7 +93,7 @@ class ConstraintRefused(_Event):
 
 
 class PlanFailed(_Event):
-    """The repair budget was spent; `fallback` says what is done instead, if anything."""
+    """The repair budget was spent; `fallback` is the alternative used, if any."""
 
     event: Literal["plan_failed"] = "plan_failed"
     n_attempts: int
@@ -101,7 +101,7 @@ class PlanFailed(_Event):
 
 
 class RunStarted(_Event):
-    """A plan begins to run over a document."""
+    """The execution of a plan over a document starts."""
 
     event: Literal["run_started"] = "run_started"
     question: str
@@ -112,25 +112,25 @@ class RunStarted(_Event):
     n_characters: int
     n_document_tokens: int
     token_count: str
-    """How tokens were counted: the name of an encoding, or that it is an estimate."""
+    """How tokens were counted: the name of an encoding, or `estimate`."""
     model: str
     window: int | None
-    """Tokens of the model's window; None where it has no limit."""
+    """Context window in tokens; None for no limit."""
     steps: tuple[str, ...] = ()
-    """Outputs of the plan's steps in its order; none in traces that are older than this field."""
+    """Outputs of the plan's steps in order; empty in traces older than this field."""
 
 
 class PlanRewritten(_Event):
-    """A pass changed how the plan is run, not what it answers."""
+    """A pass rewrote the plan; its answer does not change."""
 
     event: Literal["plan_rewritten"] = "plan_rewritten"
     by: str
-    """The pass."""
+    """Name of the pass."""
     what: str
 
 
 class StepStarted(_Event):
-    """A step begins: everything it needs is there."""
+    """A step starts: its inputs are available."""
 
     event: Literal["step_started"] = "step_started"
     step: str
@@ -138,25 +138,25 @@ class StepStarted(_Event):
 
 
 class ModelProgressed(_Event):
-    """How far a call is; told to listeners as it happens, and not kept in the trace."""
+    """Progress of a call; sent to listeners, but not recorded."""
 
     event: Literal["model_progressed"] = "model_progressed"
     purpose: Literal["plan", "step", "combine", "choose", "mine", "refine"]
     step: str = ""
-    """The step that the call is for, if it is for one."""
+    """The step that makes the call, if any."""
     attempt: int = 1
-    """Which writing of the plan this is, from 1."""
+    """The round of planning, from 1."""
     phase: Phase
     n_tokens: int = 0
-    """Tokens read of the prompt, or written of the reply, hidden ones included."""
+    """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
     n_total: int | None = None
-    """Tokens of the prompt; None while writing."""
+    """Tokens of the prompt; None while the reply is generated."""
 
 
 class ModelWaited(_Event):
-    """A call failed in a way that may pass, and is tried again after a wait; or a limit holds it back.
+    """A call waits, to be retried after a transient failure or because of a rate limit.
 
-    Long waits are told again every ten seconds, with the seconds that are left.
+    Long waits are reported again every ten seconds, with the remaining seconds.
     """
 
     event: Literal["model_waited"] = "model_waited"
@@ -174,17 +174,17 @@ class ModelCalled(_Event):
     model: str
     duration_s: float
     usage: Usage
-    """Of a remembered reply: nothing."""
+    """Zero for a cache hit."""
     is_remembered: bool = False
-    """Whether the reply was there already, or was on its way for another call."""
+    """Whether the reply was cached, or shared with a concurrent identical call."""
     prefix: PrefixUse | None = None
-    """How the call met the server's cache of prompts; None where nobody looked after that."""
+    """How the call used the server's prefix cache; None if unknown."""
 
 
 class StepFinished(_Event):
-    """A step has its value.
+    """A step finished.
 
-    `context` says how its document was shown: in full, part by part with the results merged
+    `context` is the way its document was presented: in full, part by part with the results merged
     (map-reduce), by its most relevant passages (retrieve), or not at all (none).
     """
 
@@ -196,14 +196,14 @@ class StepFinished(_Event):
     is_native: bool
     context: Literal["full", "map-reduce", "retrieve", "none"]
     coverage: float | None
-    """Share of the document's characters that the model was shown; None without a document."""
+    """Fraction of the document's characters that the model was shown; None without a document."""
     n_calls: int
     usage: Usage
     duration_s: float
 
 
 class StepFailed(_Event):
-    """A step failed, and with it the run."""
+    """A step failed, which ends the run."""
 
     event: Literal["step_failed"] = "step_failed"
     step: str
@@ -211,23 +211,23 @@ class StepFailed(_Event):
 
 
 class OptionChosen(_Event):
-    """An option was chosen: by the answer in words, or by the document itself."""
+    """An option was chosen, based on the answer in words or on the document."""
 
     event: Literal["option_chosen"] = "option_chosen"
     by: Literal["answer", "document"]
     reply: str
     choice: int | None
-    """The option, counted from 0; None where the reply names none."""
+    """Index of the option, from 0; None if the reply names none."""
     coverage: float | None = None
-    """Share of the document that was shown; None where the choice was by the answer."""
+    """Fraction of the document that was shown; None for a choice based on the answer."""
     n_calls: int = 1
-    """0 where the answer was an option word for word, and no model was asked."""
+    """0 if the answer was an option verbatim, so that no model was called."""
     usage: Usage
     duration_s: float
 
 
 class RunFinished(_Event):
-    """A run is over."""
+    """A run finished."""
 
     event: Literal["run_finished"] = "run_finished"
     status: AnswerStatus | Literal["failed"]
@@ -254,12 +254,12 @@ class Trace:
     """An append-only list of events.
 
     Attributes:
-        id: Which run this is, where a file holds several: the id of a task.
+        id: The id of the task, which identifies the run in a file of several.
 
     Args:
-        id: The same.
-        listener: Told of every event as it happens, and of how far calls are (`ModelProgressed`),
-            in the thread of the event loop.
+        id: The id of the task.
+        listener: Callback for every event and for the progress of calls (`ModelProgressed`), in the
+            thread of the event loop.
     """
 
     def __init__(self, id: str = "", listener: Callable[[Event], None] | None = None) -> None:
@@ -269,17 +269,17 @@ class Trace:
         self._began = time.monotonic()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_jsonl, (self.id, self.to_jsonl())  # whoever listens is not here
+        return type(self).from_jsonl, (self.id, self.to_jsonl())  # listeners stay in their process
 
     def append(self, event: Event) -> None:
-        """Add an event, stamped with its time, and tell the listener."""
+        """Record an event with its time, and pass it to the listener."""
         stamped = self._stamped(event)
         self._events.append(stamped)
         if self._listener is not None:
             self._listener(stamped)
 
     def progressed(self, task: Task, news: CallProgress | CallWait) -> None:
-        """Add what a call waits for; tell the listener how far it is, and keep nothing of that."""
+        """Record a wait of a call; pass progress to the listener without recording it."""
         if isinstance(news, CallWait):
             self.append(ModelWaited(reason=news.reason, wait_s=news.wait_s, attempt=news.attempt))
         elif self._listener is not None:
@@ -318,7 +318,7 @@ class Trace:
                 yield event
 
     def to_jsonl(self) -> str:
-        """One JSON object a line, each with the schema version and the id of the run."""
+        """One JSON object per line, each with the schema version and the id of the run."""
         head = {"v": SCHEMA_VERSION, "id": self.id}
         return "".join(
             f"{_encoded({**head, **event.model_dump(mode='json')})}\n" for event in self._events
@@ -326,10 +326,10 @@ class Trace:
 
     @classmethod
     def from_jsonl(cls, id: str, text: str) -> Self:
-        """What `to_jsonl` wrote, times included.
+        """The inverse of `to_jsonl`; keeps the times.
 
         Raises:
-            ValidationError: A line is no event.
+            ValidationError: A line is not an event.
         """
         trace = cls(id)
         for line in text.splitlines():
@@ -340,7 +340,7 @@ class Trace:
 
 
 def _purpose(task: Task) -> dict[str, Any]:
-    """What a call is for, as an event says it."""
+    """The fields of an event that describe the purpose of a call."""
     match task:
         case PlanTask():
             return {"purpose": "plan", "attempt": task.round + 1}
@@ -359,10 +359,10 @@ def _purpose(task: Task) -> dict[str, Any]:
 
 
 def read_trace(path: str | Path) -> list[Trace]:
-    """The traces of a file, one for every id, in order of first appearance.
+    """The traces of a file, one per id, in order of first appearance.
 
     Raises:
-        DataError: A line is no event of this version.
+        DataError: A line is not an event of this version.
     """
     traces: dict[str, Trace] = {}
     with Path(path).open(encoding="utf-8") as lines:

@@ -103,7 +103,7 @@ def test_a_foreign_plug_in_is_found_and_takes_no_shipped_ones_place(
 
 
 def test_no_plug_in_of_that_name() -> None:
-    assert not plugins.is_there("pearl.data.domains", "nonsense")
+    assert not plugins.exists("pearl.data.domains", "nonsense")
     with pytest.raises(UsageError):
         plugins.load("pearl.data.domains", "nonsense")
 

@@ -1,1 +1,1 @@
-"""What steps of a plan can call: the library of actions, and those computed in Python."""
+"""Action libraries, native actions (computed in Python), and the parsing of replies to actions."""

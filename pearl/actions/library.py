@@ -29,17 +29,17 @@ __all__ = [
 
 
 def library_names() -> tuple[str, ...]:
-    """The libraries that can be asked for by name."""
+    """Names of the shipped libraries."""
     folder = find_data("actions")
     return tuple(sorted(path.stem for path in folder.glob("*.actions"))) if folder else ()
 
 
 def load_library(name_or_path: str | Path) -> ActionLibrary:
-    """The library of that name (`seed`, `quality`, ...), or of that file.
+    """Load a shipped library by name (`seed`, `quality`, ...) or an action file by path.
 
     Raises:
-        DataError: There is no such library or file, or it is not text.
-        LibraryError: The file has lines that are no actions, or twice the same name.
+        DataError: The library or file does not exist, or is not text.
+        LibraryError: The file has invalid lines or duplicate names.
     """
     name = str(name_or_path)
     if name in library_names():
@@ -56,7 +56,7 @@ def load_library(name_or_path: str | Path) -> ActionLibrary:
 
 
 def read_library(text: str, name: str, *, path: Path | None = None) -> ActionLibrary:
-    """The library that an action file's text stands for.
+    """Parse the text of an action file.
 
     Raises:
         LibraryError: With a diagnostic for every line that is wrong.
@@ -88,15 +88,15 @@ def library_text(library: ActionLibrary) -> str:
 
 
 def library_digest(library: ActionLibrary) -> str:
-    """What tells a library from others, whatever it is called: the SHA-256 of its text, in hexadecimal."""
+    """SHA-256 of a library's text in hexadecimal, independent of its name."""
     return text_sha256(library_text(library))
 
 
 def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
-    """Every action of a file, native ones bound, and everything that is wrong with it.
+    """Parse every action of a file, binding native ones, and collect all diagnostics.
 
-    Doubles and missing definitions are errors of a library, yet the actions are returned: drafts
-    may have both.
+    Duplicates and missing definitions are errors in a library, but the actions are still returned:
+    drafts may have both.
     """
     actions: list[Action] = []
     found: list[Diagnostic] = []
@@ -104,7 +104,7 @@ def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
     for span in _lines(text):
         action = _draft(text, span) or parse_action(text, span)
         if isinstance(action, Diagnostic):
-            from pearl.dsl.scanner import scan_action  # for what is wrong alone
+            from pearl.dsl.scanner import scan_action  # late: needed for errors only
 
             found += scan_action(text, span, in_library=True).found or [action]
             continue
@@ -115,7 +115,7 @@ def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
 
 
 def _lines(text: str) -> Iterator[Span]:
-    """Every line that is meant as an action, outer blanks left out."""
+    """Spans of the lines that are neither blank nor comments, without surrounding blanks."""
     at = 0
     for row in text.split("\n"):
         source = row.strip()
@@ -126,7 +126,7 @@ def _lines(text: str) -> Iterator[Span]:
 
 
 def _draft(text: str, span: Span) -> Action | None:
-    """The action of a line that ends at the colon before its definition, if it is such a line."""
+    """The action of a line without a definition, or None."""
     end = span.end - 1
     if text[end] != ":":
         return None
@@ -135,7 +135,7 @@ def _draft(text: str, span: Span) -> Action | None:
 
 
 def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
-    """What is wrong with an action that can be read."""
+    """Diagnostics of a parsed action."""
     if not action.definition:
         message = f"action '{action.name}' has no definition"
         advice = "say after ' : ' what it does and returns"
@@ -148,10 +148,10 @@ def _flaws(action: Action, seen: Collection[str]) -> Iterator[Diagnostic]:
 
 
 def format_library(text: str) -> str:
-    r"""The canonical text of an action file: comments and blank lines stay, blanks are evened out.
+    r"""The canonical text of an action file: comments and blank lines are kept, spacing normalised.
 
     Raises:
-        LibraryError: A line is no action.
+        LibraryError: A line is not an action.
 
     Example:
         >>> format_library("# Mine\n  FIND(CTX,X)# Find X")

@@ -1,7 +1,7 @@
-"""Actions → how alike they are: by shape, by the words of their names, by their definitions.
+"""Actions → similarity, by signature, by the words of their names and by their definitions.
 
-What must never be taken for the same although its words nearly are (opposites, negations) is told
-apart here as well. Whoever merges actions asks `may_merge` first and a `Likeness` then.
+Opposites and negations have similar words but must not be merged: call `may_merge` before a
+`Likeness`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Matrix: TypeAlias = "NDArray[np.float64]"
 Likeness: TypeAlias = Callable[[Sequence[Action]], Matrix]
-"""Actions → how alike each two are: symmetric, 0 to 1, 1 on the diagonal."""
+"""Actions → similarity matrix: symmetric, 0 to 1, with 1 on the diagonal."""
 Embedder: TypeAlias = Callable[[Sequence[str]], Matrix]
 """Texts → one vector each, as rows."""
 
@@ -41,13 +41,13 @@ __all__ = [
 ]
 
 _LOOKING = frozenset(terms("find identify determine locate detect discover get list"))
-"""Verbs that actions are named with alike: what is looked for tells them apart."""
+"""Interchangeable verbs of action names; the object distinguishes the actions."""
 
 _FRAME = frozenset(terms(
     "action answer context determine document find get give given identify information input list "
     "locate mention name output passage provide return summarize text"
 ))  # fmt: skip
-"""Words that definitions are built with: they say nothing about which action it is."""
+"""Boilerplate words of definitions, ignored in comparisons."""
 
 _NEGATIONS = frozenset(
     terms("not no never neither nor none without except absent lack cannot least")
@@ -56,7 +56,7 @@ _PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "mis")
 
 
 def shape(action: Action) -> tuple[object, ...]:
-    """What a call must fit: types of the parameters, whether the last may be repeated."""
+    """The signature without names: parameter types and whether the action is variadic."""
     return tuple(parameter.type for parameter in action.parameters), action.is_variadic
 
 
@@ -72,12 +72,12 @@ def name_words(action: Action) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _words_of(name: str) -> tuple[str, ...]:
-    """Cached, for every name is held against every other one."""
+    """Cached, because every name is compared with every other one."""
     return tuple(terms(name.replace("_", " ")))
 
 
 def have_same_name(one: Action, other: Action) -> bool:
-    """Whether two names differ at most in inflection, in the verb of looking, and in synonyms.
+    """Whether two names differ at most in inflection, the search verb and synonyms.
 
     Example:
         >>> have_same_name(Action("FIND_REASONS", ()), Action("IDENTIFY_CAUSE", ()))
@@ -91,7 +91,7 @@ def have_same_name(one: Action, other: Action) -> bool:
 
 
 def agreement(one: Action, other: Action) -> float:
-    """The share of telling terms, 0 to 1, that have themselves or a synonym on the other side.
+    """Fraction of distinctive terms, 0 to 1, that the other side has, or has a synonym of.
 
     Example:
         >>> agreement(Action("A", (), "Find the reason"), Action("B", (), "Find the main cause"))
@@ -109,7 +109,7 @@ def agreement(one: Action, other: Action) -> float:
 
 
 def may_merge(one: Action, other: Action) -> bool:
-    """Whether one may stand for both: they have the same shape, and are not opposed.
+    """Whether one action may replace both: same signature, and neither opposite nor negated.
 
     Example:
         >>> cause, effect = Action("FIND_CAUSE", ()), Action("FIND_EFFECT", ())
@@ -137,7 +137,7 @@ def _all_terms(action: Action) -> list[str]:
 
 
 def _telling_terms(action: Action) -> list[str]:
-    """The terms of a definition that say which action it is: no frame, no parameters."""
+    """The terms of a definition without boilerplate and parameter names."""
     definition = action.definition
     for parameter in action.parameters:
         definition = re.sub(rf"\b{re.escape(parameter.name)}\b(?:['’]s)?", " ", definition)
@@ -145,9 +145,9 @@ def _telling_terms(action: Action) -> list[str]:
 
 
 def by_words(actions: Sequence[Action]) -> Matrix:
-    """Likeness by the stemmed words of name and definition, the rarer ones among `actions` first.
+    """TF-IDF similarity of the stemmed words of name and definition.
 
-    Cosine of vectors of terms, each weighed by 1 + log of its frequency and by its idf.
+    Cosine of term vectors, weighted by (1 + log frequency) and inverse document frequency.
     """
     require_extra("eval", "likeness by words", "scipy")
     import numpy as np
@@ -176,7 +176,7 @@ def by_words(actions: Sequence[Action]) -> Matrix:
 
 
 def by_embedding(embed: Embedder) -> Likeness:
-    """Likeness by what an embedder makes of name and definition."""
+    """Cosine similarity of embeddings of name and definition."""
     import numpy as np
 
     def likeness(actions: Sequence[Action]) -> Matrix:
@@ -190,7 +190,7 @@ def by_embedding(embed: Embedder) -> Likeness:
 
 
 def _cosines(products: Matrix) -> Matrix:
-    """Inner products → cosines, from 0; rounded, so that sums in another order change nothing."""
+    """Inner products → cosines, clipped at 0 and rounded, so that summation order does not matter."""
     import numpy as np
 
     lengths = np.sqrt(np.diag(products))

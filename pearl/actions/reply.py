@@ -1,8 +1,8 @@
-r"""A model's reply to a step → its value, its quotes, or that nothing was found: read once, here.
+r"""A model's reply to a step → its value and its quotes. The only parser of such replies.
 
-A reply has up to three parts: the value, in the type that the step is read as; below it the
-passages that support it, on lines that begin with "> "; or, in place of a value, the line
-`Nothing found.` What cannot surely be read so is undecided, and never a number or an entry.
+A reply has up to three parts: the value, in the type that is wanted; below it the supporting
+passages, on lines that begin with "> "; or, instead of a value, the line `Nothing found.` An
+ambiguous reply is `undecided`, never a guessed number or entry.
 
     List     one entry a line, each with a bullet or a number before it
     Number   one number in digits, with its unit if it has one
@@ -29,10 +29,10 @@ from pearl.dsl.signatures import NOTHING, ValueType
 __all__ = ["Reply", "State", "follows_form", "read_reply", "reply_constraint", "says_nothing"]
 
 State = Literal["found", "nothing", "undecided"]
-"""What a reply says: a value, that there is none, or something that cannot surely be read."""
+"""Whether a reply has a value, says that there is none, or is ambiguous."""
 
 MAX_AMOUNT = 200
-"""Characters of a number with its unit; of more the pattern would be slow to find out that it is none."""
+"""Maximum characters of a number with its unit; bounds the time of the pattern."""
 MAX_PLAIN_WORDS = 12
 """A longer line without a bullet is a sentence, not an entry."""
 
@@ -43,10 +43,10 @@ class Reply:
 
     Attributes:
         state: Whether it has a value.
-        value: In the type that was wanted; an empty list where nothing was found, of a step read
-            as text the reply's own words for that; where it is undecided, that word and why.
+        value: In the wanted type. If nothing was found, an empty list, or for text the reply's own
+            words; if undecided, "undecided" and the reason.
         quotes: The supporting passages, a line each.
-        why: What cannot be read, where it is undecided; else "".
+        why: The reason for `undecided`, else "".
     """
 
     state: State
@@ -56,18 +56,18 @@ class Reply:
 
 
 class _UnclearError(Exception):
-    """The reply cannot surely be read; the message says why."""
+    """The reply is ambiguous; the message says why."""
 
 
 def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: bool = False) -> Reply:
-    r"""Read the reply to a step.
+    r"""Parse the reply to a step.
 
     Args:
         text: The reply.
         wanted: The type in which the step is read.
-        source: What the step was shown. A single line without a bullet is an entry if it stands in
-            there, else it may as well be a remark.
-        is_second: Whether the model had been told before that every bullet counts as an entry.
+        source: The text that the step was shown. A single line without a bullet is an entry if it
+            occurs there, else it may be a remark.
+        is_second: Whether this reply follows the request that says every bullet counts as an entry.
 
     Example:
         >>> read_reply("- a dog\n- a cat\n\n> The dog saw the cat.", ValueType.LIST).value
@@ -100,21 +100,21 @@ def read_reply(text: str, wanted: ValueType, *, source: str = "", is_second: boo
 
 _FENCE = re.compile(r"\s*```")
 _NOTHING = re.compile(r"[\s*_`(\[]*nothing(?: was| is)? found(?:[\s*_`)\].]*|[.:;,–—].*)", re.I)
-"""The line that is asked for, with what a model adds to it in that line."""
+"""The requested line, with what models add on the same line."""
 _BUT = re.compile(
     r"\b(?:but|however|except(?:ing)?|although|though|yet|only|unless|save for|apart from|aside from|"
     r"other than|besides|instead|still|otherwise|aber|jedoch|außer|nur|mais|sauf|cependant|pero|salvo|"
     r"excepto|mas|exceto|ma|tranne|но|кроме)\b|但|しかし|하지만",
     re.I,
 )
-"""After which something was found after all."""
+"""Words that qualify a "nothing found"."""
 
 _EDGES = " \t*_`\"'“”.:!()[]{}-•–"
 _NONE = frozenset({
     "", "none", "none found", "none mentioned", "nothing", "no entries", "no entry", "not found",
     "n/a", "n.a", "not applicable", "not mentioned", "not stated", "empty", "empty list", "null",
 })  # fmt: skip
-"""What models write for nothing, and can mean nothing else where entries, a number or yes or no are wanted."""
+"""Ways to say "nothing" that are unambiguous where a list, a number or yes or no is wanted."""
 
 _BULLET = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+•–—▪●◦○‣∙■□]|(?P<ordinal>\(?\d{1,4}[.)]|\(?[a-zA-Z]\)))"
@@ -127,11 +127,11 @@ _REMARK = re.compile(
     r"so|thus|therefore|and|or|plus|also|others?|etc|total|sum|altogether|overall)\b",
     re.I,
 )
-"""How models begin a sentence about a list; an entry that begins so has a bullet."""
+"""Beginnings of sentences about a list; an entry that begins like this needs a bullet."""
 _MARKUP = re.compile(
     r"[-–—*•_=~#|<>{}\[\]\\]|.*(?:\||[\[{}\]],?|<[/\w][^<>]*>)\s*\Z|.*\b(?:found|mentioned|listed|identified)\W*\Z"
 )
-"""Tables, JSON, HTML, headings and marks that may be bullets or signs: no entry as it stands."""
+"""Tables, JSON, HTML, headings and marks that may be bullets or signs: not a plain entry."""
 _NO_ENTRY = re.compile(
     r"(?-i:and|or|plus|as well as|etc)\b.*|[\W_]*"
     r"|\W*(?:\d+|several|some|many|various|two|three)\s+(?:more|others?)\W*"
@@ -143,9 +143,9 @@ _NO_ENTRY = re.compile(
     r"|.*:[\s*_]*",
     re.I | re.S,
 )
-"""What stands among entries and may be none: totals, what is left unsaid, headings, remarks."""
+"""Lines that may not be entries: totals, "and so on", headings, remarks."""
 _SEVERAL = re.compile(r"[,;/&、，；،]|\b(?:and|or|und|oder|et|ou|y|e|o)\b|<br|\s[•|]\s", re.I)
-"""What may stand between entries that were written as one."""
+"""Separators of several entries on one line."""
 _WRITTEN_AS_ONE = re.compile(r"<br|\s[•●▪]\s|\s\(?\d{1,2}\)\s")
 
 _NO = re.compile(
@@ -165,7 +165,7 @@ _ABSENT = re.compile(
 
 
 def says_nothing(text: str) -> bool:
-    """Whether a text is the line that stands for nothing found.
+    """Whether a text is the "Nothing found." line.
 
     Example:
         >>> texts = "Nothing found: no such dog.", "Nothing found, but a cat.", "Nothing happened."
@@ -184,7 +184,7 @@ def _entries(said: str, source: str, is_second: bool) -> Value:
     """The entries of a list.
 
     Raises:
-        _UnclearError: Something in it may be none, or more than one.
+        _UnclearError: A line may not be an entry, or may be several.
     """
     rows = [row for row in said.split("\n") if row.strip()]
     if any(_BULLET.fullmatch(row) for row in rows):
@@ -221,7 +221,7 @@ def _bulleted(rows: Sequence[str]) -> list[str]:
             (bullet["indent"] if bullet else row[: len(row) - len(row.lstrip())]).expandtabs()
         )
         if bullet is None and entries and width > indent:
-            entries[-1] = f"{entries[-1]} {row.strip()}"  # an entry goes on in the next line
+            entries[-1] = f"{entries[-1]} {row.strip()}"  # continuation line
         elif bullet is None:
             if entries or not row.rstrip(" *_").endswith(":"):
                 raise _UnclearError(f"{_short(row)} may be a remark or an entry")
@@ -237,7 +237,7 @@ def _bulleted(rows: Sequence[str]) -> list[str]:
 
 
 def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
-    """An entry that says that there is none is none.
+    """Reject entries that say there is none.
 
     Raises:
         _UnclearError: There may be one.
@@ -247,13 +247,13 @@ def _refuse_denials(entries: Sequence[str], is_second: bool) -> None:
         bare = entry.strip(_EDGES).casefold()
         if _NOTHING.fullmatch(entry) or bare in _NONE or _ABSENT.search(entry):
             raise _UnclearError(f"{_short(entry)} may say that there is none")
-    # Several, under a request that says what is counted, are what was asked for: no fever, no cough.
+    # Several denials after a clarified request are intended: no fever, no cough.
     if denials and len(denials) == len(entries) and (len(entries) == 1 or not is_second):
         raise _UnclearError(f"{_short(denials[0])} may say that there is none")
 
 
 def _refuse_others(entries: Sequence[str]) -> None:
-    """Totals, headings and what stands for entries that are not said are no entries.
+    """Reject totals, headings and placeholders for unnamed entries.
 
     Raises:
         _UnclearError: There may be one.
@@ -268,7 +268,7 @@ def _refuse_others(entries: Sequence[str]) -> None:
 
 
 def _refuse_several(entry: str) -> None:
-    """One line for all entries is what a model writes that was not told the form.
+    """Reject a single line that may list several entries.
 
     Raises:
         _UnclearError: It may be more than one.
@@ -305,14 +305,14 @@ _OR_ELSE = re.compile(
     r"moins|más|menos|più|meno|или|и|до)\b",
     re.I,
 )
-"""What makes another number, or no sure one, of an amount that it stands behind."""
+"""Suffixes that change or blur the amount before them."""
 
 
 def _amount(said: str, source: str, is_second: bool) -> Value:
-    """A number with its unit, as the reply has it.
+    """Parse a number with its unit.
 
     Raises:
-        _UnclearError: It is none, or more than that.
+        _UnclearError: It is not exactly one number.
     """
     line = said.strip(" \t*_`.")
     match = None if "\n" in line or len(line) > MAX_AMOUNT else _AMOUNT.fullmatch(line)
@@ -342,7 +342,7 @@ _NAMES = {ValueType.LIST: "a list", ValueType.NUMBER: "a number", ValueType.BOOL
 
 
 # ---------------------------------------------------------------------------------------------
-# The same form for decoders
+# Constraints for decoders
 
 _VALUES: Mapping[ValueType, str] = {
     ValueType.LIST: 'value: "- " TEXT (NEXT TEXT)*\nNEXT: "\\n- "',
@@ -356,11 +356,11 @@ _MAX_PASSAGES = 100
 
 @cache
 def reply_constraint(wanted: ValueType, max_text: int | None = None) -> Constraint | None:
-    r"""What a reply has to be, for decoders; None where it may be anything.
+    r"""The constraint on a reply; None if any text is valid.
 
     Args:
         wanted: The type in which the step is read.
-        max_text: Characters of a line at most.
+        max_text: Maximum characters of a line.
 
     Example:
         >>> print(reply_constraint(ValueType.BOOL).lark.partition("\nTEXT")[0])
@@ -415,7 +415,7 @@ def _json_form(wanted: ValueType, max_text: int | None) -> JsonForm:
 
 
 def follows_form(text: str, wanted: ValueType) -> bool:
-    """Whether a reply is of the form that a decoder was to be held to, whatever it says."""
+    """Whether a reply satisfies the constraint of its type."""
     rows = [row for row in text.split("\n") if row.strip() and quoted_line(row) is None]
     match wanted:
         case ValueType.LIST:

@@ -1,4 +1,4 @@
-"""The unit of a number in a text, so that unlike ones are not added up or compared."""
+"""The unit of a number in a text, so that different units are not added or compared."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BEFORE = re.compile(r"([$€£¥])\s?\Z")
 
 
 def unit_of(text: str, start: int, end: int) -> str:
-    """The unit of a number, the same for all ways to write it; "" for none that is known.
+    """The canonical unit of a number; "" if it has no known unit.
 
     Args:
-        text: What the number stands in.
-        start: Where it begins.
-        end: Where it ends.
+        text: The text that contains the number.
+        start: Start offset of the number.
+        end: End offset of the number.
 
     Example:
         >>> unit_of("about 3 grams", 6, 7), unit_of("3g", 0, 1), unit_of("3 dogs", 0, 1)

@@ -43,7 +43,7 @@ class _Commands(click.Group):
         return list(plugins.names(COMMANDS))
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if not plugins.is_there(COMMANDS, name):
+        if not plugins.exists(COMMANDS, name):
             return None
         command: click.Command = plugins.load(COMMANDS, name).command
         return command

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pearl.documents.digest import digest
 from pearl.errors import DataError
-from pearl.plugins.files import not_alone
+from pearl.plugins.files import why_unsafe
 
 __all__ = ["is_trusted", "trust", "untrust"]
 
@@ -24,7 +24,7 @@ def is_trusted(path: Path, content: bytes) -> bool:
         content: All of the file.
     """
     entry = _entry(path, content)
-    return entry.is_file() and not (not_alone(entry) or not_alone(entry.parent))
+    return entry.is_file() and not (why_unsafe(entry) or why_unsafe(entry.parent))
 
 
 def trust(path: Path, content: bytes) -> None:

@@ -159,7 +159,7 @@ def tell_spent_by(session: Session) -> None:
     """What the tasks were predicted to take and what they took, where that was counted."""
     from pearl.cli.forecasts import tell_spent
 
-    if session.predicted is not None and session.budget is not None:
+    if session.budget is not None:
         tell_spent(session.predicted, session.budget)
 
 

@@ -1,1 +1,1 @@
-"""Samples with gold answers: rows of files and datasets → `Sample`, by the domain that reads them."""
+"""Samples with gold answers: rows of files and datasets → `Sample`, by domain."""

@@ -1,4 +1,4 @@
-"""Which columns hold which fields: rows as they are called → rows as a reader calls them."""
+"""Column mapping: rows with the data's column names → rows with the field names of a sample."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["rename"]
 def rename(
     rows: Iterable[Row | DataError], columns: Mapping[str, str], fields: Iterable[str]
 ) -> Iterator[Row | DataError]:
-    """The rows with the columns called as the fields they hold.
+    """Rename the columns of rows to the fields that they hold.
 
     Args:
-        rows: The first of them shows which columns there are.
-        columns: The column of a field, or several, as `a,b,c`, that hold an array together.
-        fields: What there is to be held.
+        rows: The rows; the first one defines the available columns.
+        columns: Field → column, or several columns, as `a,b,c`, that form an array.
+        fields: The known field names.
 
     Raises:
-        UsageError: There is no such field, or no such column.
+        UsageError: A field or column does not exist.
 
     Example:
         >>> row = Row({"text": "Who?", "a": "I", "b": "you"}, "q.csv", 2)

@@ -1,4 +1,4 @@
-"""Datasets in folders and on Hugging Face hubs → rows, through the library `datasets`."""
+"""Datasets in folders and on Hugging Face hubs → rows, by the `datasets` library."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from pearl.plugins.extras import require_extra
 __all__ = ["read_dataset"]
 
 PROBE_TIMEOUT_S = 10.0
-"""A hub that takes longer to say whether it has a dataset counts as out of reach."""
+"""Timeout in seconds of the request that checks whether a hub has a dataset."""
 
 _SAVED = ("dataset_dict.json", "state.json")
-"""What `save_to_disk` leaves in a folder."""
+"""Files that `save_to_disk` writes."""
 
 
 def read_dataset(name: str, split: str | None = None) -> Iterator[dict[str, Any]]:
     """The rows of a dataset.
 
     Args:
-        name: A folder as `save_to_disk` writes it, a folder of data files, or a name on a hub. What
-            the hub gave once is read from the cache of `datasets` where the hub is out of reach.
-        split: Which part; may be left out where there is but one.
+        name: A folder as `save_to_disk` writes it, a folder of data files, or a name on a hub. If
+            the hub is unreachable, the cache of `datasets` is used.
+        split: The split; optional if there is only one.
 
     Raises:
         DataError: It cannot be read.
-        UsageError: There is no such split, or there are several and none was named; or `datasets`, of
-            the extra `data`, is not installed.
+        UsageError: The split does not exist or is ambiguous; or `datasets`, of the extra `data`, is
+            not installed.
     """
     is_here = Path(name).exists()
     it = "a dataset" if is_here else "there is no such file, and a dataset of this name"
@@ -77,7 +77,7 @@ def _unreadable(name: str, error: Exception) -> DataError:
 
 @contextmanager
 def _reachable(name: str) -> Iterator[None]:
-    """Without a hub, `datasets` looks in its cache at once; left alone it would retry for 25 s."""
+    """Without a hub, make `datasets` use its cache at once; it would retry for 25 s."""
     from datasets import config
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
@@ -87,7 +87,7 @@ def _reachable(name: str) -> Iterator[None]:
         try:
             HfApi().dataset_info(name, timeout=PROBE_TIMEOUT_S)
         except (HfHubHTTPError, HFValidationError):
-            pass  # the hub is there, or need not be: `datasets` says what is wrong
+            pass  # leave the error report to `datasets`
         except Exception:  # noqa: BLE001 - any other failure is one to get there
             config.HF_HUB_OFFLINE = True
     try:
@@ -98,7 +98,7 @@ def _reachable(name: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No bars, warnings or logs of the library; as it was afterwards."""
+    """Suppress progress bars, warnings and logs of the library temporarily."""
     import datasets
     from datasets.utils import logging as talk
     from huggingface_hub.utils import logging as hub_talk

@@ -21,13 +21,13 @@ Row = TypeVar("Row", bound=BaseModel)
 
 
 class Frozen(BaseModel):
-    """What a line of a journal is: it does not change, and has no field that is not its own."""
+    """Base of a journal line: immutable, without extra fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def reason(error: ValidationError) -> str:
-    """The first thing that is wrong, on one line."""
+    """The first validation error, on one line."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}" if where else str(first["msg"])
@@ -39,7 +39,7 @@ def read_journal(
     """The header and the rows; a last line that was cut off is left out.
 
     Raises:
-        DataError: The file cannot be read, has no such header, or a line is no such row.
+        DataError: The file cannot be read, or the header or a row is invalid.
     """
     lines = _lines(path)
     first = next(lines, None)
@@ -66,7 +66,7 @@ def read_journal(
 
 
 def _kind(line: bytes) -> str:
-    """What the first line of a file says that it is."""
+    """A description of the kind that a file's first line names."""
     try:
         kind = json.loads(line)["kind"]
     except (ValueError, TypeError, KeyError):

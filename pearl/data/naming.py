@@ -1,4 +1,4 @@
-"""Ids and names that rows claim: an id is of one row, a name of a document is of one text."""
+"""Unique ids of rows and unique names of documents."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ __all__ = ["Ids", "Names"]
 
 
 class Ids:
-    """Which row had an id first."""
+    """Registry of the ids of a file."""
 
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}
 
     def claim(self, id: str, row: Row) -> str:
-        """The id, for this row alone.
+        """Register an id for a row and return it.
 
         Raises:
-            DataError: An earlier row has it.
+            DataError: An earlier row has the same id.
         """
         if id in self._lines:
             raise row.error(
@@ -28,9 +28,9 @@ class Ids:
 
 
 class Names:
-    """What the documents of a file are called: the same text always the same, no two texts the same.
+    """Registry of document names: equal texts share a name, different texts never do.
 
-    So names tell documents apart, and a text that many rows have is one document.
+    So a name identifies a document, and rows with the same text share one.
     """
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class Names:
         self._taken: set[str] = set()
 
     def claim(self, digest: str, name: str, line: int) -> str:
-        """The name of a text: what it was called first, with its line where another has that name.
+        """The name of a text: its first name, with the line appended if another text has that name.
 
         Args:
-            digest: Of the text, in hexadecimal.
-            name: What it is to be called.
-            line: Of its row.
+            digest: Digest of the text in hexadecimal.
+            name: The preferred name.
+            line: Line of its row.
 
         Example:
             >>> names = Names()

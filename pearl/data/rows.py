@@ -1,10 +1,9 @@
-"""Files and datasets → rows with their fields; what is no row is an error that names its line.
+"""Files and datasets → rows with fields; an invalid row becomes an error that names its line.
 
 By suffix: `.csv` and `.tsv`, `.parquet`, `.json` (an array of objects, or an object that has one as
 `data`); everything else is JSON Lines. A folder, or a name that is no file, is a dataset.
 
-Invariant: the fields of a row are JSON data without lone surrogates. A blank cell of a table and
-a number that is none (NaN) are null.
+Invariant: the fields of a row are JSON data without lone surrogates. Blank cells and NaN are null.
 """
 
 from __future__ import annotations
@@ -31,10 +30,12 @@ __all__ = ["OWN_FILES", "Row", "from_rows", "kind", "read_file", "read_rows"]
 Made = TypeVar("Made")
 
 _MAX_CELL = 2**31 - 1
-"""Characters: what a C long holds everywhere. The default of `csv`, 131,072, is shorter than a novel."""
+"""Maximum cell length: a C long on every platform. The default of `csv`, 131,072, is too short for
+a novel."""
 
 _MAX_LINE = 4
-"""Times the bytes that a document may have: escapes of JSON, and what stands beside the document."""
+"""Maximum line length as a multiple of the document limit: JSON escapes and other fields take
+space."""
 
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
@@ -45,12 +46,12 @@ OWN_FILES = {
     "pearl-mined": ("a file of mined drafts", "pearl refine actions FILE"),
     "pearl-curation": ("the journal of a bank", "its folder is the bank: --examples FOLDER"),
 }
-"""What the headers of this program's own files say they are, and what to do with those."""
+"""Kinds of files that PEARL writes, with a description and the command that reads them."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".dev", ".train", ".test")
-"""Of names that mean a file, though there is none: no hub is asked for them."""
+"""Suffixes of file names; such a name is never looked up on a hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,10 @@ class Row:
     """One row.
 
     Attributes:
-        fields: What it says, by name.
+        fields: Values by field name.
         path: The file, or the name of the dataset.
-        line: Where it begins in the file, from 1; in Parquet and datasets the number of the row.
-        allow_outside: Whether it may name files that are not in the folder of the file.
+        line: Its first line in the file, from 1; for Parquet and datasets the row number.
+        allow_outside: Whether it may refer to files outside the folder of the file.
     """
 
     fields: Mapping[str, Any]
@@ -70,14 +71,14 @@ class Row:
     allow_outside: bool = False
 
     def error(self, message: str, *, help: str | None = None) -> DataError:
-        """What is wrong with this row."""
+        """An error located at this row."""
         return DataError(message, path=self.path, line=self.line, help=help)
 
     def text(self, field: str) -> str | None:
         """The text of a field; None where it is absent, null or blank.
 
         Raises:
-            DataError: It is no text.
+            DataError: It is not text.
         """
         value = self.fields.get(field)
         if value is None or isinstance(value, str):
@@ -99,12 +100,12 @@ class Row:
     def file(self, field: str) -> Path | None:
         """The file that a field names, relative to the folder of the data; None as in `text`.
 
-        Data may come from anywhere, and what it names is sent to a model: nothing is named outside
-        the folder unless that is allowed, links resolved, and nothing that is no plain file, as a
-        device that never ends or a pipe that never begins.
+        Data is untrusted, and the files it names are sent to a model. So, after resolving links,
+        the file must be inside the folder unless `allow_outside` is set, and must be a regular
+        file, not a device or a pipe.
 
         Raises:
-            DataError: It names no such file. A file that is not there is found out when it is read.
+            DataError: It does not name such a file. A missing file is reported when it is read.
         """
         name = self.text(field)
         if name is None:
@@ -122,7 +123,7 @@ class Row:
             )
         try:
             mode = real.stat().st_mode
-        except OSError:  # told when it is read
+        except OSError:  # reported when it is read
             return path
         if not stat.S_ISREG(mode):
             what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
@@ -130,10 +131,10 @@ class Row:
         return path
 
     def document(self, field: str, name: str) -> Document:
-        """The text of a field as a document of that name.
+        """The text of a field as a named document.
 
         Raises:
-            DataError: It is absent, blank or no text.
+            DataError: It is absent, blank or not text.
         """
         text = self.text(field)
         if text is None:
@@ -145,7 +146,7 @@ class Row:
 
 
 def kind(value: Any) -> str:
-    """What JSON calls a value.
+    """The JSON type of a value, for messages.
 
     Example:
         >>> kind([1])
@@ -169,7 +170,7 @@ def kind(value: Any) -> str:
 def from_rows(
     rows: Iterable[Row | DataError], make: Callable[[Row], Iterable[Made | DataError]]
 ) -> Iterator[Made | DataError]:
-    """What is made of each row; an error that `make` raises stops that row only."""
+    """Apply `make` to each row; a DataError that it raises is yielded in place of the result."""
     for row in rows:
         if isinstance(row, DataError):
             yield row
@@ -183,7 +184,7 @@ def from_rows(
 def read_rows(
     name: str, split: str | None = None, *, allow_outside: bool = False
 ) -> Iterator[Row | DataError]:
-    """The rows of a file or a dataset, an error for each that is none.
+    """The rows of a file or a dataset, with an error for each invalid row.
 
     Args:
         name: A file, a folder of a dataset, or the name of a dataset on a Hugging Face hub.
@@ -192,7 +193,7 @@ def read_rows(
 
     Raises:
         DataError: It cannot be read at all, or there are no rows.
-        UsageError: There is no such split, or the extra `data` is not installed for what needs it.
+        UsageError: The split does not exist, or the extra `data` is needed and not installed.
     """
     path = Path(name)
     if not _is_dataset(path):
@@ -210,7 +211,7 @@ def read_rows(
 
 
 def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
-    """The rows of a file, an error for each that is none.
+    """The rows of a file, with an error for each invalid row.
 
     Args:
         path: The file.
@@ -242,10 +243,10 @@ def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | Data
 
 
 def _refuse_own(first: Row | DataError) -> None:
-    """A file that this program wrote for another purpose would be misread as data.
+    """Reject files that PEARL wrote for another purpose.
 
     Raises:
-        DataError: The first row is the header of one.
+        DataError: The first row is the header of such a file.
     """
     kind = first.fields.get("kind") if isinstance(first, Row) else None
     if isinstance(first, Row) and kind in OWN_FILES:
@@ -267,7 +268,7 @@ def _json_lines(path: Path) -> Iterator[Row | DataError]:
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
         for number, line in enumerate(iter(lambda: lines.readline(most + 1), b""), start=1):
-            if len(line) > most:  # of a device it may have no end
+            if len(line) > most:  # a device may be endless
                 message = f"the line is longer than {most / 1_000_000:,.0f} MB"
                 raise DataError(message, path=path, line=number, help="one JSON object a line")
             if number == 1:
@@ -285,7 +286,7 @@ def _json_lines(path: Path) -> Iterator[Row | DataError]:
 
 
 def _json(path: Path) -> Iterator[Row | DataError]:
-    """The objects of an array, one by one, for the line that each begins in."""
+    """The objects of an array, each with its line number."""
     text = decode(path.read_bytes(), str(path))
     array = _ARRAY.match(text)
     if array is None:
@@ -296,7 +297,7 @@ def _json(path: Path) -> Iterator[Row | DataError]:
         line, counted = line + text.count("\n", counted, start), start
         try:
             value, end = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError) as error:  # where the next one begins cannot be told
+        except (ValueError, RecursionError) as error:  # the start of the next value is unknown
             line = error.lineno if isinstance(error, json.JSONDecodeError) else line
             yield DataError(_why(error), path=path, line=line)
             return
@@ -311,26 +312,26 @@ def _json(path: Path) -> Iterator[Row | DataError]:
 
 
 def _skip(text: str, start: int) -> int:
-    """Where the next value of an array begins."""
+    """Offset of the next value of an array."""
     between = _BETWEEN.match(text, start)
     return between.end() if between else start
 
 
 def _checked(value: Any, text: str) -> dict[str, Any]:
-    """The object that was read from the text.
+    """Validate a parsed JSON value.
 
     Raises:
-        ValueError: It is no object, or has half a character in it.
+        ValueError: It is not an object, or contains a lone surrogate.
     """
     if not isinstance(value, dict):
         raise ValueError(f"{kind(value)}, not an object")
-    if _SURROGATE.search(text):  # there as an escape; a whole pair of them is one character
+    if _SURROGATE.search(text):  # written as an escape; a complete pair is one character
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
 def _why(error: Exception) -> str:
-    """Why a text is no row."""
+    """Why a text is not a valid row."""
     match error:
         case json.JSONDecodeError():
             return f"no JSON: {error.msg} (column {error.colno})"
@@ -346,7 +347,7 @@ def _why(error: Exception) -> str:
 
 def _csv(path: Path) -> Iterator[Row | DataError]:
     text = decode(path.read_bytes(), str(path))
-    csv.field_size_limit(_MAX_CELL)  # of the process, and looked up at every cell
+    csv.field_size_limit(_MAX_CELL)  # process-wide
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     names: list[str] | None = None
@@ -398,6 +399,6 @@ def _parquet(path: Path) -> Iterator[Row | DataError]:
 
 
 def _as_json(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields as JSON data: dates and the like become text."""
+    """Convert fields to JSON data; dates and similar types become text."""
     plain: dict[str, Any] = _DECODER.decode(json.dumps(fields, default=str))
     return plain

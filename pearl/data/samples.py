@@ -1,7 +1,7 @@
-"""`Sample`: a question about a document, with its options and what is right, where there are any.
+"""`Sample`: a question about a document, with options and the gold answer if known.
 
-What mining, the bank of examples and the evaluation read. The modules of `pearl.data.domains` make
-samples of the files that each kind of data comes in.
+The input of mining, curation and evaluation. The modules of `pearl.data.domains` create samples
+from the file formats of each domain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Sample", "letter"]
 
 
 def letter(index: int) -> str:
-    """How option `index`, counted from 0, is called.
+    """The letter of option `index`, counted from 0.
 
     Example:
         >>> letter(2)
@@ -35,13 +35,13 @@ class Sample:
 
     Attributes:
         id: Names the sample; no other sample of the data has it.
-        question: On one line; "" where the data is a document without a question.
-        document: What it is asked of, as read or as the file to read; None for a bare question.
-        options: The answers to choose from, in order; none where the answer is in words.
-        gold: Which option is right, counted from 0.
-        reference: A right answer in words.
-        subsets: Parts of the data that it belongs to, as `hard` or `long`.
-        extra: What else its row says, kept on the way from file to file.
+        question: One line; "" for a document without a question.
+        document: The document, or the path of a file to load; None for a bare question.
+        options: The options in order; empty for an open question.
+        gold: Index of the correct option, from 0.
+        reference: A correct answer in words.
+        subsets: Subsets of the data that it belongs to, such as `hard` or `long`.
+        extra: Other fields of its row, preserved when it is written.
     """
 
     id: str
@@ -61,10 +61,10 @@ class Sample:
         return self.document.name if isinstance(self.document, Document) else str(self.document)
 
     def load(self) -> Document:
-        """Its document, read now if it is a file.
+        """The document; a file is read now.
 
         Raises:
-            DataError: There is none, or it cannot be read.
+            DataError: It has no document, or the file cannot be read.
         """
         if self.document is None:
             raise DataError(f"sample '{self.id}' has no document")
@@ -88,7 +88,7 @@ class Sample:
         return "" if self.document is None else file_source(self.document)
 
     def to_json(self) -> dict[str, Any]:
-        """A row that the `generic` domain reads as the same sample."""
+        """A row that the `generic` domain parses to the same sample."""
         row: dict[str, Any] = {**self.extra, "id": self.id, "question": self.question}
         if isinstance(self.document, Document):
             row["document"] = self.document.text

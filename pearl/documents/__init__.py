@@ -1,1 +1,1 @@
-"""What CTX can be: files and strings → `Document`; passages with spans, tokens, verified quotes."""
+"""Files and strings → `Document`, which `CTX` stands for; passages, token counts, verified quotes."""

@@ -1,13 +1,12 @@
-"""Bytes → text, read by a plug-in in a child process that has limits of time and memory.
+"""Bytes → text, by a reader plug-in in a child process with time and memory limits.
 
-What libraries make of a hostile file cannot be bounded from within: they lay out, unpack and recurse
-in C, and a library that crashes takes its process with it. The child is bounded by the system
-(`RLIMIT_AS`, `RLIMIT_CPU`) and killed when it does not end. It serves one document after another, for
-to start it costs more than to read most files; after a large one it ends, because memory that was
-freed seldom goes back to the system.
+Parsing a hostile file cannot be bounded in process: libraries lay out, unpack and recurse in C, and
+may crash. The operating system limits the child (`RLIMIT_AS`, `RLIMIT_CPU`), and the parent kills
+it if it does not end. One child serves many documents, because starting it costs more than reading
+most files; it exits after a large one, because freed memory is seldom returned to the system.
 
-Where Python has no `resource` (Windows) there is no limit of memory, and the limit of time is one of
-the clock; macOS has `resource` but does not enforce the limit of memory.
+Windows has no `resource` module: no memory limit, and the time limit is wall-clock time. macOS does
+not enforce the memory limit.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ except ImportError:  # Windows
 __all__ = ["ReaderLimits", "read", "serve"]
 
 _CLOCK_PER_PROCESSOR = 10
-"""Seconds of the clock for each of the processor before a child is killed: machines are shared."""
+"""Wall-clock seconds allowed per second of CPU limit before a child is killed."""
 
 _SHARE_TO_END = 0.25
-"""Of its memory limit: a child that still has more after its reply ends."""
+"""Fraction of the memory limit; a child that uses more after its reply exits."""
 
 _STATM = Path("/proc/self/statm")
 
 _MAX_DEPTH = 10_000
-"""Calls within calls; readers recurse once or twice for every level of a document, of which libxml2
-admits 2,048."""
+"""Recursion limit: readers recurse once or twice per nesting level, of which libxml2 allows
+2,048."""
 
 _PROGRAM = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]);"
@@ -57,12 +56,12 @@ _PROGRAM = (
 
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
-    """What reading one document may take.
+    """Resource limits for reading one document.
 
     Attributes:
-        seconds: Processor time, in whole seconds, as the system counts it.
+        seconds: CPU time in whole seconds.
         memory_bytes: Address space of the child.
-        text_bytes: Length of the text in UTF-8.
+        text_bytes: Length of the text in UTF-8 bytes.
     """
 
     seconds: int
@@ -71,10 +70,10 @@ class ReaderLimits:
 
 
 def read(package: str, plugin: str, data: bytes, path: str, limits: ReaderLimits) -> str:
-    """What `plugin.read(data, path)` gives, called in a child process.
+    """Call `plugin.read(data, path)` in a child process.
 
     Raises:
-        DataError: The plug-in raised it, it went over a limit, or it broke down.
+        DataError: The plug-in raised it, exceeded a limit, or crashed.
     """
     child = _idle_child(limits) or _Child(limits)
     try:
@@ -114,7 +113,7 @@ _idle: deque[_Child] = deque()
 
 
 def _idle_child(limits: ReaderLimits) -> _Child | None:
-    """A child that waits for work under these limits, and finds the same modules."""
+    """An idle child with the same limits and module search path, or None."""
     while True:
         try:
             child = _idle.pop()  # atomic: threads read, too
@@ -155,14 +154,14 @@ class _Child:
         return (limits, path) == (self._limits, self._path) and self._process.poll() is None
 
     def ask(self, request: Mapping[str, Any], data: bytes) -> tuple[dict[str, Any], bytes]:
-        """One request: its reply, and the bytes after it."""
+        """Send one request; returns the reply and its payload."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin
         assert stdout
-        timer = Timer(self._limits.seconds * self._seconds_of_clock, self._kill)
+        timer = Timer(self._limits.seconds * self._wall_clock_factor, self._kill)
         timer.start()
         try:
-            with suppress(BrokenPipeError):  # it has ended, and what it said of that is read below
+            with suppress(BrokenPipeError):  # the child has exited; its stderr is read below
                 stdin.write(json.dumps({**request, "n_bytes": len(data)}).encode() + b"\n")
                 stdin.write(data)
                 stdin.flush()
@@ -172,19 +171,19 @@ class _Child:
         finally:
             timer.cancel()
         if not reply or len(text) < reply.get("n_bytes", 0):
-            return self._told_by_end(), b""
+            return self._exit_error(), b""
         return reply, text
 
     @property
-    def _seconds_of_clock(self) -> int:
+    def _wall_clock_factor(self) -> int:
         return _CLOCK_PER_PROCESSOR if resource else 1
 
     def _kill(self) -> None:
         self._is_late = True
         self._process.kill()
 
-    def _told_by_end(self) -> dict[str, Any]:
-        """What the way a child ended says of the document."""
+    def _exit_error(self) -> dict[str, Any]:
+        """The error that the exit status of a child implies."""
         status = self._process.wait()
         if self._is_late or (resource and status == -signal.SIGXCPU):
             return {"exceeded": "seconds", "is_last": True}
@@ -199,11 +198,11 @@ class _Child:
         }
 
     def end(self) -> None:
-        """Kill it and free what it holds; it keeps nothing that could be lost."""
+        """Kill the child and release its resources; it has no state to lose."""
         self._process.kill()
         self._process.wait()
         for file in (self._process.stdin, self._process.stdout, self._errors):
-            with suppress(BrokenPipeError):  # what was not taken is written once more
+            with suppress(BrokenPipeError):  # closing flushes again
                 file.close()  # type: ignore[union-attr]
 
 
@@ -212,7 +211,7 @@ class _Child:
 
 
 def serve(limits: Mapping[str, int]) -> None:
-    """Read documents as told on standard input, until it closes.
+    """Serve requests from standard input until it closes.
 
     A request is a line of JSON and `n_bytes` bytes, and so is a reply.
 
@@ -222,7 +221,7 @@ def serve(limits: Mapping[str, int]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no reply
+    os.dup2(2, 1)  # keep library output out of the replies
     bounds = ReaderLimits(**limits)
     sys.setrecursionlimit(_MAX_DEPTH)
     _limit("RLIMIT_CORE", 0)
@@ -256,7 +255,7 @@ def _reply(request: Mapping[str, Any], data: bytes, most: int) -> tuple[dict[str
 
 
 def _limit(name: str, most: int) -> None:
-    """Set a limit of this process, as far as the system has it and allows it."""
+    """Set a limit of this process if the system supports it."""
     if resource is None:
         return
     kind = getattr(resource, name)
@@ -268,7 +267,7 @@ def _limit(name: str, most: int) -> None:
 
 
 def _seconds_used() -> int:
-    """Processor time of this process, in whole seconds, rounded up."""
+    """CPU time of this process in whole seconds, rounded up."""
     if resource is None:
         return 0
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -276,7 +275,7 @@ def _seconds_used() -> int:
 
 
 def _memory() -> int:
-    """Bytes of address space of this process, as its limit counts them; 0 where that is not told."""
+    """Address space of this process in bytes, as `RLIMIT_AS` counts it; 0 if unknown."""
     try:
         n_pages = int(_STATM.read_text().split()[0])
     except OSError:

@@ -1,7 +1,6 @@
-"""Content → its digest: always SHA-256, so that `sha256sum` finds the same of a text or a file.
+"""Content → SHA-256 digest; the digest of a text or a file equals that of `sha256sum`.
 
-The lowest room that needs one is this, for what tells two documents apart; everything that keys a
-cache, a row or a header by content takes it from here.
+Every content-based key of a cache, a row or a header uses these functions.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ __all__ = ["digest", "file_sha256", "text_sha256"]
 
 
 def digest(parts: Iterable[str | bytes]) -> bytes:
-    """SHA-256 over the parts, each with its length before it: no part is taken for the end of another.
+    """SHA-256 over length-prefixed parts, so that moving a boundary changes the digest.
 
     Returns:
         32 bytes.
@@ -52,4 +51,4 @@ def file_sha256(path: Path) -> str:
 
 
 def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")  # a question may hold half a character
+    return text.encode("utf-8", "surrogatepass")  # a question may contain a lone surrogate

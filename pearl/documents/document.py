@@ -1,10 +1,10 @@
-r"""What CTX can be: a file, standard input or a string becomes one `Document`.
+r"""A file, standard input or a string → `Document`.
 
-What the bytes tell wins over the suffix, so that a PDF called `notes.txt` is read as a PDF.
+Content takes precedence over the suffix: a PDF called `notes.txt` is read as a PDF.
 
 Invariant: a document's text is never blank, has no lone surrogates, and `"\n"` is its only line
-break and, with the tab, its only control character. Nothing else is altered on the way, because
-every span of an answer is a range of exactly this text.
+break and, with the tab, its only control character. Nothing else is altered, because the spans of
+an answer refer to exactly this text.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ __all__ = [
 READERS = "pearl.documents.readers"
 
 DEFAULT_LIMIT_MB = 64
-"""Megabytes (10^6 bytes) a document may have, and its text; PEARL_MAX_DOCUMENT_MB overrides."""
+"""Maximum size of a document and of its text in megabytes (10^6 bytes); PEARL_MAX_DOCUMENT_MB
+overrides."""
 
 DEFAULT_READER_MB = 1000
-"""Megabytes of memory a reader may take; PEARL_MAX_READER_MB overrides. 30 MB of plain HTML take
+"""Memory limit of a reader in megabytes; PEARL_MAX_READER_MB overrides. 30 MB of plain HTML take
 300."""
 
 DEFAULT_READER_SECONDS = 120
-"""Seconds of processor time a reader may take; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain
-HTML and a PDF of 3,000 pages take 8."""
+"""CPU time limit of a reader in seconds; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain HTML
+and a PDF of 3,000 pages take 8."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -52,20 +53,20 @@ _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 @dataclass(frozen=True, repr=False)
 class Document:
-    """One document: its text, and where it came from.
+    """One document: its text and its origin.
 
     Attributes:
-        text: What models read and people are shown; never empty, no lone surrogates.
-        name: How messages and results call it: the path as given, `<stdin>`, an id of a row.
+        text: The text that models read and users see; never empty, no lone surrogates.
+        name: Its name in messages and results: the path as given, `<stdin>`, a row id.
     """
 
     text: str
     name: str = "document"
     parts: tuple[tuple[str, int], ...] = field(default=(), repr=False)
-    """Of several files put together: the name and the start of each in `text`."""
+    """For joined files: the name and the start offset of each in `text`."""
 
     def __repr__(self) -> str:
-        """Short: a notebook shows what `load` gives, and a novel is long."""
+        """Short, because notebooks display the result of `load`."""
         return f"Document({self.name!r}, {len(self.text):,} characters)"
 
     @cached_property
@@ -74,7 +75,7 @@ class Document:
         return text_sha256(self.text)
 
     def locate(self, start: int) -> tuple[str, int]:
-        """The file that a position of the text is in, and the position within that file.
+        """Map an offset of the text to a file and an offset within that file.
 
         Example:
             >>> document = join([from_text("one", "a"), from_text("two", "b")], "both")
@@ -110,22 +111,22 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
 
 
 def read_as(reader: str, data: bytes, path: str) -> str:
-    """The text that a reader makes of bytes, within the limits of time, memory and text.
+    """Extract the text of bytes with a reader, within the time, memory and text limits.
 
     Args:
-        reader: Its name: `html`, `pdf`, ...
-        data: What it reads.
+        reader: Name of the reader: `html`, `pdf`, ...
+        data: The file's contents.
         path: What messages call it.
 
     Raises:
-        DataError: The reader cannot read it, or not within the limits.
+        DataError: The reader failed or exceeded a limit.
         UsageError: A limit in the environment is not a number above 0.
     """
     module = plugins.load(READERS, reader)
     if getattr(module, "IS_BOUNDED", False):
         text: str = module.read(data, path)
         return text
-    from pearl.documents import confinement  # a child process, which most commands start none of
+    from pearl.documents import confinement  # late: most commands start no child process
 
     limits = confinement.ReaderLimits(
         seconds=math.ceil(_from_environment("PEARL_MAX_READER_SECONDS", DEFAULT_READER_SECONDS)),
@@ -149,12 +150,12 @@ def from_text(text: str, name: str = "document") -> Document:
 
 
 def join(documents: Iterable[Document], name: str = "documents") -> Document:
-    """Put several documents together as one, each under a heading line with its name.
+    """Concatenate documents, each under a heading line with its name.
 
-    A heading is counted to the document before it.
+    A heading belongs to the document before it.
 
     Raises:
-        DataError: There is no document.
+        DataError: `documents` is empty.
 
     Example:
         >>> document = join([from_text("one", "a.txt"), from_text("two", "b.txt")], "both")
@@ -185,7 +186,7 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
 
 
 def limit_bytes() -> int:
-    """The most bytes a document may have.
+    """Maximum size of a document in bytes.
 
     Raises:
         UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
@@ -194,7 +195,7 @@ def limit_bytes() -> int:
 
 
 def _from_environment(name: str, default: int) -> float:
-    """A limit that is a number of megabytes or seconds."""
+    """A limit in megabytes or seconds from an environment variable."""
     given = os.environ.get(name, "").strip()
     try:
         value = float(given or default)
@@ -210,7 +211,7 @@ def _from_environment(name: str, default: int) -> float:
 
 
 def _choose_reader(data: bytes, suffix: str) -> str:
-    """The reader that recognises the bytes, else the one of the suffix, else plain text."""
+    """The reader that recognises the bytes, else the one for the suffix, else plain text."""
     readers = {name: plugins.load(READERS, name) for name in plugins.names(READERS)}
     for name, reader in readers.items():
         if hasattr(reader, "recognises") and reader.recognises(data):
@@ -226,7 +227,7 @@ def read_bytes(source: str, label: str) -> bytes:
         label: What messages call it.
 
     Raises:
-        DataError: It cannot be read, or has more bytes than `limit_bytes`: a device may never end.
+        DataError: It cannot be read, or has more than `limit_bytes` bytes: a device may be endless.
         UsageError: PEARL_MAX_DOCUMENT_MB is not a number of megabytes.
     """
     limit = limit_bytes()
@@ -239,7 +240,7 @@ def read_bytes(source: str, label: str) -> bytes:
             with Path(source).open("rb") as file:
                 if os.fstat(file.fileno()).st_size > limit:
                     raise _too_large(label, limit)
-                # The size of a pipe or a device is only known once it has been read.
+                # The size of a pipe or a device is not known in advance.
                 data = file.read(limit + 1)
     except FileNotFoundError as error:
         raise DataError("there is no such file", path=label, help="check the path") from error
@@ -269,7 +270,7 @@ def _too_large(label: str, limit: int) -> DataError:
 
 
 def _clean(text: str, path: str) -> str:
-    """The text with the invariant of the module, or a DataError."""
+    """Establish the module's invariant, or raise DataError."""
     if lone := _SURROGATES.search(text):
         raise DataError(
             f"character {lone.start()} is a lone surrogate (U+{ord(lone[0]):04X}), not text",
@@ -284,13 +285,13 @@ def _clean(text: str, path: str) -> str:
 
 
 def file_source(path: str | Path) -> str:
-    """A file without reading it: where it is, how long, and when it was last written.
+    """A file's identity without reading it: path, size and modification time.
 
     Returns:
-        "" for a file that cannot be looked at, and for standard input.
+        "" for standard input and for a file that cannot be accessed.
     """
     try:
         found = Path(path).stat()
-    except (OSError, ValueError):  # a path with NUL in it is no path
+    except (OSError, ValueError):  # ValueError: NUL in the path
         return ""
     return f"{Path(path).resolve()} {found.st_size} {found.st_mtime_ns}"

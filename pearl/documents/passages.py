@@ -1,7 +1,7 @@
-"""Text → passages with spans: sentences, chunks of a token budget, and the terms to match them by.
+"""Text → passages with spans: sentences, chunks within a token budget, and search terms.
 
-Every span is a range of the text it came from: nothing is normalised before it is cut. All of it
-is linear in the length of the text.
+Spans refer to the original text, which is not normalised before it is split. Linear in the length
+of the text.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pearl.errors import Span
 __all__ = ["STOP_WORDS", "chunks", "sentences", "terms"]
 
 _MAX_PIECE = 4_000
-"""Characters given to the splitter at once: its time on unclosed quotes is quadratic."""
+"""Maximum characters per call of the splitter, which is quadratic on unclosed quotes."""
 
 _LONG_SPEECH = 100
-"""Characters from which a quoted speech is cut into its sentences; shorter ones stay whole."""
+"""Quoted speech of at least this many characters is split into sentences."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TERMINAL = re.compile(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
@@ -96,21 +96,21 @@ def sentences(text: str) -> tuple[Span, ...]:
 
 
 def _language(text: str) -> str:
-    """The splitter's code for the script that prevails at the beginning, middle and end."""
+    """The splitter's language code for the script that prevails at the beginning, middle and end."""
     if text.isascii():
         return "en"
     middle = len(text) // 2
     sample = text[:1_000] + text[middle : middle + 1_000] + text[-1_000:]
     letters = sum(character.isalpha() for character in sample)
     for code, script in _SCRIPTS:
-        # Kana are a fraction of a Japanese text; any other script has to prevail.
+        # Kana are a fraction of a Japanese text; any other script must be the majority.
         if len(script.findall(sample)) > letters * (0.1 if code == "ja" else 0.3):
             return code
     return "en"
 
 
 def _blocks(text: str) -> Iterator[Span]:
-    """Runs of lines that one sentence may go over."""
+    """Runs of lines that one sentence may span."""
     lines = [match.span() for match in _LINE.finditer(text)]
     lengths = sorted(end - start for start, end in lines if end - start > 20)
     width = lengths[len(lengths) * 9 // 10] if lengths else 0
@@ -132,15 +132,15 @@ def _blocks(text: str) -> Iterator[Span]:
 
 
 def _breaks(line: str, following: str, width: int) -> bool:
-    """Whether the break between two lines is meant, and not one of wrapping.
+    """Whether the break between two lines is intended, and not the result of wrapping.
 
     Args:
-        line: What stands before the break.
-        following: What stands after it.
-        width: Length of the text's long lines, in characters.
+        line: The line before the break.
+        following: The line after the break.
+        width: Length of the text's long lines in characters.
     """
     if _TURN.match(following) or _HEADING.match(line) or _ITEM.match(following):
-        # A number or a letter that merely stands first on a wrapped line follows an open sentence.
+        # A number or a letter that begins a wrapped line follows an unfinished sentence.
         return not following.lstrip()[0].isalnum() or not _LEADS_ON.search(line[-60:])
     head = following.split(maxsplit=1)[0]
     if head[0].islower():
@@ -152,13 +152,13 @@ def _breaks(line: str, following: str, width: int) -> bool:
 
 
 def _pieces(text: str, block: Span) -> Iterator[Span]:
-    """A block, cut where line breaks were flattened away and where it is too long for the splitter."""
+    """Split a block where line breaks were lost and where it is too long for the splitter."""
     cuts = [m.start() for m in _FLATTENED.finditer(text, block.start, block.end)]
     cuts += [m.end() for m in _CUT.finditer(text, block.start, block.end)]
     at = block.start
     for cut in [*sorted(cuts), block.end]:
         while cut - at > _MAX_PIECE:
-            # What has no full stop, as speech that a machine wrote down, is cut between words.
+            # Text without full stops, such as a speech transcript, is split between words.
             for end in (_STOP, _GAP):
                 if ends := [m.end() for m in end.finditer(text, at, at + _MAX_PIECE)]:
                     stop = ends[-1]
@@ -185,7 +185,7 @@ def _speech(text: str, span: Span, language: str) -> Iterator[Span]:
     at = span.start
     for found in get_sentence_boundaries(language, bare):
         end = span.start + found["end_index"]
-        # A quote mark that opens the next sentence was taken for a blank at the end of this one.
+        # The splitter attached the opening quote mark of the next sentence to this one.
         if opening := _OPENING.search(text, at, end):
             end = opening.start(1)
         yield from _trimmed(text, Span(at, end))
@@ -194,7 +194,7 @@ def _speech(text: str, span: Span, language: str) -> Iterator[Span]:
 
 
 def _trimmed(text: str, span: Span) -> Iterator[Span]:
-    """The span without blanks around it, if anything is left."""
+    """The span without surrounding blanks, unless it is empty."""
     source = text[span.start : span.end]
     if stripped := source.strip():
         start = span.start + len(source) - len(source.lstrip())
@@ -204,13 +204,13 @@ def _trimmed(text: str, span: Span) -> Iterator[Span]:
 def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Span, ...]:
     r"""Consecutive spans that cover the whole text, each of at most `max_tokens`.
 
-    They end at a paragraph; a paragraph that is too long is cut at a sentence, a sentence at a
-    word, a word anywhere. A single character of more than `max_tokens` stands alone.
+    A chunk ends at a paragraph; a paragraph that is too long is split at a sentence, a sentence at
+    a word, a word anywhere. A single character of more than `max_tokens` is a chunk of its own.
 
     Args:
-        text: What to cut.
+        text: The text to split.
         max_tokens: At least 1.
-        count: Tokens of a text.
+        count: Counts the tokens of a text.
 
     Raises:
         ValueError: `max_tokens` is below 1.
@@ -238,7 +238,7 @@ def chunks(text: str, max_tokens: int, count: Callable[[str], int]) -> tuple[Spa
                 taken.append((span, level, n))
                 continue
             todo.append((span, level))
-        # Tokens do not add up exactly across a cut, so the chunk itself is counted.
+        # Token counts are not additive, so the chunk itself is counted.
         start = taken[0][0].start
         while len(taken) > 1 and count(text[start : taken[-1][0].end]) > max_tokens:
             span, level, _ = taken.pop()
@@ -277,7 +277,7 @@ very was we were what whatever when whenever where wherever whether which while 
 whom whose why will with within without would yes yet you your yours yourself yourselves
 """
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English words that say nothing about what a sentence is about."""
+"""English stop words."""
 
 _UNSPACED = "\u0e00-\u0e7f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORD = re.compile(rf"\d+(?:[.,]\d+)+|[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
@@ -286,7 +286,7 @@ _CLITIC = re.compile(r"(?:n['’]t|['’](?:s|d|ll|re|ve|m|t))\Z")
 
 
 def terms(text: str, *, drop_stop_words: bool = False) -> list[str]:
-    """The words of a text as they are matched: folded, stemmed, in order, repeats kept.
+    """The search terms of a text: case-folded, stemmed, in order, with repeats.
 
     Case and accents are folded, irregular English forms are mapped to their base form, words are
     stemmed as English; scripts written without blanks give character bigrams.

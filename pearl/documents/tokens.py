@@ -1,8 +1,8 @@
-"""Text → number of tokens; name of a model → tokens of its window.
+"""Text → number of tokens; model name → context window in tokens.
 
-Models that tiktoken knows are counted with their own vocabulary, all others by an estimate. The
-estimate errs on the safe side: it is cheaper to split a document that would just have fitted than
-to have the server refuse it.
+Models that tiktoken knows are counted with their own vocabulary, all others by an estimate, which
+rather overestimates: splitting a document that would just have fitted is cheaper than a rejected
+request.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 __all__ = ["Counter", "estimate", "window_of"]
 
 DEFAULT_WINDOW = 128_000
-"""Tokens of the window of a model that is not in models.toml."""
+"""Context window in tokens of a model that is not in models.toml."""
 
 DOWNLOAD_TIMEOUT_S = 10.0
-"""Seconds that the download of a vocabulary may take."""
+"""Time limit of a vocabulary download in seconds."""
 
 SLICE = 50_000
-"""Characters counted at once: tiktoken panics on longer runs of blanks, and is slow on any run.
+"""Maximum characters per call: tiktoken panics on longer runs of blanks, and is slow on any run.
 
-A token cut in two at the edge of a slice counts twice: one in some ten thousand, to the safe side.
+A token split at a slice boundary counts twice, about one in ten thousand.
 """
 
 LONG = 4_000
-"""Characters of a text whose count is kept, in case it is counted again."""
+"""Minimum characters of a text whose count is cached."""
 
 MAX_COUNTED = 10_000
 
@@ -47,7 +47,7 @@ _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", 0.9),
     (b"0123456789", 1.16),  # many vocabularies have single digits only
     (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", 1.1),
-    # A character outside ASCII is told by its first byte in UTF-8, the others cost nothing.
+    # Only the first UTF-8 byte of a non-ASCII character counts.
     (range(0xC2, 0xCA), 2.2),  # letters with accents: they also cut their word in pieces
     (range(0xCA, 0xE0), 2.16),  # Armenian, combining accents, ...
     (b"\xce\xcf\xd7", 1.4),  # Greek, Hebrew
@@ -61,15 +61,15 @@ _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (range(0xEE, 0xF0), 3.0),  # full-width forms, private use
     (range(0xF0, 0xF8), 4.0),  # emoji, rare Chinese characters: a token a byte at worst
 )
-"""Tokens that a character costs; later rows win."""
+"""Tokens per character; later rows override earlier ones."""
 
 _SMALL_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 
 _ENGLISH = (b" the ", b" of ", b" and ", b" to ")
-"""Ten to thirty of these stand in a thousand characters of English, two at most of others."""
+"""English has 10 to 30 of these in a thousand characters, other languages at most two."""
 
 _UNIT = 50
-"""Costs are added up in fiftieths of a token: the highest one, 4 tokens, still fits a byte."""
+"""Costs are summed in fiftieths of a token: the highest one, 4 tokens, fits a byte."""
 
 
 def _table(small_letter: float) -> bytes:
@@ -80,15 +80,15 @@ def _table(small_letter: float) -> bytes:
     return bytes(table)
 
 
-# Vocabularies are made from English above all: its words are cut into fewer pieces.
+# Vocabularies are trained mostly on English, whose words are split into fewer tokens.
 _IN_ENGLISH, _ELSEWHERE = _table(0.26), _table(0.36)
 
 
 _WIDEST = round(0.36 * _UNIT) / round(0.26 * _UNIT)
-"""How much more the same text counts for, at most, where what stands around it is not English."""
+"""Maximum ratio of a text's count inside non-English text to its count alone."""
 
 _SEAM = 4
-"""Tokens by which a vocabulary may count a text and its neighbour otherwise than each alone."""
+"""Tokens by which the count of a concatenation may differ from the sum of the counts."""
 
 
 def _slices(text: str) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _slices(text: str) -> Iterator[str]:
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text for a model whose vocabulary is not known, rather too many than too few.
+    """Estimate the tokens of a text for an unknown vocabulary; rather too many than too few.
 
     Measured as estimate / real count of cl100k_base: English prose 1.3 to 1.6 (fiction 1.3 to
     1.4, a doctor's conversations 1.2, medical notes 1.3, abstracts 1.3, licences 1.5 to 1.6), code
@@ -104,8 +104,8 @@ def estimate(text: str) -> int:
     French 1.6, German 1.6, Polish 1.3, Finnish 1.2, Russian 1.9, Greek 1.35, Hebrew 1.25, Arabic
     1.45, Hindi 1.7, Chinese 1.3 to 1.8, Japanese 1.6, Korean 1.55, emoji 1.2 to 1.8; the least of
     75 languages is Welsh with 0.97. Vocabularies that spell numbers digit by digit come out at
-    1.0 to 1.2 on tables, the 32,000 tokens of Mistral 7B at 1.1 to 1.3 on English. It falls short
-    only on what is hardly text: random small letters 0.7, random Chinese characters 0.8.
+    1.0 to 1.2 on tables, the 32,000 tokens of Mistral 7B at 1.1 to 1.3 on English. It
+    underestimates only random strings: lower-case letters 0.7, Chinese characters 0.8.
 
     Example:
         >>> estimate("The cat sat on the mat.")
@@ -125,10 +125,10 @@ def estimate(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """Counts tokens the way one model does.
+    """Counts tokens for one model.
 
     Attributes:
-        method: How: the name of a vocabulary, or `estimate` with the reason for it.
+        method: The name of the vocabulary, or `estimate` with the reason.
         encoding: The vocabulary; None to estimate.
     """
 
@@ -160,7 +160,7 @@ class Counter:
         return cls(vocabulary, encoding)
 
     def count(self, text: str) -> int:
-        """Tokens of a text; marks that steer a model (`<|endoftext|>`) count as plain text.
+        """Count the tokens of a text; special tokens (`<|endoftext|>`) count as plain text.
 
         Example:
             >>> Counter().count("The cat sat on the mat.")
@@ -168,7 +168,7 @@ class Counter:
         """
         if len(text) < LONG:
             return self._count(text)
-        # A string remembers its hash, and a document is counted for every question asked of it.
+        # Strings cache their hash, and a document is counted once per question.
         key = (self.method, len(text), hash(text))
         found = _counted.get(key)
         if found is None:
@@ -184,11 +184,11 @@ class Counter:
         return sum(len(encode(part, disallowed_special=())) for part in _slices(text))
 
     def bounds(self, text: str) -> tuple[int, int]:
-        """How few and how many tokens a text counts for as a part of a longer one.
+        """Minimum and maximum tokens that a text contributes to a longer one.
 
-        For an estimate these are certain: it adds up, but for the language it is taken to be in.
-        Vocabularies do not add up exactly where texts meet, and where long ones are sliced; a few
-        tokens are kept for that.
+        Exact for an estimate, which is additive except for the detected language. Vocabularies are
+        not additive where texts meet and where long ones are sliced; the bounds include a margin
+        for that.
 
         Example:
             >>> Counter().bounds("Sie schlief.")
@@ -203,7 +203,7 @@ class Counter:
         return max(0, n - slack), n + slack
 
     def most(self, n: int) -> int:
-        """How many tokens a text that alone has `n` of them counts for as a part of a longer one."""
+        """Maximum tokens that a text of `n` tokens contributes to a longer one."""
         if self.encoding is None:
             return ceil(n * _WIDEST)
         # A token is 128 characters at most, so this is the longest that such a text can be.
@@ -212,10 +212,10 @@ class Counter:
 
 @cache
 def _load(vocabulary: str) -> Encoding | None:
-    """A vocabulary of tiktoken; None where it cannot be had, which is not tried again.
+    """Load a tiktoken vocabulary; None if that fails, which is not retried.
 
-    tiktoken downloads without a time limit. A daemon thread keeps a dead network from holding up
-    the command, its end included.
+    tiktoken downloads without a timeout. The daemon thread keeps a dead network from blocking the
+    command or its exit.
     """
     from tiktoken import get_encoding
 
@@ -232,11 +232,11 @@ def _load(vocabulary: str) -> Encoding | None:
 
 
 def window_of(model: str) -> int:
-    """Tokens that a model reads and writes in one call, by the longest known prefix of its name.
+    """Context window of a model in tokens, by the longest known prefix of its name.
 
     Args:
-        model: As its server calls it, without a backend. What stands before the last `/` does not
-            matter, and neither does the case.
+        model: Its name on the server, without a backend. Case and everything before the last `/`
+            are ignored.
 
     Example:
         >>> window_of("gpt-4o-mini"), window_of("meta-llama/Llama-3.1-8B-Instruct")
@@ -258,5 +258,5 @@ def _windows() -> dict[str, int]:
 
 
 def _bare(name: str) -> str:
-    """A model's name without its maker's: `openai/gpt-4o` → `gpt-4o`."""
+    """A model's name without the vendor's: `openai/gpt-4o` → `gpt-4o`."""
     return name.rpartition("/")[2]

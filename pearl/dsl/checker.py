@@ -1,6 +1,6 @@
-"""`Plan` + library → `CheckedPlan`: a plan that means something. Every problem is found at once.
+"""`Plan` + library → `CheckedPlan`: semantic checks. Reports every problem at once.
 
-A plan that passes raises no name or arity error when it runs.
+A checked plan raises no name or arity error when it runs.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _MAX_MEND_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class CheckedPlan:
-    """A plan that passed every check. Only `check` makes one.
+    """A plan that passed every check. Created by `check` and `compile_plan` only.
 
     Attributes:
         plan: The plan.
-        actions: Every action it can call: the library's, and its own new ones, which live with it.
-        outputs: What it answers with: every output that no step consumes, in step order.
-        notes: Findings that do not stop it.
+        actions: Every action it can call: the library's and the new ones that the plan declares.
+        outputs: The outputs that form the answer: those that no step consumes, in step order.
+        notes: Diagnostics that are not errors.
     """
 
     plan: Plan
@@ -58,7 +58,7 @@ class CheckedPlan:
     def _repr_html_(self) -> str:
         from html import escape
 
-        # Notebooks have styles of their own for this element, which break words and take any font.
+        # Notebooks override the style of this element: they break words and change the font.
         style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
         return f"<pre style='{style}'>{escape(str(self))}</pre>"
 
@@ -67,14 +67,14 @@ def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> 
     """Check a plan against a library.
 
     Args:
-        plan: What `parse` gave.
+        plan: The plan that `parse` returned.
         library: The known actions; the plan's own new ones extend a copy, for this plan only.
         max_steps: More steps than this are an error.
 
     Raises:
         PlanCheckError: With every error, in positions of `print_plan(plan)`.
-        PlanSyntaxError: There are errors, and the plan was not made by a reader but by hand, of
-            names or texts that cannot be written down.
+        PlanSyntaxError: The plan has errors and was constructed in Python with names or texts that
+            the grammar cannot express.
 
     Example:
         >>> from pearl.dsl.parser import parse
@@ -104,11 +104,11 @@ def compile_plan(
     tolerant: bool = False,
     max_steps: int = MAX_STEPS,
 ) -> CheckedPlan:
-    """Read and check a plan in one go.
+    """Parse and check a plan.
 
     Raises:
-        PlanSyntaxError: A line cannot be read; the diagnostics name what the check found, too.
-        PlanCheckError: Every line can be read and the plan is still wrong.
+        PlanSyntaxError: A line cannot be parsed; the diagnostics include those of the check.
+        PlanCheckError: Every line can be parsed but the plan is invalid.
     """
     reading = read(text, tolerant=tolerant)
     if reading.errors or reading.plan is None:
@@ -119,7 +119,7 @@ def compile_plan(
 def diagnose(
     reading: Reading, library: ActionLibrary, *, max_steps: int = MAX_STEPS
 ) -> list[Diagnostic]:
-    """Everything wrong with a text, broken lines and broken meaning together, by position."""
+    """All syntax and semantic diagnostics of a text, sorted by position."""
     found = list(reading.errors)
     if reading.plan is not None:
         found += _diagnose(reading.plan, library, max_steps, reading.lost)
@@ -133,11 +133,11 @@ def mend_plan(
     tolerant: bool = False,
     max_steps: int = MAX_STEPS,
 ) -> tuple[str, list[Diagnostic]]:
-    """Apply every machine-applicable fix, again and again until none is left.
+    """Apply every machine-applicable fix repeatedly, until none is left.
 
     Returns:
-        The mended text, and what was mended: notes of the tolerant reader and diagnostics whose
-        fixes were applied, each in positions of the text of its round.
+        The fixed text, and what was fixed: notes of the tolerant parser and diagnostics whose fixes
+        were applied, each with positions in the text of its round.
     """
     applied: list[Diagnostic] = []
     for _ in range(_MAX_MEND_ROUNDS):
@@ -163,7 +163,7 @@ def _diagnose(
         yield Diagnostic("too-many-steps", message, step.output_span)
     assigned: dict[str, ValueType] = {}
     later = {step.output for step in plan.steps}
-    for step in plan.steps[:max_steps]:  # of more, each name would be looked for among thousands
+    for step in plan.steps[:max_steps]:  # bounded: each name is compared with all others
         known = actions.get(step.action)
         if known is None and step.action not in lost:
             yield _unknown_action(step, actions)
@@ -211,7 +211,7 @@ def _declarations(plan: Plan, library: ActionLibrary, lost: frozenset[str]) -> I
 
 
 def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator[Diagnostic]:
-    """Names that look like another name of the plan, of the library or CTX, each told once."""
+    """Names that look like another name of the plan, of the library or CTX, each reported once."""
     known = {skeleton(name): name for name in (*library, CTX)}
     told: set[str] = set()
     for name, span in _names(plan, max_steps):
@@ -228,7 +228,7 @@ def _confusables(plan: Plan, library: ActionLibrary, max_steps: int) -> Iterator
 
 
 def _names(plan: Plan, max_steps: int) -> Iterator[tuple[str, Span]]:
-    """The actions, outputs and references of a plan, in their order."""
+    """The actions, outputs and references of a plan, in order."""
     yield from ((action.name, action.span) for action in plan.new_actions)
     for step in plan.steps[:max_steps]:
         yield step.output, step.output_span
@@ -253,7 +253,7 @@ def _unknown_action(step: Step, actions: ActionLibrary) -> Diagnostic:
 def _obvious(name: str, known: Iterable[str]) -> str | None:
     """The only known name that differs in case, underscores or one letter too many or too few.
 
-    More would be a guess: `key1` is not `key2`, FIND_REGION is not FIND_REASON.
+    Anything less similar would be a guess: `key1` is not `key2`, FIND_REGION is not FIND_REASON.
 
     Example:
         >>> _obvious("find_evnt", ["FIND_EVENT", "FIND"])

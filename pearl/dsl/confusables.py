@@ -2,8 +2,8 @@
 
 The prototypes are those of its `confusables.txt` for single letters and digits of the Latin, Greek,
 Cyrillic and Armenian scripts; forms of one letter (full-width, mathematical, ligatures) are taken
-together by Unicode's own compatibility decomposition. Left out is what looks alike only in print and
-is common in honest names: `rn` and `m`, `vv` and `w`.
+together by Unicode's own compatibility decomposition. Pairs that look alike only in print and are
+common in ordinary names (`rn` and `m`, `vv` and `w`) are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PROTOTYPES = str.maketrans(
 
 @lru_cache(maxsize=10_000)
 def skeleton(name: str) -> str:
-    r"""What a name looks like.
+    r"""The skeleton of a name: equal for names that look alike.
 
     Example:
         >>> skeleton("\N{CYRILLIC CAPITAL LETTER ES}TX") == skeleton("CTX")

@@ -1,4 +1,4 @@
-"""A place in a line of a plan: moving on in it, and saying what is wrong with it."""
+"""A cursor over a line of a plan: advances and collects diagnostics."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pearl.plugins.files import read_data
 __all__ = ["MAX_NAME", "BrokenError", "Cursor", "Scan", "canonical_name", "should_read", "terminal"]
 
 MAX_NAME = 80
-"""Characters of a name; the grammar says so, too."""
+"""Maximum length of a name in characters; the grammar has the same limit."""
 
 _BLANKS = re.compile(r"\s*+")
 
 
 @cache
 def terminal(name: str) -> re.Pattern[str]:
-    """A terminal of the grammar, so that names and numbers are spelled out in one place only."""
+    """A terminal of the grammar as a regular expression, so that it is defined in one place only."""
     found = re.search(rf"^{name}: /(.*)/$", read_data("grammars", "plan.lark"), re.M)
     assert found, name
     return re.compile(found[1])
 
 
 def canonical_name(name: str) -> str:
-    r"""A name as it is compared, kept and printed: in Unicode's normal form C (UAX #31, R4).
+    r"""A name as it is compared, stored and printed: in Unicode's normal form C (UAX #31, R4).
 
-    Not in form KC, which would make one name of two that are written differently for a reader's
-    eye, such as `x` and full-width `ｘ`; the checker notes those.
+    Not NFKC, which would merge names that look different, such as `x` and full-width `ｘ`; the
+    checker notes those.
 
     Example:
         >>> canonical_name("cle\u0301") == canonical_name("cl\u00e9")
@@ -44,9 +44,9 @@ class Scan:
     """What is wrong with a line.
 
     Attributes:
-        found: Errors by position; those with a fix can be mended, and then the line is as it
-            should be up to the first error without one.
-        names: The output or action that the line defines, should it be unreadable.
+        found: Errors by position; applying their fixes corrects the line up to the first error
+            without a fix.
+        names: The output or action that an unreadable line defines.
     """
 
     found: list[Diagnostic] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Scan:
 
 
 def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:
-    """The error that a range reads otherwise than `wanted`, from the first difference on."""
+    """The error that a range should read `wanted`, starting at the first difference."""
     source, same = text[span.start : span.end], 0
     while same < min(len(source), len(wanted)) and source[same] == wanted[same]:
         same += 1
@@ -62,18 +62,18 @@ def should_read(text: str, span: Span, wanted: str, why: str) -> Diagnostic:
 
 
 class BrokenError(Exception):
-    """What follows in this line cannot be made sense of; what is wrong has been reported."""
+    """The rest of the line cannot be scanned; the error has been reported."""
 
 
 class Cursor:
-    """A place in a line.
+    """A position in a line.
 
     Attributes:
-        text: The whole text; positions are those of it.
-        start: Where the line begins.
-        at: The place.
-        end: Where the line ends.
-        result: What was found so far.
+        text: The whole text, to which all offsets refer.
+        start: Offset of the line.
+        at: The current offset.
+        end: Offset of the line's end.
+        result: The diagnostics so far.
     """
 
     def __init__(self, text: str, span: Span) -> None:
@@ -97,7 +97,7 @@ class Cursor:
     def broken(
         self, message: str, start: int, end: int | None = None, advice: str | None = None
     ) -> BrokenError:
-        """Report what the rest of the line cannot be read after; to be raised."""
+        """Report an error that ends the scan of the line, and return the exception to raise."""
         self.error(message, start, end, advice)
         return BrokenError()
 
@@ -106,30 +106,30 @@ class Cursor:
         self.result.found.append(should_read(self.text, Span(start, end), replacement, message))
 
     def match(self, pattern: re.Pattern[str], at: int | None = None) -> re.Match[str] | None:
-        """Match here, or at another place of the line, without moving on."""
+        """Match here, or at another offset of the line, without advancing."""
         return pattern.match(self.text, self.at if at is None else at, self.end)
 
     def after_blanks(self) -> int:
-        """Where the next character that is no blank stands."""
+        """Offset of the next non-blank character."""
         blanks = self.match(_BLANKS)
         return blanks.end() if blanks else self.at
 
     def end_of_words(self) -> int:
-        """Where blanks and marks at the end of the line begin: linear, unlike a search."""
+        """Offset of the trailing blanks and marks of the line, in linear time."""
         at = self.end
         while at > self.at and (self.text[at - 1] in "`*" or self.text[at - 1].isspace()):
             at -= 1
         return at
 
     def no_blanks(self) -> None:
-        """Move past blanks, if there are any, and report them."""
+        """Skip blanks and report them as errors."""
         end = self.after_blanks()
         if end > self.at:
             self.mend("a blank that does not belong here", self.at, end, "")
         self.at = end
 
     def seen(self, at: int) -> str:
-        """What stands there, in words."""
+        """A description of the character at an offset."""
         if at >= self.end:
             return "the line ends"
         character = self.text[at]

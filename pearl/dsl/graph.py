@@ -1,4 +1,4 @@
-"""`CheckedPlan` → `PlanGraph`: which step waits for which.
+"""`CheckedPlan` → `PlanGraph`: the data dependencies between steps.
 
 Steps are numbered from 0 here. A plan's references point backwards only, so the graph has no
 cycle and step order is a topological order.
@@ -17,7 +17,7 @@ from pearl.dsl.signatures import ValueType
 __all__ = ["PlanGraph", "build_graph"]
 
 _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
-"""What the text of an output is read as; anything else goes on as it is."""
+"""Types that the text of an output is parsed into; other types stay text."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PlanGraph:
         return self.checked.plan.steps
 
     def levels(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of steps that can run at once: each only needs steps of earlier groups."""
+        """Groups of steps that can run concurrently: each depends on steps of earlier groups only."""
         depth: list[int] = []
         for needs in self.dependencies:
             depth.append(1 + max((depth[i] for i in needs), default=-1))
@@ -49,12 +49,11 @@ class PlanGraph:
 
     @cached_property
     def gives(self) -> Mapping[str, ValueType]:
-        """The type in which each output is read, by its name.
+        """The type that each output is parsed into, by output name.
 
-        What the action says that it gives comes first. One that says nothing gives what a native
-        action takes: of `n = COUNT(animals)`, the step that makes `animals` gives a list. So does
-        one whose output reaches such an action through a native one that takes and gives text, and
-        one that stands in a list that the action takes.
+        The action's declared return type comes first. Without one, the type is inferred from the
+        native action that consumes the output: in `n = COUNT(animals)`, `animals` is a list. The
+        inference also passes through native actions from text to text, and through list literals.
         """
         gives: dict[str, ValueType] = {}
         for step in reversed(self.steps):
@@ -71,25 +70,15 @@ class PlanGraph:
                 read = argument.items if isinstance(argument, ListLiteral) else (argument,)
                 for one in read if taken in _READ else ():
                     if isinstance(one, Reference):
-                        # Where several read it, a list is what can be read as the other, too.
+                        # With several consumers, a list wins: it can be read as the other type,
+                        # too.
                         is_list = gives.get(one.name) is ValueType.LIST
                         gives[one.name] = ValueType.LIST if is_list else taken
         return gives
 
-    def ancestors(self, index: int) -> frozenset[int]:
-        """Every step that step `index` depends on, directly or not."""
-        seen: set[int] = set()
-        todo = list(self.dependencies[index])
-        while todo:
-            i = todo.pop()
-            if i not in seen:
-                seen.add(i)
-                todo.extend(self.dependencies[i])
-        return frozenset(seen)
-
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:
-    """Resolve every reference to the step that makes it."""
+    """Resolve every reference to the step that produces it."""
     index = {step.output: i for i, step in enumerate(checked.plan.steps)}
     return PlanGraph(
         checked,

@@ -1,7 +1,7 @@
-"""A plan text → what each of its lines is in the plan, by its form and by its neighbours.
+"""A plan text → the role of each line in the plan, by its form and its neighbours.
 
-Models think aloud, write drafts, put plans into fences and explain them afterwards. Here it is
-decided which lines are the plan and which are talk; nothing is changed and nothing is read.
+Models think aloud, write drafts, put plans into code fences and explain them afterwards. This
+module separates the lines of the plan from the rest; it neither edits nor parses them.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _CALL = re.compile(r"(?<![A-Z0-9_])[A-Z][A-Z0-9_]++\(")
 
 @dataclass(slots=True)
 class SourceLine:
-    """A line: its form, and its role once its neighbours have been looked at.
+    """A line: its form, and the role derived from its neighbours.
 
     Attributes:
         span: The line without its line break.
-        form: What it looks like, `text` being anything else.
-        number: What it is numbered with, if it is.
+        form: What it looks like; `text` for anything else.
+        number: Its number, if it has one.
         is_bullet: Whether it begins like an item of a list.
         is_call: Whether it begins with `NAME(`, as declarations do, and steps without an output.
-        is_step: Whether it assigns a call to a name: nothing but a step reads so.
+        is_step: Whether it assigns a call to a name, which only a step does.
         is_like_step: Whether it may be a broken step: an assignment, or a number and a call.
-        role: What it is in the plan; `surplus` if it is no part of one.
+        role: Its role in the plan; `surplus` if it is not part of it.
         is_misplaced: Whether it is a heading below the steps.
     """
 
@@ -116,10 +116,10 @@ def _row(source: str, span: Span) -> SourceLine:
 
 
 def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
-    """The lines that hold the plan, as a half-open range; what is before and after is talk.
+    """The lines that hold the plan, as a half-open range.
 
-    The plan is in the last fences that are closed and have steps, or under the last heading with
-    steps below it, whichever comes later; a draft further up is no part of it.
+    The plan is in the last closed fences with steps, or under the last heading with steps below it,
+    whichever comes later; earlier drafts are ignored.
     """
     is_certain = any(row.is_step for row in found)
     steps = [row if row.is_step or (row.is_like_step and not is_certain) else None for row in found]
@@ -143,13 +143,13 @@ def _region(found: Sequence[SourceLine]) -> tuple[int, int]:
 
 
 def _begins(steps: Sequence[SourceLine | None]) -> bool:
-    """Whether a plan begins here, rather than to be numbered on."""
+    """Whether a new plan begins here, rather than continuing the numbering."""
     first = next((step for step in steps if step), None)
     return first is not None and (first.number or 1) == 1
 
 
 def _give_roles(text: str, region: Sequence[SourceLine]) -> None:
-    """Say of every line of the region what it is: question, heading, actions, then steps."""
+    """Assign a role to every line of the region: question, heading, actions, then steps."""
     heading = next((i for i, row in enumerate(region) if row.form == "heading"), len(region))
     first = _first_step(region, heading)
     begin = heading if heading < first else _bare_declarations(text, region, first)
@@ -187,7 +187,7 @@ def _is_declaration(below: Sequence[SourceLine]) -> bool:
 
 
 def _first_step(region: Sequence[SourceLine], heading: int) -> int:
-    """Index of the first step. What only looks like one counts where nothing surely is one."""
+    """Index of the first step; a line that resembles one counts if there is none."""
     is_certain = any(row.is_step for row in region)
     first = len(region)
     for i, row in enumerate(region):
@@ -201,7 +201,7 @@ def _first_step(region: Sequence[SourceLine], heading: int) -> int:
 
 
 def _leads_to(above: SourceLine, row: SourceLine, is_below_heading: bool) -> bool:
-    """Whether a line right above a step is a broken step rather than talk or a declaration."""
+    """Whether a line right above a step is a broken step rather than prose or a declaration."""
     if above.number is not None:
         return row.number is not None and above.number < row.number
     return above.is_like_step and not above.is_bullet and not is_below_heading
@@ -223,5 +223,5 @@ def _bare_declarations(text: str, region: Sequence[SourceLine], first: int) -> i
 
 
 def _is_declared(text: str, row: SourceLine) -> bool:
-    """Whether a line is a declaration of an action, or can be mended to one."""
+    """Whether a line is a declaration of an action, or can be fixed to be one."""
     return all(found.fix for found in scan_action(text, row.span).found)

@@ -1,4 +1,4 @@
-r"""String literals: what one means, how a text is written as one, and what is wrong inside one.
+r"""String literals: unescape, quote and diagnose.
 
 Escapes are `\"`, `\\`, `\n`, `\t` and `\uXXXX` for anything but half a character. Everything else
 stands for itself, except control characters, halves of characters, U+FFFE and U+FFFF.
@@ -11,19 +11,19 @@ import re
 __all__ = ["SPECIAL", "UNTYPED", "flaw", "quote", "requote", "unescape"]
 
 UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""A character that neither a string nor any other text of a plan may hold."""
+"""Characters that are not allowed in a plan."""
 
 SPECIAL = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
     rf"""|\\["\\nt']|\\|"|{UNTYPED.pattern}"""
 )
-"""What is not simply itself between the quotes of a string."""
+"""Everything inside a string literal that does not stand for itself."""
 
 _MEANING = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\\": "\\"}
 
 
 def unescape(literal: str) -> str:
-    r"""What a literal of the grammar means.
+    r"""The value of a string literal.
 
     Example:
         >>> unescape(r'"\"a\" \u00e9"')
@@ -37,7 +37,7 @@ def unescape(literal: str) -> str:
 
 
 def quote(value: str) -> str:
-    r"""A literal that means `value`; half a character becomes U+FFFD.
+    r"""The string literal for `value`; a lone surrogate becomes U+FFFD.
 
     Example:
         >>> quote('say "no"')
@@ -48,7 +48,7 @@ def quote(value: str) -> str:
 
 
 def flaw(special: str) -> tuple[str, str | None] | None:
-    """What is wrong with a match of `SPECIAL`, and what it should read, where that is clear."""
+    """What is wrong with a match of `SPECIAL`, and its replacement where that is unambiguous."""
     if special in _MEANING:
         return None
     if special == '"':
@@ -68,7 +68,7 @@ def flaw(special: str) -> tuple[str, str | None] | None:
 
 
 def requote(body: str) -> str:
-    r"""A literal from what stood between quotes of another kind; unknown escapes are no escapes.
+    r"""The string literal for text from other quotes; unknown escapes are kept literally.
 
     Example:
         >>> requote(r'Anna\'s "key"')

@@ -1,4 +1,4 @@
-"""Names that are not taken, as a regular expression that looks nowhere ahead: decoders cannot."""
+"""A regular expression of all names except given ones, without lookahead, which decoders lack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["MAX_NEW_NAME", "names_except"]
 
 MAX_NEW_NAME = 40
-"""Characters of a name that a decoder may make up."""
+"""Maximum length of a name that a decoder generates, in characters."""
 
 
 def names_except(
@@ -20,10 +20,10 @@ def names_except(
     rest: str = "0-9A-Za-z_",
     most: int = MAX_NEW_NAME,
 ) -> str:
-    """A regular expression of every name but those taken, without looking ahead.
+    """A regular expression of every name except those taken, without lookahead.
 
     Args:
-        taken: Names; those that the classes cannot spell play no part.
+        taken: Names to exclude; those outside the character classes are ignored.
         first: Characters that a name may begin with, as ranges of ASCII.
         rest: Characters it may go on with.
         most: Characters of a name at most.
@@ -45,7 +45,7 @@ def names_except(
 
 
 def _besides(node: Mapping[str, Any], depth: int, here: str, rest: str, most: int) -> str:
-    """What may follow a prefix that taken names share: anything but the rest of one of them."""
+    """The expression of what may follow a prefix that taken names share."""
     children = {c: child for c, child in node.items() if c and c in here}
     others = "".join(c for c in here if c not in children)
     left = most - depth - 1

@@ -1,8 +1,8 @@
-"""What can be written at every step of a plan whose outputs are counted: v1, v2, ..., n1, ...
+"""States of a plan under construction: the number of outputs of each kind (v1, ..., n1, ...).
 
-The grammar and the JSON Schema of valid plans are both made from these states, so that they admit
-the same plans. Outputs that may not stand wherever a text may (a number is no document) count
-apart, each kind under its own letter.
+The grammar and the JSON Schema of valid plans are both generated from these states, so they accept
+the same plans. Outputs that cannot replace a text argument (a number is no document) are counted
+separately, each kind under its own letter.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _LETTERS: Mapping[ValueType, str] = {
 """What outputs are called, by their type."""
 
 _WRITTEN = (ValueType.CONTEXT, ValueType.TEXT, ValueType.NUMBER, ValueType.LIST)
-"""Types of which there is always something to pass: the document or a literal."""
+"""Types for which an argument is always available: the document or a literal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What calls of several actions have in common.
+    """The common signature of several actions.
 
     Attributes:
         needed: The types of the arguments that every call has.
@@ -80,11 +80,11 @@ class NextStep:
 
 
 class States:
-    """The outputs there may be before every step; the step's number is one more than all of them.
+    """The outputs that may exist before each step; the step's number is their count plus one.
 
     Args:
         actions: All that may be called.
-        max_steps: Steps of a plan at most.
+        max_steps: Maximum number of steps.
 
     Attributes:
         groups: The actions by shape.
@@ -167,7 +167,7 @@ def _kinds(actions: list[Action]) -> dict[ValueType, str]:
 
 
 def nothing_to_call(library: ActionLibrary) -> LibraryError:
-    """What to raise where a library leaves nothing to write."""
+    """The error for a library that has no callable action."""
     return LibraryError(
         "there is no action that a plan could begin with",
         path=library.name,

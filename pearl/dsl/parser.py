@@ -1,9 +1,9 @@
 """Text → `Plan`, strictly by `grammars/plan.lark`. The only module that imports lark.
 
-`parse` accepts exactly the grammar, line breaks of any system being one. `read` finds *every* broken
-line at once, and when asked to be tolerant (replies of models) first mends what `tolerance` knows
-how to mend, each mend a note. The parser says *that* a line is broken, `scanner` says *how*; it is
-imported when one is.
+`parse` accepts exactly the grammar, with line breaks of any system. `read` reports *every* broken
+line at once; in tolerant mode (for model replies) it first applies the fixes of `tolerance`, each
+recorded as a note. The parser detects *that* a line is broken, `scanner` explains *how*; it is
+imported only then.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NEVER = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 
 class _NameError(Exception):
-    """What was read as a name is none. Its argument says what is wrong, and where."""
+    """A token is not a valid name. The argument is the diagnostic."""
 
 
 _WIDE = r"\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -56,7 +56,7 @@ _COARSE = (
     (rf"[ !#-\[\]-~\u00a0-{_WIDE}", r'[^\x00-\x1f"\\\x7f-\x9f]'),
 )
 _COARSE_NAME = r"[^\x00-@\[-^`{-\x7f][^\x00-\x2f:-@\[-^`{-\x7f]*"
-"""Classes of the grammar, and those that the parser reads in their place: cheap to compile.
+"""Character classes of the grammar, and cheaper ones that the parser compiles instead.
 
 Python takes a millisecond to compile a class beyond Latin-1, a dozen for the names' with their
 thousands of ranges, and the parser has dozens of expressions. So, as Python does with its own names, it
@@ -165,7 +165,7 @@ class _Builder:
 
 @cache
 def _parser() -> Lark:
-    """The one parser; its tables are built once for a user, if there is a place to keep them."""
+    """The parser; its tables are built once per user if the cache folder is usable."""
     from lark import Lark
 
     grammar = read_data("grammars", "plan.lark")
@@ -184,7 +184,7 @@ def _parser() -> Lark:
 
 
 def _node(text: str, start: Start, span: Span) -> Any:
-    """What a range of the text stands for by one rule of the grammar, or where it departs from it.
+    """Parse a range of the text by one rule of the grammar: the node, or the diagnostic.
 
     Positions are those of the whole text.
     """
@@ -209,7 +209,7 @@ def _no_grammar(at: int) -> Diagnostic:
 
 
 def parse(text: str) -> Plan:
-    """Read a plan, exactly by the grammar; a question on top is allowed.
+    """Parse a plan strictly; a leading question is allowed.
 
     Args:
         text: The plan; line breaks of any system.
@@ -231,14 +231,14 @@ def parse(text: str) -> Plan:
 def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
     """Read one line of an action library: `NAME(CTX, X) -> List : definition`.
 
-    What it gives may be left out, and `#` may stand for `:`.
+    The return type is optional, and `#` may replace `:`.
 
     Args:
         text: The line, or a text with the line in it.
-        span: Where in the text the line is; its outer blanks left out.
+        span: The range of the line in the text, without surrounding blanks.
 
     Returns:
-        The action, its definition "" where the line ends before one; or the first thing wrong.
+        The action, with definition "" if the line has none; or the first diagnostic.
 
     Example:
         >>> parse_action("FIND(CTX, X) : Find X").signature
@@ -255,17 +255,17 @@ def parse_action(text: str, span: Span | None = None) -> Action | Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What reading a text gave.
+    """The result of `read`.
 
     Attributes:
-        text: The text that `plan` and `errors` have their positions in: the given one, mended.
-        plan: What could be read; None where not a single step could.
+        text: The text that positions in `plan` and `errors` refer to: the input after fixes.
+        plan: The steps that could be parsed; None if there are none.
         errors: Every broken line.
-        notes: What the tolerant reader mended, in positions of `original`.
-        original: The text as given, line breaks of any system evened out.
+        notes: The fixes of tolerant mode, with positions in `original`.
+        original: The input with normalised line breaks.
         lost: Outputs and actions of broken lines, so that their uses are not reported as
             undefined.
-        actions: The new actions that could be read, also where no step could.
+        actions: The new actions that could be parsed, even if no step could.
     """
 
     text: str
@@ -278,11 +278,11 @@ class Reading:
 
 
 def read(text: str, *, tolerant: bool = False) -> Reading:
-    """Read a plan and find every broken line at once. Never raises.
+    """Parse a plan and report every broken line at once. Never raises.
 
     Args:
         text: A plan, or the reply of a model with a plan in it; line breaks of any system.
-        tolerant: Mend what is mendable first (fences, prose, smart quotes, numbering, blanks, ...).
+        tolerant: Apply fixes first (fences, prose, smart quotes, numbering, blanks, ...).
     """
     text = original = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     plan = _whole(text)
@@ -306,7 +306,7 @@ def _whole(text: str) -> Plan | None:
 def _by_line(
     text: str,
 ) -> tuple[Plan | None, list[Diagnostic], frozenset[str], tuple[Action, ...]]:
-    """Every line on its own: what can be read of it, and what is wrong with the rest."""
+    """Parse every line on its own and diagnose the broken ones."""
     from pearl.dsl import tolerance
 
     lines = tolerance.lines(text)
@@ -336,7 +336,7 @@ def _by_line(
 
 
 def _without_steps(text: str, lines: Sequence[tolerance.Line]) -> list[Diagnostic]:
-    """What to say of a text where nothing is meant as a step: one word beats one a line."""
+    """The diagnostics of a text without steps: one for the text instead of one per line."""
     from pearl.dsl.scanner import STEP_HELP
 
     is_plan = any(line.role not in ("blank", "surplus") for line in lines)

@@ -21,12 +21,12 @@ __all__ = [
 
 
 def one_line(text: str) -> str:
-    """A text as it may stand in a line: no control or half character, no blanks around it."""
+    """A text on one line: without control characters, lone surrogates or surrounding blanks."""
     return UNTYPED.sub(" ", text).strip(" \u00a0")
 
 
 def print_argument(argument: Argument) -> str:
-    """An argument as it stands in a call."""
+    """The text of an argument."""
     if isinstance(argument, Reference):
         return argument.name
     if isinstance(argument, ListLiteral):
@@ -43,7 +43,7 @@ def print_step(step: Step, number: int) -> str:
 
 
 def print_action(action: Action) -> str:
-    """One line of an action library: `NAME(CTX, X) : definition`, with `-> List` where it says so."""
+    """One line of an action library: `NAME(CTX, X) : definition`, with `-> List` if declared."""
     is_said = action.returns is not ValueType.TEXT and not action.is_native
     head = f"{action.signature} -> {action.returns}" if is_said else action.signature
     definition = one_line(action.definition)
@@ -51,7 +51,7 @@ def print_action(action: Action) -> str:
 
 
 def print_header(new_actions: Iterable[Action]) -> str:
-    """The block of new actions, with which a plan begins."""
+    """The block of new actions at the top of a plan."""
     return "\n".join(
         ["New actions:", *([f"- {print_action(a)}" for a in new_actions] or ["- None"])]
     )

@@ -1,12 +1,12 @@
-r"""One line of a plan → everything that is wrong with it, with the mend where there is one.
+r"""One line of a plan → all of its errors, with fixes where they are unambiguous.
 
-The scanner goes through a step or an action from left to right and finds nothing exactly where the
-grammar accepts the line (a test proves it), so the parser says *that* a line is broken and the
-scanner says *how*. It goes on past what has one obvious mend, and stops at what has none.
+The scanner reads a step or an action from left to right and reports nothing exactly when the
+grammar accepts the line (a test proves it): the parser detects *that* a line is broken, the scanner
+explains *how*. It continues after an error with one obvious fix, and stops at any other.
 
-Where the caret stands: what is wrong is blamed at its first character; what is missing, at the
-place where it had to stand; what is never closed, at its opening quote; what is too long or not
-meant to be there at all (a number, words without quotes, a call inside a call), at its beginning.
+Where the caret stands: a wrong token at its first character; a missing one where it should be; an
+unclosed string at its opening quote; anything too long or out of place (a number, words without
+quotes, a nested call) at its beginning.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HEAD = re.compile(
     r"(?:[`*]*+\s*+[.):\]]++(?!\d)|(?=\s++[^\W\d]\w*+\s*+=))[\s`*]*+)?+",
     re.I,
 )
-"""What stands before the name in a step or an action: number, bullet, marks. Maybe nothing."""
+"""The optional number, bullet and marks before the name of a step or an action."""
 
 ASSIGNS = re.compile(r"[\s`*]*+=(?!=)[\s`*]*+")
 OPENS = re.compile(r"[\s`*]*+\(")
@@ -76,7 +76,7 @@ def scan_step(text: str, span: Span, number: int) -> Scan:
     Args:
         text: The whole text; positions are those of it.
         span: The line.
-        number: Which step it is, for the case that its number is missing.
+        number: Index of the step, from 1; used if its number is missing.
 
     Example:
         >>> [d.message for d in scan_step("1) a = F(CTX)", Span(0, 13), 1).found]
@@ -91,13 +91,14 @@ def scan_action(text: str, span: Span, *, in_library: bool = False) -> Scan:
     Args:
         text: The whole text; positions are those of it.
         span: The line.
-        in_library: As in an action file: no dash, `#` for `:` allowed, the definition may lack.
+        in_library: Use the rules of an action file: no dash, `#` allowed for `:`, optional
+            definition.
     """
     return _Line(text, span).scan(lambda line: line.action(in_library))
 
 
 class _Line(Cursor):
-    """The grammar of a line. Methods named after a part of the grammar move past that part."""
+    """Recursive-descent scanner of a line. A method named after a grammar rule consumes that rule."""
 
     def __init__(self, text: str, span: Span) -> None:
         super().__init__(text, span)
@@ -126,7 +127,7 @@ class _Line(Cursor):
         if self.match(OPENS):
             self.result.names.clear()
             if head["number"] is None:
-                self.result.found.clear()  # one word about what is missing at one place
+                self.result.found.clear()  # report a missing part once
             raise self.broken("the step has no output", begin, self.at, advice=STEP_HELP)
         assigns = self.match(ASSIGNS)
         if not assigns:
@@ -149,7 +150,7 @@ class _Line(Cursor):
             message = "no step number"
         if digits == str(said):
             self.mend(message, self.start, self.at, wanted)
-        else:  # not the marks around the number are to blame but the number
+        else:  # blame the number, not the marks around it
             self.error(message, self.start, self.at, fix=Fix(Span(self.start, self.at), wanted))
 
     def action(self, in_library: bool) -> None:
@@ -243,7 +244,7 @@ class _Line(Cursor):
         self.at += 1
 
     def carries_on(self, closer: str, begin: int, after: int) -> bool:
-        """Get past a value that neither a comma nor the closing mark follows, if at all.
+        """Recover from a value that is followed by neither a comma nor the closing bracket.
 
         Returns:
             Whether another value follows; else the closing mark was only missing.
@@ -350,7 +351,7 @@ class _Line(Cursor):
         self.at = end
 
     def foreign_string(self, quote: str) -> None:
-        """A string in quotes of another kind: as long as until one that an argument can end with."""
+        """A string in other quotes; it ends at a quote that can end an argument."""
         closer = re.compile(rf"[{_CLOSERS[quote]}](?=\s*+[,)\]])").search(
             self.text, self.at + 1, self.end
         )

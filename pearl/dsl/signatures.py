@@ -1,7 +1,7 @@
-"""What an action takes and gives: names, shapes and types.
+"""Actions: names, signatures and types.
 
-An action file is untyped text (`NAME(CTX, X) : definition`): a parameter called `CTX` takes a
-document, every other one takes text. Types other than these come with actions computed in Python.
+Action files are untyped (`NAME(CTX, X) : definition`): a parameter called `CTX` takes a document,
+every other one takes text. Native actions (computed in Python) use the other types.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["NOTHING", "Action", "ActionLibrary", "Parameter", "ValueType", "outp
 
 
 NOTHING = "Nothing found."
-"""How a value without entries is written, and what a model is asked to say in its place."""
+"""How an empty value is written; prompts ask models to reply with it."""
 
 
 class ValueType(StrEnum):
-    """The type of a value that a step takes or gives."""
+    """The type of an argument or a return value."""
 
     TEXT = "Text"
     NUMBER = "Number"
@@ -47,17 +47,17 @@ _OUTPUTS_FOR: Mapping[ValueType, frozenset[ValueType]] = {
 
 
 def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
-    """The types of outputs that may go where a parameter of a type stands.
+    """The output types that a parameter of a type accepts.
 
-    A text output may be anything once it is read (a list in lines, a number in words), and may
-    stand for CTX; a text *literal* is known when the plan is written, and may not.
+    A text output may turn out to be anything when it is parsed (a list in lines, a number in
+    words), and may stand for CTX; a text *literal* may not.
     """
     return _OUTPUTS_FOR[wanted] | {ValueType.TEXT} | ({wanted} - {ValueType.CONTEXT})
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. Types are compared: a native action is not the text action of its name."""
+    """One parameter. Types take part in equality, so native and text actions differ."""
 
     name: str
     type: ValueType = ValueType.TEXT
@@ -68,8 +68,8 @@ class Action:
     """A named action with its signature and its definition in words.
 
     Attributes:
-        name: Upper case by custom.
-        parameters: In order; `CTX` first by custom.
+        name: Upper case by convention.
+        parameters: In order; `CTX` first by convention.
         definition: One sentence that says what it does with its parameters; "" in a draft.
         is_variadic: Whether the last parameter may be repeated (`NAME(S1, S2, ...)`).
         returns: The type of its value.
@@ -110,7 +110,7 @@ class Action:
         return None if self.is_variadic else len(self.parameters)
 
     def accepts(self, n_arguments: int) -> bool:
-        """Whether a call with so many arguments fits."""
+        """Whether a call may have this many arguments."""
         return self.min_arity <= n_arguments and (
             self.max_arity is None or n_arguments <= self.max_arity
         )
@@ -125,7 +125,7 @@ class Action:
 
     @property
     def repeated_parameter(self) -> str | None:
-        """A parameter name that stands in the signature twice, if there is one."""
+        """A parameter name that occurs twice in the signature, or None."""
         names = [parameter.name for parameter in self.parameters]
         return next((name for i, name in enumerate(names) if name in names[:i]), None)
 
@@ -161,5 +161,5 @@ class ActionLibrary(Mapping[str, Action]):
         return f"ActionLibrary({self.name!r}, {len(self)} actions)"
 
     def extended(self, actions: Iterable[Action]) -> ActionLibrary:
-        """A copy with more actions, theirs first where a name is in both."""
+        """A copy with more actions, which replace those of the same name."""
         return ActionLibrary(self.name, [*self.values(), *actions])

@@ -1,9 +1,8 @@
-"""A plan text → its lines and everything that is wrong with each, with the mends there are.
+"""A plan text → its lines, each with its errors and their fixes.
 
-The tolerant reader applies the mends and keeps them as notes; the strict reader reports the same
-findings as errors and offers the mends as fixes. Pure string work, linear in the length of the
-text. Nothing is mended that could change what a plan does: a step that cannot be made sense of
-stays an error, and so does every numbered line once the plan has begun.
+Tolerant mode applies the fixes and records them as notes; strict mode reports the same findings as
+errors and offers the fixes. Linear in the length of the text. No fix may change the meaning of a
+plan: an unreadable step stays an error, and so does every numbered line once the plan has begun.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ class Line:
     Attributes:
         role: What the line is in the plan; `surplus` if it is no part of one.
         span: The line without its line break.
-        found: What is wrong with it, or with where it stands.
+        found: Errors in the line or in its position.
         is_readable: Whether it can be read as it is.
-        names: The output or action it seems to define, should it be unreadable.
+        names: The output or action that an unreadable line seems to define.
     """
 
     role: Role
@@ -48,7 +47,7 @@ class Line:
 
 
 def mend(text: str) -> tuple[str, list[Diagnostic]]:
-    r"""Apply every mend; what was mended comes back as notes in positions of the given text.
+    r"""Apply every fix; returns the text and the fixes as notes, with positions in the given text.
 
     Args:
         text: Lines end in `\n`.
@@ -66,7 +65,7 @@ def mend(text: str) -> tuple[str, list[Diagnostic]]:
 
 
 def lines(text: str) -> list[Line]:
-    """Every line with its role and everything that is wrong with it."""
+    """Every line with its role and its errors."""
     found = rows(text)
     result = [Line(row.role, row.span) for row in found]
     _lay_out(text, found, result)
@@ -86,7 +85,7 @@ def lines(text: str) -> list[Line]:
 
 
 def _lay_out(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> None:
-    """Find what is wrong between the lines: headings, blank lines, what does not belong."""
+    """Diagnose the layout: headings, blank lines, surplus lines."""
     above_steps = takewhile(lambda line: line.role != "step", result)
     has_action = any(line.role == "action" for line in above_steps)
     above: Role | None = None
@@ -135,7 +134,7 @@ def _needs_blank(above: Role | None, below: Role) -> bool:
 
 
 def _follow_heading(text: str, heading: Line, below: Role) -> Role:
-    """Find what is wrong with the heading, given what follows; say what stands above that then."""
+    """Diagnose the heading, given the role of the next line, and return the role that precedes it."""
     match = HEADING.match(text, heading.span.start, heading.span.end)
     assert match
     if below in ("none", "action"):
@@ -168,7 +167,7 @@ def _should_read(text: str, line: Line, wanted: str, why: str) -> None:
 
 
 def _remove_surplus(text: str, found: Sequence[SourceLine], result: Sequence[Line]) -> None:
-    """Report each run of lines that do not belong once, and each fence."""
+    """Report each fence, and each run of surplus lines once."""
     run: list[tuple[SourceLine, Line]] = []
     for row, line in zip(found, result, strict=True):
         is_fence = row.form == "fence"

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as types: the error tree, positions and diagnostics.
+"""The exception hierarchy, source positions and diagnostics.
 
 The tree (every class carries its process exit code; `cli` shows the message without a traceback):
 
@@ -8,7 +8,7 @@ The tree (every class carries its process exit code; `cli` shows the message wit
     │   └── LibraryError           an action library cannot be used: `.diagnostics`
     ├── PlanError                  a plan is broken: `.diagnostics`, exit 4
     │   ├── PlanSyntaxError        it does not follow the grammar
-    │   └── PlanCheckError         it does, and means nothing: unknown action, wrong arity, ...
+    │   └── PlanCheckError         it does, and is invalid: unknown action, wrong arity, ...
     ├── PlanningError              the repair budget is spent: `.attempts`, exit 4
     ├── ModelError                 a model gave no usable reply: `.kind`, `.is_retryable`, exit 5
     ├── ExecutionError             a step of a plan failed: `.step`, `__cause__`, exit 6
@@ -16,7 +16,7 @@ The tree (every class carries its process exit code; `cli` shows the message wit
     ├── StoreError                 the store cannot be read or written: `.path`, exit 8
     └── PausedError                the run has to wait: resume it later, exit 75
 
-This room needs the standard library only; every other one may import it.
+This package imports the standard library only; every other package may import it.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ __all__ = [
 
 
 class PearlError(Exception):
-    """An expected failure. Its text says what happened, where, and what to do, in ≤ 3 lines."""
+    """An expected failure. The message says what happened, where, and what to do, in ≤ 3 lines."""
 
     exit_code: int = 1
 
     def __init__(self, message: str, *, help: str | None = None) -> None:
-        # Errors go into rows, traces and stores: no address in them gives access to anything.
+        # Errors are written to rows, traces and stores, so credentials in addresses are removed.
         message, help = redacted(message), help and redacted(help)
         super().__init__(message if help is None else f"{message}\n  help: {help}")
         self.message = message
@@ -145,11 +145,11 @@ class PlanSyntaxError(PlanError):
 
 
 class PlanCheckError(PlanError):
-    """The plan follows the grammar and means nothing."""
+    """The plan follows the grammar but is invalid: an unknown action, a wrong arity, ..."""
 
 
 class PlanningError(PearlError):
-    """No valid plan came out of the repair loop.
+    """The repair loop ended without a valid plan.
 
     Attributes:
         attempts: Every reply of the model with its diagnostics, first to last:
@@ -169,13 +169,14 @@ ModelErrorKind = Literal[
     "truncated", "repetition", "filtered", "refused", "empty", "malformed",
     "transport", "rate_limited", "quota", "auth", "bad_request", "deadline", "unconstrained",
 ]  # fmt: skip
-"""What came in place of a usable reply, exactly one of these:
+"""Why there is no usable reply:
 
-- `truncated`, `filtered`, `refused`, `empty`, `malformed`: a reply that is of no use;
-- `repetition`: one that came to say the same over and over; asked again, it mostly would;
-- `transport`: no reply, be it the connection or the server (5xx) that failed; `deadline`: not in time;
-- `rate_limited`, `quota`, `auth`, `bad_request`: the server will not, now or at all;
-- `unconstrained`: it cannot be held to the constraint of the request, and might reply without.
+- `truncated`, `filtered`, `refused`, `empty`, `malformed`: an unusable reply;
+- `repetition`: a reply that degenerated into a loop; a retry mostly does the same;
+- `transport`: the connection or the server (5xx) failed; `deadline`: the time limit passed;
+- `rate_limited`, `quota`, `auth`, `bad_request`: the server rejected the request, for now or for
+  good;
+- `unconstrained`: the server does not support the request's constraint, and might reply without it.
 """
 
 RETRYABLE_KINDS: frozenset[ModelErrorKind] = frozenset(
@@ -187,12 +188,11 @@ class ModelError(PearlError):
     """A model gave no usable reply.
 
     Attributes:
-        kind: What came instead of a reply.
+        kind: Why there is no usable reply.
         retry_after_s: Seconds the server asked to wait, if it did.
-        usage: Tokens that the reply took which is of no use, a `pearl.llm.Usage`; None where the server
-            does not say.
-        reply: What it said as far as it goes; "" where there is nothing of it.
-        is_sent: Whether the request left this machine; False where it is refused before.
+        usage: Tokens billed for the unusable reply, a `pearl.llm.Usage`; None if unknown.
+        reply: The text received so far; "" if there is none.
+        is_sent: Whether the request was sent; False if it was rejected locally.
     """
 
     exit_code = 5
@@ -220,10 +220,10 @@ class ModelError(PearlError):
         """Whether the same request may succeed later."""
         return self.kind in RETRYABLE_KINDS
 
-    def again(self) -> ModelError:
-        """The same error for another who waits: one object would gather the traces of all.
+    def copy(self) -> ModelError:
+        """A copy for another task that awaits the same call, so that tracebacks do not accumulate.
 
-        What the reply took is told once, and not here.
+        The copy has no `usage`: it is counted once.
         """
         return ModelError(
             self.message,
@@ -249,7 +249,7 @@ class ExecutionError(PearlError):
 
 
 class BudgetError(PearlError):
-    """A limit of a run is reached; what is done is kept.
+    """A limit of a run is reached; finished work is kept.
 
     Attributes:
         limit: What may be spent, in the unit of the limit: US dollars, tokens, seconds or calls.
@@ -267,7 +267,7 @@ class BudgetError(PearlError):
 
 
 class StoreError(PearlError):
-    """The store of runs cannot be read or written; what was committed to it stays.
+    """The store of runs cannot be read or written; committed data is not affected.
 
     Attributes:
         path: The file or folder it is about.
@@ -283,6 +283,6 @@ class StoreError(PearlError):
 
 
 class PausedError(PearlError):
-    """The run has to wait longer than it may; it is to be resumed later."""
+    """The run would have to wait longer than allowed; resume it later."""
 
     exit_code = 75

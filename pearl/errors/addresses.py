@@ -1,4 +1,4 @@
-"""Addresses without what gives access: the one place that knows which parts those are."""
+"""Redacts credentials in URLs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 __all__ = ["LEFT_OUT", "redacted"]
 
 LEFT_OUT = "***"
-"""Stands for what was left out of an address that has to be completed before it is used."""
+"""Placeholder for a redacted part that the user has to fill in before the URL can be used."""
 
 _ADDRESS = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)"  # bounded: else long words take quadratic time
-    # Up to the last @: people forget to escape the slashes and question marks of a password.
+    # Up to the last @: passwords often contain unescaped slashes and question marks.
     r"(?P<user>[^\s\"'<>]*@)?"
     r"(?P<place>[^\s?#\"'<>]*)"
     r"(?P<rest>[?#][^\s\"'<>]*)?",
@@ -20,11 +20,11 @@ _ADDRESS = re.compile(
 
 
 def redacted(text: str, mark: str = "") -> str:
-    """A text without the passwords and the queries of the addresses in it, which may hold keys.
+    """Remove user names, passwords and query strings, which may hold keys, from the URLs in a text.
 
     Args:
-        text: An address, an argument of a command, or any text.
-        mark: What stands in their place.
+        text: A URL, a command-line argument, or any text.
+        mark: The replacement.
 
     Example:
         >>> redacted("http://me:secret@localhost:8000/v1?api-key=abc#x")

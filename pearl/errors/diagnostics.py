@@ -1,4 +1,4 @@
-"""Where something is wrong in a text, and how it is shown: spans, carets, fixes, what was meant."""
+"""Diagnostics: spans, carets, machine-applicable fixes and did-you-mean suggestions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A machine-applicable mend: replace `span` of the text by `replacement`."""
+    """A machine-applicable fix: replace `span` of the text by `replacement`."""
 
     span: Span
     replacement: str
@@ -45,7 +45,7 @@ class Fix:
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
     """Apply the fixes to the text they were made for.
 
-    A fix that overlaps an earlier one is left out: the next check of the result offers it again.
+    A fix that overlaps an earlier one is skipped; the next check of the result offers it again.
 
     Example:
         >>> apply_fixes("a b", [Fix(Span(0, 1), "A"), Fix(Span(2, 3), "B")])
@@ -74,7 +74,7 @@ class Diagnostic:
         span: Where, in characters of the text that was read.
         severity: An `error` stops the text from being used, a `note` never does.
         help: What to do about it.
-        fix: The one obvious mend, if there is one.
+        fix: The only obvious fix, if there is one.
     """
 
     code: str
@@ -89,7 +89,7 @@ class Diagnostic:
 
         Args:
             text: The text the diagnostic is about.
-            name: What to call it: a path, `<stdin>`, `plan`.
+            name: Its name in the output: a path, `<stdin>`, `plan`.
         """
         line, column = self.span.position(text)
         first = self.span.start - column + 1
@@ -144,7 +144,7 @@ def _pad(lead: str) -> str:
 
 
 def render_diagnostics(diagnostics: Sequence[Diagnostic], text: str, name: str = "<text>") -> str:
-    """All diagnostics, one after the other: the text people and models are shown."""
+    """All diagnostics as text, in order, as shown to users and models."""
     return "\n".join(diagnostic.render(text, name) for diagnostic in diagnostics)
 
 
@@ -154,8 +154,8 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
     Args:
         name: What was written.
         known: What there is.
-        cutoff: Least similarity, 0 to 1. A suggestion to people may be bold; a fix that is applied
-            unasked should ask for 0.85.
+        cutoff: Minimum similarity, 0 to 1. Use 0.85 for a fix that is applied automatically; a
+            suggestion to a user may be less certain.
 
     Example:
         >>> did_you_mean("FIND_EVNT", ["FIND_EVENT", "CONCAT"])
@@ -163,7 +163,7 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
     """
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
-    import difflib  # which is for errors: most commands have none
+    import difflib  # late: needed for errors only
 
     folded = {other.casefold(): other for other in known}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
@@ -171,12 +171,12 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
 
 
 def suggest(name: str, known: Iterable[str], kind: str) -> str:
-    """What to do about an unknown name: the one that was probably meant, or else all there are.
+    """Help for an unknown name: the closest known name, or else all of them.
 
     Args:
         name: What was written.
         known: What there is.
-        kind: What these are, in the plural.
+        kind: The plural noun for the known names.
 
     Example:
         >>> suggest("medicl", ["generic", "medical"], "domains")

@@ -1,1 +1,1 @@
-"""Checked plan + document → answer: requests, context strategy, token shares, cost bounds, choices."""
+"""Checked plan + document → answer: requests, context strategies, budgets, estimates, choices."""

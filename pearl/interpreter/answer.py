@@ -1,8 +1,8 @@
-"""Results of the steps → `Answer`: the text, the steps it came from, and verified quotes.
+"""Step results → `Answer`: the text, its steps, and verified quotes.
 
 The answer is every output that no step consumes, in step order, joined by a blank line (the rule of
-the published system). So every step contributes, every step's quotes are evidence, and an answer is
-undecided where any step is.
+the published system). So every step contributes, the quotes of all steps are evidence, and one
+undecided step makes the answer undecided.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = ["Answer", "compose"]
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer that says where it comes from.
+    """An answer with its evidence.
 
     Attributes:
         text: The answer.
-        evidence: Passages of the document, in the order in which the answer's steps quote them.
-        unverified: Quotes that prove nothing, with the step that made them and the reason.
+        evidence: Passages of the document, in the order in which the steps quote them.
+        unverified: Quotes that could not be verified, with their step and the reason.
         steps: Every step with its value, in plan order.
-        outputs: The steps that answer: those whose output no other step uses.
-        method: `plan`, or `direct` where no valid plan could be had and a fallback was asked for.
+        outputs: The steps that form the answer: those whose output no other step uses.
+        method: `plan`, or `direct` if there was no valid plan and the fallback was enabled.
     """
 
     question: str
@@ -55,7 +55,7 @@ class Answer:
 
     @property
     def status(self) -> AnswerStatus:
-        """`undecided` where a step of it is, `nothing_found` where every step that answers found nothing."""
+        """`undecided` if any step is, `nothing_found` if no step of the answer found anything."""
         if any(step.state == "undecided" for step in self.steps):
             return "undecided"
         results = {step.output: step for step in self.steps}
@@ -64,14 +64,14 @@ class Answer:
 
     @property
     def why(self) -> str:
-        """Why it is undecided, with the step where that began; "" where it is not."""
+        """Why it is undecided, with the first undecided step; else ""."""
         unsure = (step for step in self.steps if step.state == "undecided" and not step.is_native)
         first = next(unsure, None)
         return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
 
     @property
     def coverage(self) -> float | None:
-        """The least share of the document that any reading step was shown; None if none reads."""
+        """The smallest fraction of the document that a reading step was shown, or None."""
         return min((s.coverage for s in self.steps if s.coverage is not None), default=None)
 
     def to_json(self) -> dict[str, Any]:
@@ -115,11 +115,12 @@ class Answer:
         """The answer for a notebook."""
         pieces, others = placed(self.text, self.evidence)
         answer = "\n".join(
-            escape(text) + ("" if each is None else f" <small>({_where(each)})</small>")
+            escape(text) + ("" if each is None else f" <small>({escape(each.where)})</small>")
             for text, each in pieces
         )
         evidence = "".join(
-            f"<li>{escape(each.marked)} <small>({_where(each)})</small></li>" for each in others
+            f"<li>{escape(each.marked)} <small>({escape(each.where)})</small></li>"
+            for each in others
         )
         flagged = "".join(
             f"<li><b>{escape(quote.why)}:</b> {escape(quote.text)} <small>({escape(quote.step)})</small></li>"
@@ -141,7 +142,7 @@ class Answer:
 
 
 def _implausible(usage: Usage) -> dict[str, int]:
-    """How many calls were counted by us for what the server said cannot be; mostly there is none."""
+    """The number of calls whose reported usage was implausible and was replaced by our own count."""
     n = usage.n_implausible_calls
     return {"implausible_calls": n} if n else {}
 
@@ -157,9 +158,9 @@ def compose(
     duration_s: float,
     trace: Trace,
 ) -> Answer:
-    """Put the answer together and verify every quote of every model step."""
+    """Compose the answer and verify every quote of every model step."""
     by_output = {result.output: result for result in results}
-    # Quotes of native steps, if any, are those of the steps they were made from.
+    # Quotes in native steps come from their input steps.
     replies = [
         StepReply(result.output, result.reply, _given(step, by_output))
         for step, result in zip(graph.steps, results, strict=True)
@@ -168,7 +169,7 @@ def compose(
     shown = [by_output[name] for name in graph.checked.outputs]
     unsure = [result for result in results if result.state == "undecided"]
     if unsure and not any(result.state == "undecided" for result in shown):
-        shown.insert(0, unsure[0])  # a later step went on from it
+        shown.insert(0, unsure[0])  # a later step used it
     evidence, unverified = collect(replies, document)
     return Answer(
         question=graph.checked.plan.question or "",
@@ -188,7 +189,7 @@ def compose(
 
 
 def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
-    """What a step was given beside the document: texts of the plan and earlier outputs."""
+    """Inputs of a step other than the document: texts of the plan and earlier outputs."""
     items = [
         item
         for argument in step.arguments
@@ -201,12 +202,3 @@ def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
         if not each.is_context
     ]
     return (*texts, *outputs)
-
-
-def _where(evidence: Evidence) -> str:
-    """Where a passage is, as HTML."""
-    span = evidence.source_span
-    return (
-        f"{escape(evidence.source)}, characters {span.start:,}&ndash;{span.end:,}; "
-        f"{escape(', '.join(evidence.steps))}{'; elided' if evidence.omitted else ''}"
-    )

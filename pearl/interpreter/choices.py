@@ -1,8 +1,8 @@
-r"""A reply → the option that it names; what names none is unmapped.
+r"""A reply → the option that it names; else it is unmapped.
 
-A reply is read strictly: `C`, `(C)`, `C. its text`, `Answer: C` or the option's own text. The first
-letter of whatever was said ("The ..." for T) is not an option, and neither is one that is weighed
-("A) is wrong"). Pure string work.
+Parsing is strict: `C`, `(C)`, `C. its text`, `Answer: C` or the option's own text. The first letter
+of a sentence ("The ..." for T) is not an option, and neither is one that is discussed ("A) is
+wrong").
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _ANOTHER = re.compile(  # what stands after a letter: "A) or B)", "(A) (B)"
 
 
 def read_choice(reply: str, options: Sequence[str]) -> int | None:
-    """The option that a reply names, counted from 0; None if it names none, or several.
+    """The index of the option that a reply names, from 0; None if it names none, or several.
 
-    The whole reply is read first, then what it says last after "Answer:", then its first and its
-    last line; no line may name another option.
+    Tried in order: the whole reply, the text after the last "Answer:", the first and the last line;
+    no line may name another option.
 
     Example:
         >>> options = ["a boat", "a mill", "Two dogs"]
@@ -63,21 +63,21 @@ def read_choice(reply: str, options: Sequence[str]) -> int | None:
 
 
 def _named(text: str, options: Sequence[str]) -> int | None:
-    """The option that a text is: its own words, its letter, or its letter with its own words."""
+    """The option that equals a text: by its own words, its letter, or both."""
     folded = [_folded(option) for option in options]
     named = {i for i, option in enumerate(folded) if option and option == _folded(text)}
     index, added = _lettered(text)
     if index is not None and index < len(options):
         own = folded[index]
         others = {i for i, option in enumerate(folded) if option == added != own}
-        # Its words may be cut short or explained; those of another option contradict the letter.
+        # The words after the letter may be shortened or explained, but not those of another option.
         if not added or own.startswith(added) or (own and added.startswith(own)) or others:
             named |= {index, *others}
     return named.pop() if len(named) == 1 else None
 
 
 def _declared(text: str, options: Sequence[str]) -> int | None:
-    """The same for what stands after "Answer:", where reasons may follow the letter."""
+    """The option after "Answer:", where reasons may follow the letter."""
     named = _named(text, options)
     index, added = _lettered(text)
     if named is not None or index is None or index >= len(options):
@@ -90,7 +90,7 @@ def _declared(text: str, options: Sequence[str]) -> int | None:
 
 
 def _lettered(text: str) -> tuple[int | None, str]:
-    """The letter that a text begins with, counted from 0, and the words that go along with it."""
+    """The index of the letter that a text begins with, and the words that follow."""
     bare = _MARKS.sub("", text).strip(_QUOTES + " \t")
     found = _LETTER.fullmatch(bare)
     if found is None:
@@ -102,16 +102,16 @@ def _lettered(text: str) -> tuple[int | None, str]:
 
 
 def _folded(text: str) -> str:
-    """A text without what does not tell options apart: case, blanks, quote marks, the last stop."""
+    """The comparison key of an option: without case, blanks, quote marks and final full stop."""
     words = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
     return words.strip(_QUOTES + " ").rstrip(".").strip(_QUOTES + " ")
 
 
 def read_answer(answer: str, options: Sequence[str]) -> int | None:
-    """The option that an answer in words is already, word for word, its letter along or not.
+    """The option that an answer in words equals verbatim, with or without its letter.
 
-    Who answered in words has not seen the options, so a letter alone names none: vitamin A is not
-    option A.
+    The answer was written without seeing the options, so a letter alone names none: vitamin A is
+    not option A.
 
     Example:
         >>> [read_answer(said, ["vitamin C", "vitamin A"]) for said in ("A", "Vitamin A.", "B. vitamin A")]

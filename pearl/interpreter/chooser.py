@@ -1,4 +1,4 @@
-"""An answer in words, or a document → the option that is meant."""
+"""An answer in words, or a document → the matching option."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pearl.documents.document import Document
 from pearl.errors import UsageError
 from pearl.interpreter.choices import read_answer, read_choice
-from pearl.interpreter.choosing_prompt import choose_messages
-from pearl.interpreter.context import Context, fit
-from pearl.interpreter.steps import ContextLimits
+from pearl.interpreter.context import Context, fit, fit_prompt
+from pearl.interpreter.prompt import choose_messages
+from pearl.interpreter.requests import PROMPT_MARGIN, ContextLimits
 from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.trace import OptionChosen, Trace
 
@@ -23,12 +23,12 @@ MAX_OPTIONS = 26
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen.
+    """The result of a choice.
 
     Attributes:
-        index: The option, counted from 0; None where the reply names none, or several.
-        reply: What the model said; the answer itself where no model was asked.
-        n_calls: 1, or 0 where no model was asked.
+        index: Index of the option, from 0; None if the reply names none or several.
+        reply: The model's reply; the answer itself if no model was called.
+        n_calls: 1, or 0 if no model was called.
     """
 
     index: int | None
@@ -48,25 +48,26 @@ async def choose(
     is_reasoned: bool = False,
     trace: Trace | None = None,
 ) -> Choice:
-    """Have an option chosen, by an answer in words or by a document.
+    """Choose an option, based on an answer in words or on a document.
 
-    An answer that is an option already, word for word, is not asked about. Of a
-    document that does not fit a call, the best passages are shown unless the strategy is `full`:
-    results over parts could not be merged to one letter.
+    An answer that equals an option verbatim needs no call. For a document that does not fit one
+    call, the best passages are shown unless the strategy is `full`: letters chosen over parts could
+    not be merged.
 
     Args:
-        question: What was asked.
+        question: The question.
         options: 2 to 26.
-        model: Who chooses.
-        limits: How much the call may hold.
+        model: The model that chooses.
+        limits: Token limits of the call.
         answer: The answer in words.
         document: The document.
-        is_reasoned: Have the model reason before it chooses.
-        trace: The choice is added to it.
+        is_reasoned: Ask for reasoning before the choice.
+        trace: Records the choice.
 
     Raises:
-        UsageError: There are too few or too many options, or not one thing to choose by.
-        ExecutionError: Nothing of the document fits, or not all of it, which `full` asks for.
+        UsageError: The number of options is out of range, or not exactly one of answer and document
+            is given.
+        ExecutionError: No passage of the document fits, or, with `full`, not all of it.
         ModelError: The model gave no usable reply.
     """
     if not 2 <= len(options) <= MAX_OPTIONS:
@@ -107,7 +108,7 @@ async def _ask(task: ChooseTask, model: Model, limits: ContextLimits) -> Choice:
 
 
 def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
-    """What to show of a document to choose by, so that the prompt as a whole fits."""
+    """Select what to show of a document so that the whole prompt fits."""
     count = limits.counter.count
 
     def n_tokens(document: str) -> int:
@@ -115,11 +116,11 @@ def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
         return count(Request(choose_messages(asked), asked).prompt)
 
     most = limits.prompt_tokens
-    room = None if most is None else most - n_tokens("") - 64
     n_document = count(text)
-    while True:
+
+    def show(room: int | None) -> Context:
         is_whole = limits.strategy == "full" or room is None or n_document <= room
-        shown = fit(
+        return fit(
             text,
             strategy="full" if is_whole else "retrieve",
             budget=room,
@@ -129,7 +130,9 @@ def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
             max_retrieved=limits.max_retrieved,
             ranker=limits.ranker,
         )
-        excess = 0 if most is None else n_tokens(shown.texts[0]) - most
-        if room is None or excess <= 0:
-            return shown
-        room -= excess  # tokens do not add up exactly
+
+    if most is None:
+        return show(None)
+    return fit_prompt(
+        most - n_tokens("") - PROMPT_MARGIN, show, lambda shown: n_tokens(shown) - most
+    )

@@ -1,4 +1,4 @@
-"""Document + window → what a step is shown of the document, never cut in silence.
+"""Document + context window → the texts that a step is shown; never truncated silently.
 
 Strategies: `full` (all of it, or an error), `map-reduce` (part by part, results merged),
 `retrieve` (the passages that match best, in document order), `auto` (full where it fits, else
@@ -17,7 +17,7 @@ from pearl.documents.passages import chunks
 from pearl.errors import ExecutionError
 from pearl.retrieval import DEFAULT_RANKER, Ranker
 
-__all__ = ["STRATEGIES", "Context", "ContextOverflowError", "Strategy", "fit"]
+__all__ = ["STRATEGIES", "Context", "ContextOverflowError", "Strategy", "fit", "fit_prompt"]
 
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -26,24 +26,24 @@ PASSAGE_TOKENS = 256
 """Size of the passages that `retrieve` ranks."""
 
 DEFAULT_RETRIEVED_TOKENS = 16_384
-"""What `retrieve` shows at most: it is asked for to spend less than the whole window."""
+"""Default maximum tokens that `retrieve` shows, to spend less than the whole window."""
 
 GAP = "\n[...]\n"
 GAP_TOKENS = 4
 
 
 class ContextOverflowError(ExecutionError):
-    """What has to stand in one call does not fit its limit of tokens."""
+    """The mandatory content of one call exceeds its token limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a step is shown.
+    """The texts that a step is shown.
 
     Attributes:
-        strategy: How.
-        texts: One text a call.
-        coverage: Share of the document's characters in them, 0 to 1.
+        strategy: The strategy used.
+        texts: One text per call.
+        coverage: Fraction of the document's characters in them, 0 to 1.
     """
 
     strategy: Literal["full", "map-reduce", "retrieve"]
@@ -67,17 +67,17 @@ def fit(
 
     Args:
         text: The document.
-        strategy: What the user asked for.
-        budget: Tokens there is room for; None for no limit.
-        count: Tokens of a text.
-        query: What `retrieve` looks for.
-        n_tokens: Tokens of the text, where they are known already.
-        max_retrieved: Tokens that `retrieve` shows at most.
-        max_parts: Parts that `map-reduce` reads at most, those that match best; None for all.
-        ranker: What scores passages for the query.
+        strategy: The requested strategy.
+        budget: Available tokens; None for no limit.
+        count: Counts the tokens of a text.
+        query: The query of `retrieve`.
+        n_tokens: Tokens of the text, if already known.
+        max_retrieved: Maximum tokens that `retrieve` shows.
+        max_parts: Maximum parts that `map-reduce` reads, the best matching ones; None for all.
+        ranker: Name of the ranker that scores passages for the query.
 
     Raises:
-        NoRoomError: It does not fit, and the strategy allows nothing else.
+        ContextOverflowError: It does not fit, and the strategy allows nothing else.
     """
     if budget is not None and budget <= 0:
         raise ContextOverflowError(
@@ -108,6 +108,29 @@ def fit(
     return Context("map-reduce", tuple(parts), sum(map(len, parts)) / max(1, len(text)))
 
 
+def fit_prompt(
+    room: int | None, show: Callable[[int | None], Context], excess: Callable[[str], int]
+) -> Context:
+    """Choose what to show so that every prompt fits as a whole: tokens of its parts do not add up.
+
+    Args:
+        room: Tokens left for the document, about; None for no limit.
+        show: What is shown where there is so much room.
+        excess: Tokens by which the prompt around a text is too long.
+
+    Raises:
+        ContextOverflowError: It does not fit, and the strategy allows nothing else.
+    """
+    while True:
+        context = show(room)
+        if room is None:
+            return context
+        too_many = max(map(excess, context.texts))
+        if too_many <= 0:
+            return context
+        room -= too_many
+
+
 def _rank(ranker: str, query: str, passages: Sequence[str]) -> Sequence[float]:
     module: Ranker = plugins.load("pearl.retrieval", ranker, "ranker")
     return module.rank(query, passages)
@@ -119,7 +142,7 @@ def _retrieve(
     count: Callable[[str], int],
     rank: Callable[[Sequence[str]], Sequence[float]],
 ) -> Context:
-    """The best passages that fit, in document order; gaps are marked where they were left."""
+    """The best passages that fit, in document order, with gaps marked."""
     spans = chunks(text, max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS)), count)
     passages = [text[span.start : span.end] for span in spans]
     scores = rank(passages)

@@ -1,6 +1,6 @@
-"""One step of a plan → the calls and tokens it takes at least and at most, before it is run.
+"""One step of a plan → lower and upper bounds of its calls and tokens, before it runs.
 
-What earlier steps will say stands in prompts as a mark of its own, and is counted apart.
+Unknown outputs of earlier steps are placeholders in prompts and counted separately.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from pearl.llm.messages import block
 __all__ = ["CostEstimator", "Range", "StepCosts"]
 
 SEAM_TOKENS = 8
-"""Tokens that a computed text may have between what it is made of."""
+"""Maximum tokens of the separators in a computed text."""
 
 NUMBER_TOKENS = 400
-"""Tokens of a number at most: one of 300 digits, each a token and more."""
+"""Maximum tokens of a number: 300 digits, each at least one token."""
 
 UNDECIDED_TOKENS = 128
-"""Tokens of what is said in place of a value that is undecided, at most."""
+"""Maximum tokens of the text in place of an undecided value."""
 
 HELD_TOKENS = 64
-"""Tokens at most of what is added to a prompt whose reply is to be JSON."""
+"""Maximum tokens added to a prompt for a JSON reply."""
 
 AGAIN_TOKENS = 192
-"""Tokens at most of the words that ask once more for a reply of the right form."""
+"""Maximum tokens of the request to repeat a reply in the right form."""
 
 SMALL_PART = 48
-"""Parts of fewer tokens are not cut to be counted."""
+"""Minimum chunk size in tokens for which a document is split in order to be counted."""
 
 PARTS = 24
-"""Into how many parts a text is cut at most for each that a perfect cut would make.
+"""Upper bound of the number of chunks, relative to perfectly filled chunks.
 
-Of two parts that follow each other one is full by half, but where a paragraph, a sentence or a word
-is too long for a part of its own: each of these leaves a short part before it, and there are few of
-them. The rest is for words that are counted one by one, which rounds up.
+Of two adjacent chunks one is at least half full, except before a paragraph, a sentence or a word
+that is too long for one chunk, which is rare. The rest is a margin for words that are counted one
+by one, which rounds up.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From the least to the most; None is unknown."""
+    """A lower and an upper bound; None is unknown."""
 
     least: float
     most: float | None
@@ -62,7 +62,7 @@ class Range:
 
     @property
     def is_exact(self) -> bool:
-        """Whether least and most are the same."""
+        """Whether both bounds are equal."""
         return self.least == self.most
 
     def to_json(self) -> dict[str, float | None]:
@@ -75,14 +75,14 @@ NONE = Range(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """What one step takes.
+    """The cost of one step.
 
     Attributes:
-        calls: Calls to the model.
-        input_tokens: Of all prompts.
-        output_tokens: Of all replies.
-        depth: Calls one after the other.
-        prefixes: Beginnings of prompts that hold a text of the document, for those that are known.
+        calls: Model calls.
+        input_tokens: Tokens of all prompts.
+        output_tokens: Tokens of all replies.
+        depth: Calls on the longest dependent chain.
+        prefixes: Known prompt prefixes that contain text of the document.
     """
 
     calls: Range = NONE
@@ -93,10 +93,10 @@ class StepCosts:
 
 
 class CostEstimator:
-    """Goes through the steps of a plan in order, as a run would.
+    """Estimates the cost of the steps of a plan, in order.
 
     Args:
-        calls: Makes the calls of the steps.
+        calls: Builds the requests of the steps.
     """
 
     def __init__(self, calls: RequestBuilder) -> None:
@@ -105,28 +105,28 @@ class CostEstimator:
         self._counter = calls.limits.counter
         self._values: dict[str, Value] = {}
         self._texts: dict[str, str] = {}
-        self._unknown: dict[str, float | None] = {}  # most tokens of what a mark stands for
+        self._unknown: dict[str, float | None] = {}  # placeholder → maximum tokens
         self._depths: dict[str, Range] = {}
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
-        self._tag = "\ue000"  # what no text has that is there already
+        self._tag = "\ue000"  # a character that occurs in no known text
         while any(self._tag in text for text in calls.texts):
             self._tag += "\ue000"
         self._marks = re.compile(f"({self._tag}\\d+\ue001)")
 
     @property
     def path(self) -> Range:
-        """Calls on the longest chain of steps so far."""
+        """Calls on the longest chain of dependent steps so far."""
         longest = NONE
         for depth in self._depths.values():
             longest = _longer(longest, depth)
         return longest
 
     def step(self, step: Step) -> StepCosts:
-        """What the next step takes.
+        """Estimate the next step.
 
         Raises:
-            ExecutionError: It cannot be run: what has to stand in a call does not fit.
+            ExecutionError: It cannot run: the mandatory content of a call does not fit.
         """
         action = self._calls.graph.checked.action(step)
         if action.is_native:
@@ -149,7 +149,7 @@ class CostEstimator:
         return costs
 
     def _reply_to(self, output: str, task: ActionTask) -> None:
-        """Have marks stand for what a model says: for all of it, and for the value that is read."""
+        """Create placeholders for a model's reply and for the value parsed from it."""
         most = self._counter.most(self._reply_tokens)
         self._texts[output] = self._mark(most)
         if task.gives is ValueType.LIST:
@@ -157,13 +157,13 @@ class CostEstimator:
         self._values[output] = self._mark(most + UNDECIDED_TOKENS)
 
     def _mark(self, most: float | None) -> str:
-        """What stands for a text of so many tokens at most, wherever it stands."""
+        """A placeholder for a text of at most this many tokens in any context."""
         mark = f"{self._tag}{len(self._unknown)}\ue001"
         self._unknown[mark] = most
         return mark
 
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
-        """The same where the reply has a form: held to it, and asked for once more without it."""
+        """Costs of a call whose reply has a form, including a possible repetition."""
         if task.gives is ValueType.TEXT:
             return costs
         cap = self._limits.prompt_tokens
@@ -172,7 +172,7 @@ class CostEstimator:
         most = costs.input_tokens.most
         if most is not None and costs.calls.most is not None:
             most += costs.calls.most * HELD_TOKENS
-            # Either it is the only prompt that is said again, or there is a window that it fits.
+            # Either this is the only prompt that is repeated, or it fits the window.
             added = self._counter.most(self._reply_tokens) + AGAIN_TOKENS
             most += cap + HELD_TOKENS if cap is not None else most + added
         return StepCosts(
@@ -200,18 +200,18 @@ class CostEstimator:
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):
             n = NUMBER_TOKENS
         elif action.returns is ValueType.LIST and n is not None:
-            n *= 4  # items, of a token each at least, are set on lines of their own: "- item"
+            n *= 4  # items of at least one token become lines: "- item"
         mark = self._mark(None if n is None else n + UNDECIDED_TOKENS)
         self._values[step.output] = self._texts[step.output] = mark
 
     def _wide(self, text: str) -> float | None:
-        """Tokens that a text counts for at most, wherever it stands."""
+        """Maximum tokens of a text in any context."""
         if self._marks.search(text):
             return self._tokens(text).most
         return self._counter.bounds(text)[1]
 
     def _tokens(self, text: str) -> Range:
-        """Tokens of a text, to the token where no mark stands in it."""
+        """Tokens of a text; exact if it has no placeholders."""
         pieces = self._marks.split(text)
         if len(pieces) == 1:
             n = self._counter.count(text)
@@ -220,12 +220,12 @@ class CostEstimator:
         most: float | None = fixed
         for mark in pieces[1::2]:
             held = self._unknown[mark]
-            # The seams on both sides of it are none that `bounds` knew of.
+            # `bounds` does not account for the seams on both sides.
             most = None if most is None or held is None else most + held + 2 * self._seam
         return Range(least, most)
 
     def _prompt(self, task: ActionTask) -> Range:
-        """Tokens of a prompt; one that is too long is never sent."""
+        """Tokens of a prompt, capped at the limit: a longer one is never sent."""
         return _capped(self._tokens(self._calls.request(task).prompt), self._limits.prompt_tokens)
 
     def _ask(self, task: ActionTask) -> StepCosts:
@@ -246,7 +246,7 @@ class CostEstimator:
         return self._costs(tokens, len(pieces), len(pieces), merging, prefixes)
 
     def _prefix(self, piece: ActionTask) -> str:
-        """What a prompt begins with that shows a text: all before the instruction."""
+        """The prefix of a prompt with a text: everything before the instruction."""
         head, body = self._calls.request(piece).messages
         end = len(block("text", piece.document or ""))
         return f"{head.content}\n\n{body.content[:end]}"
@@ -267,7 +267,7 @@ class CostEstimator:
         return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
 
     def _vague(self, task: ActionTask, document: str) -> StepCosts:
-        """A step that reads a document, and is given what is not known yet."""
+        """Costs of a step that reads a document and has unknown inputs."""
         limits, cap = self._limits, self._limits.prompt_tokens
         frame = self._tokens(self._calls.request(replace(task, document="")).prompt)
         length = self._tokens(document)
@@ -291,7 +291,7 @@ class CostEstimator:
     def _in_parts(
         self, task: ActionTask, document: str, frame: Range, length: Range, room: Range, cap: int
     ) -> StepCosts:
-        """A step whose document may have to be read part by part."""
+        """Costs of a step whose document may have to be split."""
         is_known = not self._marks.search(document)
         parts = self._parts(document, length, room, is_known)
         n_parts = None if parts.most is None else int(parts.most)
@@ -311,10 +311,10 @@ class CostEstimator:
         return self._costs(tokens, int(parts.least), n_parts, merging, prefixes)
 
     def _room(self, task: ActionTask, frame: Range, cap: int) -> Range:
-        """Tokens that there may be room for in a call, whatever the inputs are.
+        """Bounds of the prompt budget for the document, for any inputs.
 
         Raises:
-            NoRoomError: There is none, however short they are.
+            ContextOverflowError: It is empty even for the shortest inputs.
         """
         bare = self._calls.request(CombineTask(task, ())).messages
         around = self._tokens("".join(message.content for message in bare))
@@ -326,13 +326,13 @@ class CostEstimator:
             )
         if frame.most is None or around.most is None:
             return Range(0, widest)
-        # It is made less where whole prompts turn out too long, by as much as they are at most.
+        # The budget shrinks by the excess of prompts that turn out too long.
         excess = self._counter.most(widest) - widest
         narrow = cap - ceil(max(frame.most, around.most)) - excess - PROMPT_MARGIN - 2 * self._seam
         return Range(max(0, narrow), widest)
 
     def _parts(self, document: str, length: Range, room: Range, is_known: bool) -> Range:
-        """Into how many parts a document may be cut."""
+        """Bounds of the number of chunks of a document."""
         least, n = 1, len(document) if is_known else None
         if length.most is None or room.most is None or room.least < 1:
             pass
@@ -348,15 +348,15 @@ class CostEstimator:
             n = max(found)
             least = min(found) if length.least > room.most else 1
         most = self._limits.max_parts
-        if most is not None:  # parts are longer or shorter then by what fits, not by a sixteenth
+        if most is not None:  # then the chunk size follows the budget, not a sixteenth
             return Range(1, max(1, min(most, len(document)) if is_known else most))
         return Range(least, n if n is None else max(1, n))
 
     def _retrieved(self, document: str, length: Range, room: Range, is_known: bool) -> int:
-        """Tokens of the passages that a step is shown at most, whichever they are."""
+        """Maximum tokens of the passages that a step is shown."""
         limit = self._limits.max_retrieved
         gap = self._counter.bounds(GAP)[1] + 2 * self._seam
-        # Each passage has a token at least, and is given `GAP_TOKENS` for the gap before it.
+        # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
         most = self._counter.most(limit) + gap * (limit // (1 + GAP_TOKENS) + 1)
         whole = PASSAGE_TOKENS + GAP_TOKENS
         if is_known and limit >= whole and (room.most is None or room.least >= whole):
@@ -365,7 +365,7 @@ class CostEstimator:
         return most
 
     def _merging(self, task: ActionTask, parts: Range) -> tuple[Range, Range]:
-        """Calls that merge the results over so many parts, and the tokens of their prompts."""
+        """Calls that merge the results of the chunks, and the tokens of their prompts."""
         if parts.most == 1:
             return NONE, NONE
         none = self._tokens(self._calls.request(CombineTask(task, ())).prompt)
@@ -380,19 +380,19 @@ class CostEstimator:
         frame = none.most + self._counter.bounds(str(n))[1] + self._seam
         n_calls = self._merges(n, frame, text)
         cap = self._limits.prompt_tokens
-        # Every result is merged once, those of all merging calls but the last one included.
+        # Every result is merged once, including those of all merging calls but the last.
         summed = n_calls * frame + (n + n_calls - 1) * text
         most = summed if cap is None else min(summed, n_calls * cap)
         return Range(least.least, n_calls), Range(min(tokens, most), most)
 
     def _merges(self, n: int, frame: float, text: float) -> int:
-        """Merging calls at most for so many results, each of so many tokens at most."""
+        """Maximum merging calls for `n` results of bounded length."""
         cap = self._limits.prompt_tokens
         if cap is None:
             return 1
         sure = int(
             (cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS)
-        )  # fit together for sure
+        )  # certain to fit together
         half = (sure + 1) // 2  # a group that turns out too long is halved
         total = 0
         left = n

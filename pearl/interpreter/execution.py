@@ -1,6 +1,6 @@
-"""Checked plan + document + limits → `Answer`; the trace is told when a run begins and ends.
+"""Checked plan + document + limits → `Answer`; records the start and end of the run in the trace.
 
-What runs is the rewritten plan; what is answered, and told of the steps, is the plan as written.
+The rewritten plan is executed; the answer and its steps follow the plan as written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from pearl.trace import (
     PlanRewritten,
     RunFinished,
     RunStarted,
-    StepFinished,
     StepStarted,
     Trace,
 )
@@ -54,15 +53,16 @@ async def answer_plan(
 
     Args:
         checked: The plan.
-        document: What CTX stands for.
-        model: Who carries out its steps.
-        limits: How much each call may hold.
-        method: Whether the plan was written, or is `direct_plan`.
-        ladder: What the model is held to where a reply has a form; None for what it can be.
-        trace: Everything that happens is added to it.
+        document: The document that `CTX` refers to.
+        model: The model that carries out its steps.
+        limits: Token limits of each call.
+        method: `plan`, or `direct` for `direct_plan`.
+        ladder: The constraints to try for replies that have a form; None for those that the model
+            supports.
+        trace: Records all events.
 
     Raises:
-        UsageError: What is to be read is no document.
+        UsageError: `document` is not a Document.
         ExecutionError: A step failed.
     """
     if not isinstance(document, Document):
@@ -126,31 +126,18 @@ async def answer_plan(
 def _as_written(
     graph: PlanGraph, rewritten: Rewritten, ran: Sequence[StepResult], trace: Trace
 ) -> list[StepResult]:
-    """A result for every step of the plan as it was written, in its order."""
+    """One result per step of the plan as written, in order."""
     by_output = {result.output: result for result in ran}
     for output, same in rewritten.stands_for.items():
         result = replace(by_output[same], output=output, n_calls=0, usage=Usage(), duration_s=0.0)
         by_output[output] = result
         trace.append(StepStarted(step=output, action=result.action))
-        trace.append(
-            StepFinished(
-                step=output,
-                action=result.action,
-                value=result.text,
-                state=result.state,
-                is_native=result.is_native,
-                context=result.context,
-                coverage=result.coverage,
-                n_calls=0,
-                usage=result.usage,
-                duration_s=0.0,
-            )
-        )
+        trace.append(result.event)
     return [by_output[step.output] for step in graph.steps]
 
 
 def direct_plan(question: str) -> CheckedPlan:
-    """Answering directly is a plan, too: of one step."""
+    """A plan of one step, which answers the question directly."""
     step = Step("answer", ANSWER.name, (Reference(CTX), String(question)), "Answer the question")
     plan = Plan((step,), (ANSWER,), question)
     return CheckedPlan(plan, ActionLibrary("direct", [ANSWER]), ("answer",))

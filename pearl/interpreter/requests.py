@@ -1,6 +1,6 @@
-"""Step + values of earlier steps → the calls it takes: what is sent, and nothing sent yet.
+"""Step + values of earlier steps → the requests that it sends; sends nothing itself.
 
-Running a plan and forecasting what a run costs make their prompts here, so that they make the same.
+Execution and cost estimation both build their prompts here, so they agree.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pearl.interpreter.context import (
     ContextOverflowError,
     Strategy,
     fit,
+    fit_prompt,
 )
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
@@ -31,25 +32,25 @@ from pearl.retrieval import DEFAULT_RANKER
 __all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "ContextLimits", "RequestBuilder", "chunk_size"]
 
 MARK_TOKENS = 16
-"""Tokens kept for the marks around a part that is merged."""
+"""Tokens reserved for the tags around a part that is merged."""
 
 PROMPT_MARGIN = 64
-"""Tokens of a prompt left free: tokens of its pieces do not add up exactly."""
+"""Safety margin of a prompt in tokens: token counts are not additive."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextLimits:
-    """How much a call may hold.
+    """Token limits of a call.
 
     Attributes:
-        strategy: What to do with a document that is longer than the window.
-        window: Tokens of the model's window; None for no limit.
-        max_output_tokens: Tokens of a reply at most; None for `reply_limits`' own.
-        max_prompt_tokens: Tokens of a prompt at most, and of both where a step is asked again; None
-            for what the window leaves.
-        max_retrieved: Tokens of a document that `retrieve` shows a step at most.
-        max_parts: Parts of a document that `map-reduce` reads at most; None for all.
-        ranker: What scores passages, as `pearl.retrieval` names it.
+        strategy: How to handle a document that exceeds the context window.
+        window: Context window in tokens; None for no limit.
+        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
+        max_prompt_tokens: Maximum tokens of a prompt, and of both prompts if a request is repeated;
+            None for what the window leaves.
+        max_retrieved: Maximum tokens of a document that `retrieve` shows a step.
+        max_parts: Maximum parts of a document that `map-reduce` reads; None for all.
+        ranker: Name of a ranker in `pearl.retrieval`.
         counter: Counts tokens the way the model does, or estimates them.
     """
 
@@ -64,14 +65,14 @@ class ContextLimits:
 
     @property
     def reply_tokens(self) -> int:
-        """Tokens that a reply may have, which are kept free for it in the window."""
+        """Tokens reserved in the context window for the reply."""
         return reading_limit(self.window, self.max_output_tokens)
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Tokens that a prompt may have; None for no limit.
+        """Maximum tokens of a prompt; None for no limit.
 
-        The reply has its place in the window, and none in what may be spent on prompts.
+        The reply counts towards the context window, but not towards `max_prompt_tokens`.
         """
         if self.window is None:
             return self.max_prompt_tokens
@@ -80,15 +81,15 @@ class ContextLimits:
 
 
 class RequestBuilder:
-    """Makes the calls of the steps of one plan over one document.
+    """Builds the requests of the steps of one plan over one document.
 
-    It keeps nothing but counts of texts and cuts of documents, so the same step and values always
-    give the same calls.
+    Its only state is a cache of token counts and chunks, so the same step and values always give
+    the same requests.
 
     Args:
         graph: The plan.
-        document: What CTX stands for.
-        limits: How much each call may hold.
+        document: The document that `CTX` refers to.
+        limits: Token limits of each call.
     """
 
     def __init__(self, graph: PlanGraph, document: Document, limits: ContextLimits) -> None:
@@ -101,20 +102,20 @@ class RequestBuilder:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """All text that is there before the first call: the document and the plan."""
+        """All text known before the first call: the document and the plan."""
         return self._text, str(self.graph.checked)
 
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Value]:
-        """What the arguments of a step stand for."""
+        """The values of a step's arguments."""
         return [_value(argument, earlier, self._text) for argument in step.arguments]
 
     def task(self, step: Step, earlier: Mapping[str, str]) -> tuple[ActionTask, str | None]:
-        """The step as data, and the earlier output that stands for the document, if one does.
+        """The task of a step, and the earlier output that replaces the document, if any.
 
         Args:
-            step: One that a model carries out.
-            earlier: The text of each earlier output: of a model's reply all that it says, for what
-                it quotes may decide the next step.
+            step: A step that a model carries out.
+            earlier: The text of each earlier output: the model's full reply, because its quotes may
+                matter to the next step.
         """
         action = self.graph.checked.action(step)
         document: str | None = None
@@ -139,7 +140,7 @@ class RequestBuilder:
         return task, shown
 
     def request(self, task: ActionTask | CombineTask) -> Request:
-        """What is sent for a task."""
+        """The request of a task."""
         messages = (
             combine_messages(task.step, task.parts)
             if isinstance(task, CombineTask)
@@ -148,9 +149,9 @@ class RequestBuilder:
         return Request(messages, task, max_output_tokens=self.limits.reply_tokens)
 
     def again(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
-        """What is sent after a reply that cannot be read; None where it does not fit.
+        """The request that follows an unparsable reply; None if it does not fit.
 
-        Where a step's share of a budget is what limits its prompts, both have to fit into that.
+        With a token budget, both requests must fit the step's share of it.
         """
         again = replace(request, messages=again_messages(request.messages, reply, wanted))
         share = self.limits.max_prompt_tokens
@@ -159,10 +160,10 @@ class RequestBuilder:
         return None if self._excess(again.messages) > 0 else again
 
     def whole(self, task: ActionTask) -> ActionTask:
-        """A task that reads no document, if it fits one call.
+        """Return a task that reads no document if it fits one call.
 
         Raises:
-            NoRoomError: It does not.
+            ContextOverflowError: It does not.
         """
         if self._excess(action_messages(task)) > 0:
             raise ContextOverflowError(
@@ -172,24 +173,20 @@ class RequestBuilder:
         return task
 
     def pieces(self, task: ActionTask, document: str) -> tuple[Context, tuple[ActionTask, ...]]:
-        """What a step is shown of its document, and a task for each text of it.
+        """Select what a step is shown of its document, with one task per text.
 
         Raises:
-            NoRoomError: It does not fit, and the strategy allows nothing else.
+            ContextOverflowError: It does not fit, and the strategy allows nothing else.
         """
-        room = self.room(task)
-        while True:
-            context = self._fit(task, document, room)
-            tasks = tuple(replace(task, document=text) for text in context.texts)
-            if room is None:
-                return context, tasks
-            excess = max(self._excess(action_messages(piece)) for piece in tasks)
-            if excess <= 0:
-                return context, tasks
-            room -= excess  # tokens do not add up exactly, so whole prompts are counted
+        context = fit_prompt(
+            self.room(task),
+            lambda room: self._fit(task, document, room),
+            lambda text: self._excess(action_messages(replace(task, document=text))),
+        )
+        return context, tuple(replace(task, document=text) for text in context.texts)
 
     def cut(self, document: str, room: int) -> Context:
-        """The parts of a document that is too long for one call, without regard to any step."""
+        """Split a document that is too long for one call, independently of the step."""
         key = (document, room)
         if key not in self._cuts:
             self._cuts[key] = fit(
@@ -203,10 +200,10 @@ class RequestBuilder:
         return self._cuts[key]
 
     def groups(self, task: ActionTask, texts: Sequence[str]) -> list[list[str]]:
-        """Runs of results that fit one merging call, as long as possible.
+        """Group results into runs that fit one merging call, as long as possible.
 
         Raises:
-            NoRoomError: Not even two results fit.
+            ContextOverflowError: Not even two results fit.
         """
         room = self.room(task)
         if room is None:
@@ -229,23 +226,23 @@ class RequestBuilder:
         return groups
 
     def room(self, task: ActionTask) -> int | None:
-        """Tokens left for the document once everything else of the call has its place."""
+        """Tokens available for the document in a call of this task."""
         most = self.limits.prompt_tokens
         if most is None:
             return None
-        bare = combine_messages(task, [])  # the longest frame a call of this step has
+        bare = combine_messages(task, [])  # the longest prompt frame of this step
         around = sum(self.limits.counter.count(message.content) for message in bare)
         return most - around - PROMPT_MARGIN
 
     def count(self, text: str) -> int:
-        """Tokens of a document; each is counted once."""
+        """Tokens of a document, cached."""
         if text not in self._n_tokens:
             self._n_tokens[text] = self.limits.counter.count(text)
         return self._n_tokens[text]
 
     def _fit(self, task: ActionTask, document: str, room: int | None) -> Context:
         limits = self.limits
-        # Nobody asks how long a document is that is shown whole, whatever its length.
+        # Without a limit, the document is shown in full and need not be counted.
         is_counted = room is not None or limits.strategy == "map-reduce"
         n_tokens = self.count(document) if is_counted else 0
         if (
@@ -266,7 +263,7 @@ class RequestBuilder:
         )
 
     def _parted(self, task: ActionTask, group: list[str]) -> Iterator[list[str]]:
-        """A group, in halves where its prompt as a whole is too long after all."""
+        """Split a group in halves until its prompt fits."""
         if len(group) == 1 or self._excess(combine_messages(task, group)) <= 0:
             yield group
             return
@@ -278,7 +275,7 @@ class RequestBuilder:
         return self.limits.counter.count(request.prompt)
 
     def _excess(self, messages: tuple[Message, ...]) -> int:
-        """Tokens by which a prompt is too long."""
+        """Tokens by which a prompt exceeds the limit."""
         most = self.limits.prompt_tokens
         if most is None:
             return 0
@@ -287,10 +284,10 @@ class RequestBuilder:
 
 
 def chunk_size(room: int) -> int:
-    """The length of the parts that a document is cut into where there is so much room, in tokens.
+    """The chunk size in tokens for a prompt budget, rounded down.
 
-    A sixteenth less at most. Steps whose inputs differ a little in length so read the same parts:
-    a server's prefix cache knows them, and how many there are can be told in advance.
+    At most a sixteenth smaller than the budget. So steps whose inputs differ slightly in length
+    read the same chunks, which hit the server's prefix cache and whose number is known in advance.
 
     Example:
         >>> chunk_size(118_000), chunk_size(117_000), chunk_size(7)
@@ -300,7 +297,7 @@ def chunk_size(room: int) -> int:
 
 
 def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Value:
-    """What an argument stands for."""
+    """The value of an argument."""
     match argument:
         case Reference():
             return context if argument.is_context else values[argument.name]

@@ -1,4 +1,4 @@
-"""A budget of tokens for all calls over a document → the limits of each call."""
+"""A token budget for all calls over a document → the limits of each call."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["share", "share_parts", "told_as_budget"]
 
 
 def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> ContextLimits:
-    """The limits of each of so many calls that share a budget.
+    """The limits of each of `n_calls` calls that share a budget.
 
     Args:
-        limits: Of a call without a budget.
+        limits: The limits of a call without a budget.
         token_budget: Input tokens of all calls together; None for no budget.
-        n_calls: Calls that read; a plan's steps that ask a model.
+        n_calls: Number of reading calls: the plan's steps that call a model.
     """
     if token_budget is None:
         return limits
@@ -29,14 +29,14 @@ def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> Cont
 
 
 def share_parts(limits: ContextLimits, token_budget: int | None) -> ContextLimits:
-    """The limits of a call that is split into parts: so many of them as the budget has room for.
+    """The limits of a call that is split into as many parts as the budget allows.
 
-    n parts take n - 1 more calls at most to merge them, each with no longer a prompt.
+    n parts take at most n - 1 merging calls, whose prompts are no longer.
     """
     most = limits.prompt_tokens
     if token_budget is None or most is None:
         return limits
-    # Rounded up, for more and somewhat smaller parts leave less of the budget unspent.
+    # Rounded up: more and smaller parts use more of the budget.
     n_calls = ceil(token_budget / max(1, most))
     n_parts = max(1, (n_calls + 1) // 2)
     each = min(most, token_budget // (2 * n_parts - 1))
@@ -45,10 +45,10 @@ def share_parts(limits: ContextLimits, token_budget: int | None) -> ContextLimit
 
 @contextmanager
 def told_as_budget(token_budget: int | None) -> Iterator[None]:
-    """Where a budget leaves no room, the budget is what is too small, and not the model's window.
+    """Re-raise a context overflow as one that names the budget instead of the context window.
 
     Raises:
-        ExecutionError: Instead of the one that speaks of the window.
+        ExecutionError: The budget is too small.
     """
     try:
         yield

@@ -1,8 +1,8 @@
 """`PlanGraph` + document → the value of every step.
 
-Independent steps run at once. A step that fails cancels the others and surfaces as an
-`ExecutionError`; nothing hangs. What is sent is made by `calls`, which substitutes arguments by
-structure, never by text replacement.
+Independent steps run concurrently. A failing step cancels the others and raises `ExecutionError`.
+Requests are built by `RequestBuilder`, which substitutes arguments structurally, never by text
+replacement.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ __all__ = ["ContextLimits", "StepResult", "run"]
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step gave.
+    """The result of a step.
 
     Attributes:
-        coverage: Share of the document's characters that the model was shown; None where it was
-            shown none of it, only earlier outputs.
-        shown: The text that stood for CTX, where that was an earlier output and not the document.
-        reply: All that the model said, where one was asked: the value and its quotes.
-        quotes: What the reply quotes in support of its value.
-        state: `nothing` where nothing was found, `undecided` where the reply could not surely be
-            read in the type it has to be, or the value is computed from such a reply.
+        coverage: Fraction of the document's characters that the model was shown; None if it was
+            shown earlier outputs only.
+        shown: The text that replaced CTX if that was an earlier output.
+        reply: The model's full reply, with its quotes.
+        quotes: The quotes of the reply.
+        state: `nothing` if nothing was found; `undecided` if the reply could not be parsed as its
+            type, or the value is computed from such a reply.
         why: Why it is undecided.
     """
 
@@ -74,6 +74,22 @@ class StepResult:
         """The value as text."""
         return native.show(self.value)
 
+    @property
+    def event(self) -> StepFinished:
+        """What the trace says of it."""
+        return StepFinished(
+            step=self.output,
+            action=self.action,
+            value=self.text,
+            state=self.state,
+            is_native=self.is_native,
+            context=self.context,
+            coverage=self.coverage,
+            n_calls=self.n_calls,
+            usage=self.usage,
+            duration_s=self.duration_s,
+        )
+
 
 async def run(
     graph: PlanGraph,
@@ -87,17 +103,17 @@ async def run(
 
     Args:
         graph: The plan.
-        document: What CTX stands for.
-        model: Who carries out the steps that are not native.
-        limits: How much each call may hold.
-        trace: Everything that happens is added to it.
+        document: The document that `CTX` refers to.
+        model: The model that carries out the other steps.
+        limits: Token limits of each call.
+        trace: Records all events.
         ladder: What the model is held to where a reply has a form; None for what it can be.
 
     Returns:
-        One result a step, in plan order.
+        One result per step, in plan order.
 
     Raises:
-        ExecutionError: A step failed; its `__cause__` says why, the others were cancelled.
+        ExecutionError: A step failed; `__cause__` is the reason. The other steps were cancelled.
     """
     interpreter = _Interpreter(graph, document, model, limits, trace, ladder)
     return await interpreter.run()
@@ -139,26 +155,13 @@ class _Interpreter:
         began = time.monotonic()
         try:
             result = await self._step(step, results, began)
-        except BudgetError as error:  # no fault of the step: any other would have been refused
+        except BudgetError as error:  # not specific to this step
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
         except PearlError as error:
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise _step_error(step, error) from error
-        self._trace.append(
-            StepFinished(
-                step=result.output,
-                action=result.action,
-                value=result.text,
-                state=result.state,
-                is_native=result.is_native,
-                context=result.context,
-                coverage=result.coverage,
-                n_calls=result.n_calls,
-                usage=result.usage,
-                duration_s=result.duration_s,
-            )
-        )
+        self._trace.append(result.event)
         return result
 
     async def _step(self, step: Step, before: Mapping[str, StepResult], began: float) -> StepResult:
@@ -184,13 +187,13 @@ class _Interpreter:
     def _compute(
         self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
     ) -> StepResult:
-        """The result of a native action; what is computed from something undecided is that, too."""
+        """The result of a native action; undecided inputs make it undecided."""
         inputs = [before[r.name] for r in step.references() if not r.is_context]
         unsure = next((result for result in inputs if result.state == "undecided"), None)
         why = "" if unsure is None else _traced(unsure)
         is_joined = all(p.type is ValueType.TEXT for p in action.parameters)
         value: Value = f"undecided: {why}"
-        if not unsure or is_joined:  # texts are put together with what stands for the undecided one
+        if not unsure or is_joined:  # joined texts include the undecided one
             values = {name: result.value for name, result in before.items()}
             try:
                 value = native.compute(action, self._calls.values(step, values))
@@ -202,7 +205,7 @@ class _Interpreter:
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
         if value == [] or (is_joined and found_none and not shows_document):
-            state = "nothing"  # in so many words, where it is joined of such
+            state = "nothing"  # also if all joined texts say so
         return StepResult(
             step.output, action.name, value, True, "none", None, 0, Usage(),
             time.monotonic() - began, state=state, why=why,
@@ -235,7 +238,7 @@ class _Interpreter:
     async def _read(
         self, step: Step, purpose: Literal["step", "combine"], task: ActionTask | CombineTask
     ) -> _Read:
-        """The result of a step, asked for once more where it cannot be read in the type it has to be."""
+        """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self._calls.request(task)
         wanted = self._graph.gives[step.output]
         source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
@@ -250,7 +253,7 @@ class _Interpreter:
         return _Read(completion.text, reply, first.usage + completion.usage, 2)
 
     async def _ask(self, step: Step, purpose: Purpose, request: Request) -> Completion:
-        """Send a request, held to the form of its reply where the model can be."""
+        """Send a request, constrained to the form of its reply if the model supports that."""
         wanted = self._graph.gives[step.output]
         began = time.monotonic()
         constraint = reply_constraint(wanted, self._ladder.max_text)
@@ -280,7 +283,7 @@ class _Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The reply that a step ends with, and what it took to get it."""
+    """The final reply of a step and the calls that it took."""
 
     text: str
     reply: Reply
@@ -289,19 +292,19 @@ class _Read:
 
 
 def _traced(result: StepResult) -> str:
-    """Why a result is undecided, with the step where that began."""
+    """Why a result is undecided, with the first undecided step."""
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
 
 
 def _source(task: ActionTask | CombineTask) -> str:
-    """All that a step was shown, or the results that are merged."""
+    """The full input of a step, or the results that are merged."""
     if isinstance(task, CombineTask):
         return "\n".join(task.parts)
     return "\n".join((task.document or "", *(value for _, value in task.arguments)))
 
 
 async def _all(calls: Sequence[Coroutine[None, None, Completion]]) -> list[Completion]:
-    """Every call at once; the first failure cancels the rest."""
+    """Run all calls concurrently; the first failure cancels the rest."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]
@@ -312,7 +315,7 @@ async def _all(calls: Sequence[Coroutine[None, None, Completion]]) -> list[Compl
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The failure to report: a bug before an expected one, for it would be lost otherwise."""
+    """The failure to report: a bug takes precedence over an expected failure."""
     leaves: list[BaseException] = []
     todo: list[BaseException] = [group]
     while todo:
@@ -328,5 +331,5 @@ def _step_error(step: Step, error: PearlError) -> ExecutionError:
     failed = ExecutionError(
         f"step '{step.output}' ({step.action}): {error.message}", step=step.output, help=error.help
     )
-    failed.exit_code = error.exit_code  # a server that is down is that, whichever step finds out
+    failed.exit_code = error.exit_code  # keep the exit code of the cause
     return failed

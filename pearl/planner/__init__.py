@@ -1,1 +1,1 @@
-"""Question → checked plan, without the document: the prompt, the repair loop, examples, the cache of plans."""
+"""Question → checked plan, without the document: prompt, repair loop, examples, plan cache."""

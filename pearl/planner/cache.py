@@ -1,66 +1,40 @@
-"""A question → its plan, written once for all who ask, while they wait and afterwards."""
+"""Question → plan, deduplicated: concurrent and later requests share one plan."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from pearl.dsl.checker import CheckedPlan
+from pearl.llm.single_flight import SingleFlight
 
 __all__ = ["PlanCache"]
-
-
-@dataclass(slots=True, eq=False)
-class _Writing:
-    """A plan that is being written, or was."""
-
-    task: asyncio.Task[CheckedPlan]
-    n_waiting: int = 0
 
 
 class PlanCache:
     """The plans of a run.
 
-    Those who wait for the same plan share what comes of it, a failure, too; whoever asks after a
-    failure has the plan written anew. Whoever is cancelled leaves the others alone, and the last
-    one to leave ends the writing, for nobody would use what it costs.
+    Concurrent callers for the same question share one result or one failure (single flight); a call
+    after a failure writes the plan again. Cancelling one caller does not affect the others;
+    cancelling the last one cancels the work.
     """
 
     def __init__(self) -> None:
-        self._plans: dict[str, _Writing] = {}
+        self._plans: dict[str, CheckedPlan] = {}
+        self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
     async def get(self, question: str, write: Callable[[], Awaitable[CheckedPlan]]) -> CheckedPlan:
-        """The plan of a question.
+        """Return the plan of a question.
 
         Args:
             question: What the plan is for.
-            write: Writes the plan; called where there is none, and none is being written.
+            write: Writes the plan; called unless one is cached or in progress.
 
         Raises:
             PearlError: What `write` raises.
         """
-        shared = self._plans.get(question)
-        if shared is None:
-            shared = _Writing(asyncio.create_task(self._write(question, write)))
-            self._plans[question] = shared
-        shared.n_waiting += 1
-        try:
-            return await asyncio.shield(shared.task)
-        finally:
-            shared.n_waiting -= 1
-            if not shared.n_waiting and not shared.task.done():
-                del self._plans[question]  # at once: who asks now must not join what is ending
-                shared.task.cancel()
-                await asyncio.gather(shared.task, return_exceptions=True)
 
-    async def _write(
-        self, question: str, write: Callable[[], Awaitable[CheckedPlan]]
-    ) -> CheckedPlan:
-        try:
-            return await write()
-        except BaseException:
-            shared = self._plans.get(question)
-            if shared is not None and shared.task is asyncio.current_task():
-                del self._plans[question]
-            raise
+        async def keep() -> CheckedPlan:
+            plan = self._plans[question] = await write()
+            return plan
+
+        return self._plans.get(question) or await self._writing.do(question, keep)

@@ -23,10 +23,10 @@ __all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "sp
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with a plan that is known to be good.
+    """A question with a plan that is known to be correct.
 
     Attributes:
-        path: The file it is from, if it is from one.
+        path: The file it was loaded from, or None.
     """
 
     question: str
@@ -37,15 +37,15 @@ class Example:
 def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ...]:
     """The examples of a folder, sorted by file name, that are valid under a library.
 
-    An example that calls actions the library lacks would teach the model to call them; it is left
-    out. That happens when a domain's examples are used with another library.
+    Examples that call actions missing from the library are left out: the model would imitate them.
+    This happens when a domain's examples are used with another library.
 
     Args:
         bank: Name of a shipped bank (`quality`, `medical`, `generic`) or a folder of plan files.
-        library: The library the planner is given.
+        library: The planner's library.
 
     Raises:
-        DataError: There is no such bank, nothing is in it, or a file of it is no plan with a
+        DataError: The bank does not exist or is empty, or a file in it is not a plan with a
             question.
     """
     read = read_bank(bank)
@@ -67,14 +67,14 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
     """Every example of a folder, sorted by file name, whatever actions it calls.
 
     Raises:
-        DataError: There is no such bank, or a file of it is no plan with a question.
+        DataError: The bank does not exist, or a file in it is not a plan with a question.
     """
     folder = find_data("fewshot", str(bank)) or Path(bank)
     if not folder.is_dir():
         raise DataError(f"no folder of examples '{bank}'", help="name a folder of .plan files")
     examples: list[Example] = []
     for path in sorted(folder.glob("*.plan")):
-        if not path.is_file():  # a pipe never begins, a device never ends
+        if not path.is_file():  # a pipe may block, a device may be endless
             raise DataError("is no file", path=path, help="remove it from the folder of examples")
         try:
             plan = parse(read_bytes(str(path), str(path)).decode("utf-8-sig"))
@@ -98,17 +98,17 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
 def select(
     examples: Sequence[Example], question: str, n_nearest: int, n_unlike: int = 2
 ) -> tuple[Example, ...]:
-    """The examples most like a question, and a few that are deliberately unlike it.
+    """Select the examples most similar to a question, and a few deliberately dissimilar ones.
 
-    Unlike ones keep the model from taking one shape of plan for the only one. They come first, the
-    nearest comes last, next to the question. Likeness is BM25 over the questions; among the
-    unlike, those are taken that are least like one another, too.
+    Dissimilar examples show the model other shapes of plans. They come first; the most similar one
+    comes last, next to the question. Similarity is BM25 over the questions; the dissimilar examples
+    are also chosen to differ from one another.
 
     Args:
         examples: The bank.
-        question: What a plan is wanted for.
-        n_nearest: Examples that are like it.
-        n_unlike: Examples that are not.
+        question: The question to plan for.
+        n_nearest: Number of similar examples.
+        n_unlike: Number of dissimilar examples.
 
     Example:
         >>> from pearl.dsl.parser import parse
@@ -129,9 +129,9 @@ def select(
 
 
 def spread(examples: Sequence[Example], n: int) -> list[Example]:
-    """So many examples that are as little like one another as can be, in their own order.
+    """The `n` examples that differ most from one another, in their original order.
 
-    The first is among them; a bank that is small enough is kept as it is.
+    The first one is always included; a bank of at most `n` is returned unchanged.
     """
     if len(examples) <= n:
         return list(examples)
@@ -141,7 +141,7 @@ def spread(examples: Sequence[Example], n: int) -> list[Example]:
 
 
 def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> list[Example]:
-    """One after the other, the example that is least like what has been seen."""
+    """Greedily, the example least similar to those chosen so far."""
     like = [0.0] * len(examples)
     chosen: dict[int, None] = {}
     texts = [example.question for example in examples]
@@ -156,12 +156,12 @@ def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> lis
 
 
 def _likeness(question: str, others: Sequence[str]) -> list[float]:
-    """BM25 with question words, which say most about the plan; rankers of passages drop them."""
+    """BM25 including question words, which are stop words elsewhere but indicate the kind of plan."""
     return Index([terms(other) for other in others]).scores(terms(question))
 
 
 def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[Example]:
-    """The examples whose questions are among others, told by words: case, blanks, marks do not count.
+    """Examples whose question is among others, ignoring case, blanks and punctuation.
 
     Example:
         >>> from pearl.dsl.parser import parse
@@ -174,5 +174,5 @@ def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[Examp
 
 
 def wording(question: str) -> tuple[str, ...]:
-    """What makes two questions the same: their words, whatever the case, blanks and marks."""
+    """The comparison key of a question: its words, ignoring case, blanks and punctuation."""
     return tuple(re.findall(r"\w+", unicodedata.normalize("NFKC", question).casefold()))

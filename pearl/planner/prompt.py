@@ -1,4 +1,4 @@
-"""Question + library + examples → messages that ask for a plan, and for a mended one."""
+"""Question + library + examples → messages that request a plan or its repair."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ or a list of those in square brackets. A call never stands inside a call.
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A valid plan that was run in vain.
+    """A valid plan that failed or gave a wrong answer.
 
     Attributes:
         plan: Its text.
-        error: Why it could not be run; None where it was, and its answer was wrong.
+        error: Why it failed; None if its answer was wrong.
     """
 
     plan: str
@@ -53,7 +53,7 @@ class Rejected:
 def material(
     heading: str, library: ActionLibrary, rules: str, examples: Sequence[Example]
 ) -> list[str]:
-    """What a prompt for plans shows of the language: actions under a heading, rules, examples."""
+    """The shared part of planning prompts: actions under a heading, rules, examples."""
     actions = "\n".join(f"- {print_action(action)}" for action in library.values())
     shown = "\n\n".join(print_plan(example.plan) for example in examples)
     return [f"{heading}:\n{actions}", rules, *([f"Examples:\n\n{shown}"] if shown else [])]
@@ -62,7 +62,7 @@ def material(
 def plan_messages(
     question: str, library: ActionLibrary, examples: Sequence[Example] = ()
 ) -> tuple[Message, ...]:
-    """Ask for a plan: actions, rules and examples first, for they are the same for all questions."""
+    """Request a plan; actions, rules and examples come first, as a common prefix of all questions."""
     parts = [
         *material("Actions", library, _RULES, examples),
         f"Write the plan for this question.\n\nQuestion: {question}",
@@ -73,7 +73,7 @@ def plan_messages(
 def repair_messages(
     messages: tuple[Message, ...], plan: str, diagnostics: Sequence[Diagnostic]
 ) -> tuple[Message, ...]:
-    """Show a broken plan with everything that is wrong with it, and ask for it again."""
+    """Request the repair of a plan, given all of its diagnostics."""
     found = render_diagnostics(diagnostics, plan, "plan")
     return (
         *messages,
@@ -87,7 +87,7 @@ def repair_messages(
 
 
 def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message, ...]:
-    """Ask for the steps of a plan whose new actions are there."""
+    """Request the steps of a plan whose new actions are known."""
     return (
         *messages,
         Message("assistant", header),
@@ -100,7 +100,7 @@ def steps_messages(messages: tuple[Message, ...], header: str) -> tuple[Message,
 
 
 def rejection_messages(rejected: Sequence[Rejected]) -> tuple[Message, ...]:
-    """What follows the first prompt where valid plans were run in vain."""
+    """Messages that follow the first prompt after valid plans have failed."""
     return tuple(
         message
         for one in rejected

@@ -1,7 +1,7 @@
 """Question + library + examples → `CheckedPlan`, without the document.
 
-A bounded repair loop: machine-applicable fixes are applied first, for they are free; what remains
-goes back to the model, every diagnostic at once.
+A bounded repair loop: machine-applicable fixes are applied first, because they are free; the
+remaining diagnostics go back to the model, all at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 __all__ = ["MAX_REPAIRS", "Attempt", "Rejected", "one_line", "write_plan"]
 
 MAX_REPAIRS = 4
-"""Times a model is shown what is wrong with its plan, by default."""
+"""Default number of repair rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class Attempt:
 
     Attributes:
         reply: What the model wrote.
-        text: The same after mending: what `diagnostics` have their positions in.
-        notes: What was forgiven and which fixes were applied.
-        diagnostics: What was still wrong; empty if the plan was accepted.
+        text: The reply after fixes; `diagnostics` refer to it.
+        notes: The fixes that were applied.
+        diagnostics: The remaining errors; empty if the plan was accepted.
     """
 
     reply: str
@@ -81,24 +81,24 @@ async def write_plan(
     ladder: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> CheckedPlan:
-    """Have a plan written, mended and checked.
+    """Write, repair and check a plan.
 
     Args:
-        question: What the plan shall answer; not blank.
+        question: The question; not blank.
         library: The actions it may call.
-        model: Who writes it.
+        model: The model that writes it.
         examples: Shown to the model, in order.
-        max_repairs: Rounds after the first one.
-        max_steps: Longer plans are refused.
-        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
-        rejected: Valid plans that were run in vain, and why.
-        ladder: What the model is held to; None for what it can be.
-        trace: Every attempt is added to it.
+        max_repairs: Maximum rounds after the first one.
+        max_steps: Maximum number of steps.
+        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
+        rejected: Valid plans that failed or gave wrong answers.
+        ladder: The constraints to try; None for those that the model supports.
+        trace: Records every attempt.
 
     Raises:
-        UsageError: The question is blank or no valid text.
-        PlanningError: No valid plan came out; `.attempts` has every one that was read. A reply that
-            repeats itself ends the attempts: asked again, the model would do the same.
+        UsageError: The question is blank or not valid text.
+        PlanningError: No valid plan was written; `.attempts` holds every parsed reply. A repetitive
+            reply ends the loop, because a retry would repeat it.
         ModelError: The model gave no usable reply.
     """
     question = one_line(question)
@@ -151,7 +151,7 @@ async def write_plan(
 
 
 def _unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
-    """What is wrong with a plan that is valid and never reads the document: it would answer from nothing."""
+    """Diagnostics of a valid plan that never reads the document."""
     references = [reference for step in checked.plan.steps for reference in step.references()]
     if any(reference.is_context for reference in references):
         return ()
@@ -167,7 +167,7 @@ def _unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """How long a plan and a reply may be, as `write_plan` is told."""
+    """The limits on plans and replies given to `write_plan`."""
 
     max_steps: int
     window: int | None
@@ -178,7 +178,7 @@ class _Limits:
 
 
 class _Writer:
-    """Has a text written that is a plan, or should be one, on the best rung that there is."""
+    """Requests a plan under the strongest constraint that the model supports."""
 
     def __init__(
         self,
@@ -198,10 +198,10 @@ class _Writer:
     async def write(
         self, messages: tuple[Message, ...], task: PlanTask
     ) -> tuple[Completion, ConstraintLevel]:
-        """The reply, and what the model was held to.
+        """Return the reply and the constraint level it was written under.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         return await self._ladder.ask(lambda rung: self._on(rung, messages, task), self._refused)
 
@@ -221,7 +221,7 @@ class _Writer:
     async def _in_two_phases(
         self, rung: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
     ) -> Completion:
-        """New actions first: only when they are known can a grammar know all that may be called."""
+        """Request the new actions first: the grammar of the steps needs all action names."""
         max_text = self._ladder.max_text
         first = await self._ask(
             rung, messages, task, header_constraint(self._library, max_text=max_text)
@@ -231,7 +231,7 @@ class _Writer:
         known = self._library.extended(declared.values())
         try:
             constraint = steps_constraint(known, max_steps=self._n_written, max_text=max_text)
-        except LibraryError as error:  # what all actions take, only outputs are
+        except LibraryError as error:  # every action needs an output of another one
             raise ModelError(error.message, kind="unconstrained") from error
         second = await self._ask(rung, steps_messages(messages, header), task, constraint)
         return replace(second, text=f"{header}\n\n{second.text}", usage=first.usage + second.usage)
@@ -256,7 +256,7 @@ def _counted(n: int) -> str:
 
 
 def _endless(error: ModelError, round: int, model: str, rung: ConstraintLevelName) -> PlanAttempted:
-    """The attempt that came to repeat itself, for the trace: what it took counts."""
+    """The trace event of a repetitive reply, with its token usage."""
     return PlanAttempted(
         round=round, model=model, reply=error.reply, diagnostics=(error.message,),
         constraint=rung, usage=error.usage or Usage(),
@@ -266,7 +266,7 @@ def _endless(error: ModelError, round: int, model: str, rung: ConstraintLevelNam
 def _event(
     attempt: Attempt, round: int, model: str, rung: ConstraintLevelName, original: str, mended: str
 ) -> PlanAttempted:
-    """The attempt for the trace; each note is rendered over the text it was made for."""
+    """The trace event of an attempt; each note is rendered over the text it refers to."""
     lenient = [d for d in attempt.notes if d.severity == "note"]
     fixed = [d for d in attempt.notes if d.severity != "note"]
     return PlanAttempted(
@@ -286,10 +286,10 @@ def _event(
 
 
 def one_line(question: str) -> str:
-    """A question on one line, as plan files have it.
+    """Normalise a question to one line, as in plan files.
 
     Raises:
-        UsageError: It is blank or no valid text.
+        UsageError: It is blank or not valid text.
     """
     if not isinstance(question, str):
         raise UsageError(

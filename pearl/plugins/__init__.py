@@ -1,9 +1,9 @@
 """Folders of plug-ins: one file is one plug-in, named by its file name.
 
-The `__init__.py` of the folder has their contract: `CONTRACT`, a protocol. A `_` in a name is read as
-`-`, as users write it. Foreign plug-ins come by entry points of a group named as the package
-(`pearl.llm.backends`, `pearl.documents.readers`, ...); none takes the place of one that is shipped.
-Listing imports none of them.
+The folder's `__init__.py` defines their contract: `CONTRACT`, a protocol. A `_` in a module name is
+read as `-`. Third-party plug-ins are registered as entry points in a group named after the package
+(`pearl.llm.backends`, `pearl.documents.readers`, ...); a shipped plug-in takes precedence over one
+of the same name. Listing the names imports no plug-in.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pearl.errors import UsageError, suggest
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["is_there", "load", "names"]
+__all__ = ["exists", "load", "names"]
 
 
 @cache
 def names(package: str) -> tuple[str, ...]:
-    """The plug-ins of a package such as `pearl.llm.backends`, sorted, without importing them."""
+    """Sorted plug-in names of a package such as `pearl.llm.backends`, without imports."""
     return tuple(sorted({*_own(package), *_foreign(package)}))
 
 
-def is_there(package: str, name: str) -> bool:
-    """Whether a package has a plug-in of that name: cheaper than all names, if it is a shipped one."""
+def exists(package: str, name: str) -> bool:
+    """Whether a package has a plug-in of that name; cheaper than `names` for a shipped one."""
     spelled = _spelled(name)
     return spelled in _own(package) or spelled in _foreign(package)
 
@@ -41,13 +41,13 @@ def load(package: str, name: str, kind: str = "plug-in") -> ModuleType | Any:
     """Import one plug-in.
 
     Args:
-        package: The folder.
-        name: With `-` or with `_`.
-        kind: What messages call such a plug-in.
+        package: The package that holds the plug-ins.
+        name: The name, spelled with `-` or `_`.
+        kind: The word for such a plug-in in error messages.
 
     Raises:
-        UsageError: There is none of that name; or it is a foreign one, and cannot be imported, lacks
-            what the contract of the package asks for, or is there twice.
+        UsageError: No plug-in has that name; or a third-party plug-in cannot be imported, violates
+            the contract of the package, or is registered twice.
 
     Example:
         >>> load("pearl.data.domains", "medicl", "domain")
@@ -107,7 +107,7 @@ def _spelled(name: str) -> str:
 
 @cache
 def _own(package: str) -> dict[str, str]:
-    """Names as users write them, and those of the modules; the package itself is not imported."""
+    """Map of user-facing names to module names, without importing the package."""
     folder = find_spec(package)
     assert folder is not None
     found = pkgutil.iter_modules(folder.submodule_search_locations)
@@ -128,10 +128,10 @@ def _foreign(package: str) -> dict[str, list[EntryPoint]]:
 
 @cache
 def _is_extended() -> bool:
-    """Whether there may be foreign plug-ins at all.
+    """Whether any installed distribution may register a plug-in.
 
-    The library that knows takes longer to import than `pearl check` has, so the files it would read
-    are looked at first. What is no folder, as a zip file, may hold anything.
+    Importing `importlib.metadata` is slow compared with `pearl check`, so the entry-point files are
+    scanned first. A path entry that is not a folder (a zip file) counts as a yes.
     """
     folders = [Path(entry) for entry in sys.path if Path(entry).exists()]
     return not all(map(Path.is_dir, folders)) or any(

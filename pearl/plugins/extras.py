@@ -1,4 +1,4 @@
-"""What is installed beside the core: which packages an extra brings, and how it is installed here."""
+"""Optional dependencies: check that an extra is installed, and say how to install it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pearl.errors import UsageError
 __all__ = ["DISTRIBUTION", "install_hint", "require_extra"]
 
 DISTRIBUTION = "pearl-plans"
-"""What package indexes call it; `pearl` is somebody else's program there."""
+"""The distribution's name on package indexes, where `pearl` belongs to another project."""
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
-    """Make sure that the packages of an extra are there, without importing them.
+    """Check that the packages of an extra are installed, without importing them.
 
     Args:
         extra: Its name in pyproject.toml.
@@ -27,7 +27,7 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
         packages: Names as they are imported.
 
     Raises:
-        UsageError: One is not installed.
+        UsageError: A package is not installed.
 
     Example:
         >>> require_extra("data", "reading Parquet", "json")
@@ -45,10 +45,10 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
 
 
 def install_hint(extra: str) -> str:
-    """The command that adds an extra to this very installation, as a shell takes it.
+    """The shell command that adds an extra to this installation.
 
-    That is, with the `pip` of the interpreter that runs, and from where PEARL itself came: a
-    checkout that is edited, a folder or an address (PEP 610), else the package index.
+    It uses the `pip` of the running interpreter and the source PEARL was installed from: an
+    editable checkout, a folder or a URL (PEP 610), else the package index.
     """
     found = shutil.which("pip")
     here = Path(sys.executable).parent
@@ -68,12 +68,12 @@ def _requirement(extra: str) -> str:
 
 
 def _origin() -> dict[str, Any]:
-    """Where the installation came from, as its installer noted it; empty for a package index."""
+    """The contents of `direct_url.json` (PEP 610); empty for an installation from a package index."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         noted = distribution(DISTRIBUTION).read_text("direct_url.json")
-    except PackageNotFoundError:  # a copy of the sources that was never installed
+    except PackageNotFoundError:  # a source tree that was never installed
         noted = json.dumps(
             {"url": Path(__file__).parents[2].as_uri(), "dir_info": {"editable": True}}
         )

@@ -1,7 +1,7 @@
-"""Where the data files are: grammars, actions, few-shot plans, shipped documents; and the cache.
+"""Paths of data files (grammars, actions, few-shot plans, shipped documents) and of the cache.
 
-Looked for in this order: `$PEARL_HOME` (a folder with `grammars/`, `actions/`, `fewshot/`; what it
-lacks is taken from the next place), the installed wheel, the checkout.
+Search order: `$PEARL_HOME` (a folder with `grammars/`, `actions/`, `fewshot/`; missing files fall
+through to the next place), the installed wheel, the checkout.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pearl.errors import DataError
 
-__all__ = ["cache_file", "find_data", "not_alone", "read_data"]
+__all__ = ["cache_file", "find_data", "read_data", "why_unsafe"]
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -24,7 +24,7 @@ def _roots() -> list[Path]:
 
 
 def find_data(*parts: str) -> Path | None:
-    """The first file or folder of that relative path, or None."""
+    """The first existing file or folder with that relative path, or None."""
     for root in _roots():
         path = root.joinpath(*parts)
         if path.exists():
@@ -37,7 +37,7 @@ def read_data(*parts: str) -> str:
     """The text of a data file, read once.
 
     Raises:
-        DataError: The file is not there.
+        DataError: The file does not exist.
     """
     path = find_data(*parts)
     if path is None:
@@ -46,26 +46,26 @@ def read_data(*parts: str) -> str:
 
 
 def cache_file(name: str) -> Path | None:
-    """Where to keep what can be made again: a file of `pearl` in `$XDG_CACHE_HOME` or `~/.cache`.
+    """The path of a cache file: in `pearl/` under `$XDG_CACHE_HOME` or `~/.cache`.
 
     Returns:
-        None where there is no such folder, or others may write to it: what is kept may be a pickle,
-        which is code.
+        None if the folder cannot be created, or if other users may write to it: a cached file may
+        be a pickle, and loading one runs code.
     """
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
         folder = (named if named.is_absolute() else Path.home() / ".cache") / "pearl"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return None if not_alone(folder) else folder / name
-    except (OSError, RuntimeError):  # a home that cannot be written to, or none
+        return None if why_unsafe(folder) else folder / name
+    except (OSError, RuntimeError):  # no home folder, or a read-only one
         return None
 
 
-def not_alone(path: Path) -> str:
-    """Why a file or folder may be another user's work; "" where only this user can write it.
+def why_unsafe(path: Path) -> str:
+    """Why a file or folder cannot be trusted; "" if only the current user can write to it.
 
     Raises:
-        OSError: It is not there.
+        OSError: It does not exist.
     """
     if not hasattr(os, "geteuid"):
         return ""

@@ -1,8 +1,8 @@
-"""Rankers: query + passages → one score a passage. Every other module of this folder is one.
+"""Query + passages → one score per passage. Every other module of this folder is a ranker.
 
 A ranker module has `rank(query: str, passages: Sequence[str]) -> list[float]`: as many scores as
 passages, in their order, all finite and none below zero; higher is better and 0 means that nothing
-matches. The same call gives the same scores, and a passage's place does not count.
+matches. Scores are deterministic and independent of the order of the passages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DEFAULT_RANKER = "bm25"
 
 
 class Ranker(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The interface of the modules of this folder."""
 
     def rank(self, query: str, passages: Sequence[str]) -> list[float]:
         """Score every passage for a query."""

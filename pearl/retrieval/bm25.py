@@ -1,9 +1,9 @@
 """Query + passages → BM25 scores, by `bm25s` over the terms of `pearl.documents.passages`.
 
 The variant is Lucene's: every idf is positive and nothing is added for terms that a passage lacks,
-so a passage scores above zero exactly if it has a term of the query. (`bm25s` is strict about its
-input: it fails on terms it has not seen, on an empty query and on an empty vocabulary, and counts
-a repeated query term twice. None of these reaches it from here.)
+so a passage scores above zero exactly if it contains a query term. (`bm25s` fails on unseen terms,
+empty queries and empty vocabularies, and counts repeated query terms twice; this module filters all
+of these.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rank(query: str, passages: Sequence[str]) -> list[float]:
     """
     index = Index([terms(passage, drop_stop_words=True) for passage in passages])
     wanted = terms(query, drop_stop_words=True)
-    # A query of nothing but function words still says more than nothing.
+    # Stop words are used if the query has no other terms.
     if not wanted:
         index = Index([terms(passage) for passage in passages])
         wanted = terms(query)
@@ -36,12 +36,12 @@ def rank(query: str, passages: Sequence[str]) -> list[float]:
 
 
 class Index:
-    """Passages, ready to be scored for many queries.
+    """An index of passages for repeated queries.
 
     Args:
         passages: The terms of every passage.
-        k1: How soon repeats of a term stop to count, from 0 (at once).
-        b: How much long passages are held back, 0 (not at all) to 1.
+        k1: Term-frequency saturation, from 0 (repeats do not count).
+        b: Length normalisation, 0 (none) to 1.
     """
 
     def __init__(self, passages: Sequence[Sequence[str]], *, k1: float = K1, b: float = B) -> None:
@@ -58,7 +58,7 @@ class Index:
             self._bm25.index((rows, dict(self._ids)), show_progress=False)
 
     def scores(self, query: Iterable[str]) -> list[float]:
-        """One score a passage for the terms of a query, each counted once."""
+        """One score per passage; each query term counts once."""
         known = [self._ids[term] for term in dict.fromkeys(query) if term in self._ids]
         if not known:
             return [0.0] * self._n_passages

@@ -29,7 +29,7 @@ from pearl.errors import StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
-from pearl.plugins.files import not_alone
+from pearl.plugins.files import why_unsafe
 from pearl.runs.store import FILE, RunInfo, RunSpec
 
 __all__ = ["REQUESTS", "ExecuteRequest", "RunRequest", "refuse_others", "request_of"]
@@ -46,7 +46,7 @@ Text = Annotated[str, PlainValidator(_text)]
 
 
 def _executor(value: object) -> str:
-    if not isinstance(value, str) or not plugins.is_there("pearl.runs.executors", value):
+    if not isinstance(value, str) or not plugins.exists("pearl.runs.executors", value):
         raise ValueError("no executor")
     return value
 
@@ -273,7 +273,7 @@ def refuse_others(folder: Path) -> None:
         StoreError: Another user may have written what is in it.
     """
     for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
-        why = not_alone(path) if path.exists() else ""
+        why = why_unsafe(path) if path.exists() else ""
         if why:
             raise StoreError(
                 f"a run of this store is not resumed: {why}",

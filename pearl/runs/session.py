@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,7 +35,6 @@ from pearl.runs.identity import fingerprint
 from pearl.runs.recording import keyed, run_recorded, unrecorded
 from pearl.runs.request import refuse_others
 from pearl.runs.shard import Shard, parse_shard
-from pearl.runs.spending import Spending
 from pearl.runs.store import Run, RunSpec, Store
 from pearl.runs.summary import SessionRun, Summary, Watcher
 from pearl.runs.tasks import read_tasks, tasks_to_json
@@ -67,6 +67,8 @@ class Session:
 
     Attributes:
         price: What a token costs; None where that is not known.
+        budget: What was spent so far; None before the first run, and where nothing is counted: it is
+            where a limit is set or the price is known, by the executor `local`.
 
     Raises:
         UsageError: Money is limited and the price is not known, or there is no such executor or shard.
@@ -120,20 +122,16 @@ class Session:
         self._plugin = load_executor(executor)
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
-        self._spending: Spending | None = None
-
-    @property
-    def budget(self) -> Budget | None:
-        """What was spent so far; None before the first run, and where nothing is counted.
-
-        Calls are counted where a limit is set or the price is known, by the executor `local`.
-        """
-        return None if self._spending is None else self._spending.budget
+        self.budget: Budget | None = None
+        self._begun: Forecaster | None = None
 
     @property
     def predicted(self) -> Forecast | None:
-        """What the tasks that were begun were predicted to take, beside what `budget` says."""
-        return None if self._spending is None else self._spending.predicted
+        """What the tasks that were begun were predicted to take, where `budget` says what they took.
+
+        None where that is not counted, and for an executor that does not tell what it begins.
+        """
+        return None if self._begun is None else self._begun.result()
 
     def forecast(
         self,
@@ -341,24 +339,25 @@ class Session:
         is_fresh = is_fresh or self._is_fresh
         replies: Replies | None = store.fresh() if store and is_fresh else store
         client = self._pearl.client
-        budget = client.budget
+        if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
+            self.budget = client.budget
+            if has_limits or not client.budget.is_limited:  # else those of the client hold
+                self.budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
+            if "on_begun" in signature(self._plugin.run).parameters:
+                self._begun = Forecaster(self._pearl, price=self.price)
         offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(
                 f"{error.message}; asked again for {wait_s / 60:.0f} minutes at most"
             ),
         }
+        if self._begun is not None:
+            offered["on_begun"] = self._begun.add
         if store is not None and replies is not None:
             offered |= {"replies": replies, "folder": store.folder}
-        execute = run_with(self._plugin, **offered)
-        if keeps_limits and (has_limits or self.price is not None):
-            if has_limits or not budget.is_limited:  # else those of the client hold
-                budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
-            if self._spending is None:
-                self._spending = Spending(self._pearl, budget)
-            budget, execute = self._spending.budget, self._spending.watched(execute)
+        budget = self.budget or client.budget
         own = Client(client.settings, model=client.model, replies=replies, budget=budget)
-        return self._pearl.asking(own), execute
+        return self._pearl.asking(own), run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
         """The tasks, to be gone through twice where it is they that make the run the one it is."""

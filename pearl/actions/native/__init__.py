@@ -5,11 +5,11 @@ A module has `ACTION`, an `Action` with `is_native=True` and typed parameters, a
 
     Text → str    Number → int or float    Bool → bool    List → list[str]
 
-`run` raises `ValueError` (with the reason) for values it cannot work with, `EmptyListError` where it
-finds nothing because there is nothing to take it from. A library's action is
-native when its name and its shape are those of a module here; its parameters may be named freely.
+`run` raises `ValueError` with the reason for invalid values, and `EmptyListError` if the list that
+it selects from is empty. A library's action is native if its name and signature match a module
+here; its parameters may be named freely.
 
-Entries of lists are the same if they differ in case and blanks only.
+List entries that differ only in case and blanks are equal.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ CONTRACT = NativeAction
 
 
 class EmptyListError(ValueError):
-    """What was to be taken from a list is not there, for the list has no entries."""
+    """The list to select from is empty."""
 
 
 _BULLET = re.compile(
@@ -79,7 +79,7 @@ _SCALE = re.compile(
     r"|[만억천백])"
     r"|[ _^]?[²³]|_\d"
 )
-"""What makes another number of the digits before it."""
+"""Suffixes that change the value of the digits before them."""
 _IN_WORDS = re.compile(
     r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
     r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
@@ -97,7 +97,7 @@ _MAY_BE_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
 """1250 in most of Europe."""
 _BARE = str.maketrans("−", "-", ",$€£¥")
 _MAX_DIGITS = 40
-"""Longer ones are no quantities, and Python refuses to read really long ones."""
+"""Maximum digits: longer numbers are not quantities, and Python limits the length it parses."""
 
 
 def known() -> dict[str, Action]:
@@ -108,14 +108,14 @@ def known() -> dict[str, Action]:
 
 @cache
 def _module(name: str) -> Any:
-    """The module of that file name, looked for once: looking takes milliseconds."""
+    """The module of a native action; cached, because the lookup takes milliseconds."""
     return plugins.load(__name__, name)
 
 
 def bind(action: Action) -> Action:
-    """The native action of the same name and shape under this definition, or the action as it is."""
+    """The native action of the same name and signature, else the action itself."""
     name = action.name.lower()
-    if action.name != name.upper() or not plugins.is_there(__name__, name):
+    if action.name != name.upper() or not plugins.exists(__name__, name):
         return action
     native: Action = _module(name).ACTION
     same_shape = (
@@ -141,7 +141,7 @@ def compute(action: Action, values: list[Value]) -> Value:
     """Run a native action.
 
     Raises:
-        ValueError: A value is not, and cannot be read as, what the action takes.
+        ValueError: A value is not of the type that the action takes, and cannot be converted.
     """
     module = _module(action.name.lower())
     typed = [coerce(value, action.parameter(i).type) for i, value in enumerate(values)]
@@ -150,14 +150,14 @@ def compute(action: Action, values: list[Value]) -> Value:
 
 
 def coerce(value: Value, wanted: ValueType) -> Value:
-    r"""A value in the form that a type asks for; texts of models are read.
+    r"""Convert a value to a type, parsing text.
 
-    A text is read as a list by its lines, marks of bullets, numbering and quotation (`> `) taken
-    off; without line breaks, by semicolons; `Nothing found.` is no entry. As a number, by the only
-    number in it.
+    A list is parsed from the lines of a text without bullets, numbering and quote marks (`> `), or
+    from a single line with semicolons; `Nothing found.` is an empty list. A number is the only
+    number in the text.
 
     Raises:
-        ValueError: It cannot be read so.
+        ValueError: It cannot be converted.
 
     Example:
         >>> coerce("1) salt\n2) iron", ValueType.LIST)
@@ -185,7 +185,7 @@ def _items(value: Value) -> list[str]:
 
 
 def key_of(item: str) -> str:
-    """What two entries have in common that count as the same.
+    """The comparison key of an entry: equal entries have equal keys.
 
     Example:
         >>> key_of("New  York") == key_of("new york")
@@ -195,7 +195,7 @@ def key_of(item: str) -> str:
 
 
 def without_repeats(items: Iterable[str]) -> list[str]:
-    """Every entry where it stands first.
+    """Remove duplicates, keeping the first occurrence.
 
     Example:
         >>> without_repeats(["Oslo", "Bergen", "oslo"])
@@ -211,7 +211,7 @@ def numbers(items: Iterable[str]) -> list[int | float]:
     """The number in each entry.
 
     Raises:
-        ValueError: An entry holds none, or more than one, or they are in different units.
+        ValueError: An entry has no number or several, or the units differ.
 
     Example:
         >>> numbers(["12 mg", "about 3.5"])
@@ -225,13 +225,13 @@ def numbers(items: Iterable[str]) -> list[int | float]:
 
 
 def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
-    """Make sure that numbers are written out and in one unit, or in none.
+    """Check that numbers are written out and have the same unit, or none.
 
     Args:
-        places: Of each number the entry, and where in it the number begins and ends.
+        places: For each number, the entry and the number's start and end offsets.
 
     Raises:
-        ValueError: They are not, so that nobody can add them up or tell the larger one.
+        ValueError: They are not, so they cannot be added or compared.
     """
     units: dict[str, str] = {}
     for item, start, end in places:
@@ -253,7 +253,7 @@ def _number(value: Value) -> int | float:
     match, whole = found[0], found[0].string
     if _SCALE.match(whole, match.end()):
         raise ValueError(f"a number that is not written out in {_short(value)}")
-    # ½ and 万 are numeric, but no digits.
+    # ½ and 万 are numeric, but not digits.
     is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in whole)
     if is_mixed or _IN_WORDS.search(whole) or _OTHER_DIGITS.search(whole):
         raise ValueError(f"more than one number in {_short(value)}, one of them not in digits")
@@ -285,7 +285,7 @@ def _short(value: Value) -> str:
 
 
 def show(value: Value) -> str:
-    r"""A value as text: what models read and answers say.
+    r"""A value as text, for prompts and answers.
 
     Example:
         >>> show(["a", "b"]), show([]), show(0.1 + 0.2), show(12345678901.25)

@@ -1,4 +1,4 @@
-"""English words that may stand for one another, and those that never may, as stemmed terms."""
+"""English synonyms and opposites, as stemmed terms."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ __all__ = ["opposites", "synonyms"]
 def synonyms() -> dict[str, frozenset[str]]:
     """Term → the terms of every group it is in.
 
-    It is no equivalence: a word of two meanings is in two groups, and a synonym of a synonym need
-    be none.
+    Not transitive: a word with two meanings is in two groups.
 
     Example:
         >>> "motiv" in synonyms()["reason"]

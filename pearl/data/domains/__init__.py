@@ -1,9 +1,9 @@
-"""Domains: how to read a kind of data, and which library and examples go with it. One module is one domain.
+"""Domains: a data format with its action library and examples. Every other module is one domain.
 
 A domain module has `DOMAIN` and `read(source: Source) -> Iterator[Sample | DataError]`, which
-yields a sample a question in the order of the data, and an error that names file and line for every
-row that is none; the rest goes on. It raises `DataError` only where the data cannot be read at all,
-and `UsageError` where there is no such split, field or column. `pearl.data.rows` has what it needs.
+yields one sample per question in order, and an error that names file and line for every invalid
+row. It raises `DataError` only if the data cannot be read at all, and `UsageError` for an unknown
+split, field or column. `pearl.data.rows` provides the readers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["CONTRACT", "Domain", "DomainModule", "Source", "load_domain", "read_
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What the planner is given for a kind of document.
+    """The defaults of a kind of document.
 
     Attributes:
-        description: One line for people.
+        description: One line, shown to users.
         library: Name of the action library.
         examples: Name of the bank of examples.
         formats: Fields that tell its rows from those of others, one set for each kind of row. Other
@@ -42,14 +42,14 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where data comes from.
+    """A data source.
 
     Attributes:
         name: A file, a folder of a saved dataset, or the name of a dataset on a Hugging Face hub.
         split: Part of a dataset.
-        columns: Which column holds a field of a sample, where it is not called as the field is; or
-            several, as `a,b,c`, that hold an array together.
-        allow_outside: Whether rows may name documents outside the folder of the data.
+        columns: Field → column, for columns named differently; or several columns, as `a,b,c`, that
+            form an array.
+        allow_outside: Whether rows may refer to documents outside the folder of the data.
     """
 
     name: str
@@ -83,20 +83,20 @@ CONTRACT = DomainModule
 
 
 def load_domain(name: str) -> Domain:
-    """The domain of that name.
+    """Load a domain by name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: It does not exist.
     """
     domain: Domain = plugins.load(__name__, name, "domain").DOMAIN
     return domain
 
 
 def read_samples(domain: str, source: Source) -> Iterator[Sample | DataError]:
-    """The samples of some data, an error for every row that is none.
+    """The samples of a source, with an error for every invalid row.
 
     Raises:
-        UsageError: There is no such domain, split, field or column.
+        UsageError: The domain, split, field or column does not exist.
         DataError: The data cannot be read at all.
     """
     samples: Iterator[Sample | DataError] = plugins.load(__name__, domain, "domain").read(source)

@@ -4,9 +4,9 @@ A row is a question about a document (`document`, its text, or `document_path`, 
 file), a question alone, or a document alone. `options` is an array of texts; a cell of a table has
 it as JSON, or several columns hold it together (`options=A,B,C,D`). `gold` is the letter of an
 option, else an option's own text, else its number **counted from 1**. `subsets` is an array of
-names, or one name. Where there is no `id`, the number of the line is it. Rows of one text have one
-document, called by `document_name` or else the id of the first of them. Other fields of a row are
-kept with the sample.
+names, or one name. The default `id` is the line number. Rows with the same text share one document,
+named by `document_name` or else by the id of the first of them. Other fields are kept with the
+sample.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 def read_as(
     source: Source, make: Callable[[Row, Ids, Names], Sample]
 ) -> Iterator[Sample | DataError]:
-    """The same where `make` makes the sample of a row."""
+    """Read a source with `make` as the constructor of samples."""
     from pearl.data.naming import Ids, Names
 
     ids, names = Ids(), Names()
@@ -64,10 +64,10 @@ def read_as(
 
 
 def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
-    """The sample of a row.
+    """Create the sample of a row.
 
     Raises:
-        DataError: The row is none.
+        DataError: The row is not a valid sample.
         UsageError: The data is in the format of another domain.
     """
     from pearl.data.samples import Sample
@@ -91,10 +91,10 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
 
 
 def _refuse_other_formats(row: Row) -> None:
-    """Read as rows of any kind, their documents would be lost in silence.
+    """Reject formats of other domains, whose documents would silently be ignored.
 
     Raises:
-        UsageError: The row has no document of its own, and the fields of a format that is known.
+        UsageError: The row has no document field and matches the format of another domain.
     """
     if {"document", "document_path"} & row.fields.keys():
         return
@@ -120,10 +120,10 @@ def _document(row: Row, id: str, names: Names) -> Document | Path | None:
 
 
 def inline(row: Row, field: str, name: str, names: Names) -> Document:
-    """The document in a field, of a name that no other document has.
+    """The document in a field, with a unique name.
 
     Raises:
-        DataError: There is no text in the field.
+        DataError: The field has no text.
     """
     document = row.document(field, name)
     claimed = names.claim(document.digest, name, row.line)
@@ -150,10 +150,10 @@ def read_subsets(row: Row) -> frozenset[str]:
 
 
 def read_array(row: Row, field: str) -> tuple[str, ...]:
-    """The texts of an array, which a cell has as JSON.
+    """The texts of an array; a table cell holds it as JSON.
 
     Raises:
-        DataError: It is none.
+        DataError: It is not an array of texts.
     """
     value: Any = row.fields.get(field)
     if isinstance(value, str):
@@ -172,14 +172,14 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
 
 
 def read_gold(row: Row, options: tuple[str, ...]) -> int | None:
-    """Which option `gold` says is right: its letter, its text or its number from 1.
+    """The index of the option that `gold` names by letter, by text or by number from 1.
 
     Raises:
         DataError: It is none of them.
     """
     value = row.fields.get("gold")
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # how a table with gaps has whole numbers
+        value = int(value)  # integers of a table with missing values
     gold = row.name("gold") if value is None or isinstance(value, str) else str(value)
     if gold is None:
         return None

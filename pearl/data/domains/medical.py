@@ -1,4 +1,4 @@
-"""Medical transcripts, reports and questions, told apart by the fields of a row.
+"""Medical transcripts, reports and questions, distinguished by the fields of a row.
 
 - MTSamples (CSV): `transcription` is a document without a question, `medical_specialty` its subset.
 - ACI-BENCH (JSON): the dialogue `src` is the document, its note `tgt` the reference of the task to
@@ -25,7 +25,7 @@ DOMAIN = Domain(
 )
 
 NOTE_TASK = "Write the clinical note of this consultation."
-"""What is asked of a dialogue that comes with its note."""
+"""The question for a dialogue that has a reference note."""
 
 
 def read(source: Source) -> Iterator[Sample | DataError]:
@@ -40,7 +40,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 def _sample(row: Row, ids: Ids, names: Names) -> Sample:
     if DOMAIN.formats[0] <= row.fields.keys():
-        # Names come more than once, so the line is part of the id.
+        # Names are not unique, so the line is part of the id.
         id = f"{(row.text('sample_name') or 'report').strip()}/{row.line}"
         report = inline(row, "transcription", id, names)
         specialty = row.text("medical_specialty")

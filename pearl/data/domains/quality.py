@@ -61,7 +61,7 @@ def read(source: Source) -> Iterator[Sample | DataError]:
 
 
 class _ArticleReader:
-    """What is known across rows: whose ids are taken, and the articles, one document each."""
+    """State across rows: used ids, and one document per article."""
 
     def __init__(self) -> None:
         self._ids, self._names = Ids(), Names()
@@ -96,7 +96,7 @@ class _ArticleReader:
                 yield row.error(f"question {number}: {said}", help=help or None)
 
     def _article(self, row: Row) -> Document:
-        """The article, the same document for every row that has it."""
+        """The article; rows with the same article share one document."""
         name, raw = row.name("article_id"), row.text("article")
         key = name, raw or ""
         if key not in self._articles:
@@ -155,7 +155,7 @@ def _subsets(row: Row) -> frozenset[str]:
 
 
 def _is(row: Row, field: str) -> bool:
-    """Whether a field says so; one that is absent or null does not."""
+    """Whether a field is true; absent and null count as false."""
     value = row.fields.get(field)
     said = str(value).strip().casefold()
     if value is not None and said not in (*_YES, *_NO):

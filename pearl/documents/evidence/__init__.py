@@ -1,8 +1,8 @@
-"""Quotes of replies → passages of the document that prove them.
+"""Quotes in replies → passages of the document that verify them.
 
-`finding` reads the quotes out of a reply, `normal` has the form in which wordings are compared and
-`borders` where a quote may begin and end, `verifying` looks a quote up in a document (`negation`: what it
-may not leave out), `collecting` does so for the steps of an answer.
+`finding` extracts the quotes of a reply, `normal` normalises text for comparison, `borders` decides
+where a quote may begin and end, `verifying` looks a quote up in a document (`negation` detects
+omitted negations), and `collecting` does so for the steps of an answer.
 """
 
 from pearl.documents.evidence.collecting import Evidence, StepReply, Unverified, collect, placed

@@ -1,10 +1,10 @@
-"""Where a quote may begin and end: between words and numbers, not inside one.
+"""Token boundaries: a quote may begin and end between words and numbers, not inside one.
 
 A number is one token with its sign, comparison and currency before it, its decimals, groups,
 fractions and range, and the `%`, `°` or currency after it: `5` is not in `1.5`, `-5`, `< 5`, `$5`,
 `1 250`, `1/2`, `10-20` or `5%`. A hyphen, a slash or an apostrophe between letters joins words, also
 over a line break: `sign` is not in `re-sign`, nor `can` in `can't`. A unit or currency that stands apart
-(`5 mg`, `5 %`, `$ 5`) may be left off, but is then shown with the number.
+(`5 mg`, `5 %`, `$ 5`) may be omitted, but is then included in the passage.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 __all__ = ["is_inside_token", "with_units"]
 
 _REACH = 24
-"""Characters looked at on either side of a border; no rule needs more."""
+"""Characters inspected on either side of a boundary; no rule needs more."""
 _AT = "\0"
 
 _W = r"[^\W_]"
@@ -28,12 +28,12 @@ _DECIMAL = r"[-\u2013\u2212+]?[.·]?\d"
 
 
 def _cut(before: str, after: str) -> str:
-    """A border; what is before it is read backwards, from the border, so that a rule fails fast."""
+    """A boundary pattern; the text before the boundary is matched backwards to fail fast."""
     return f"{before}[^{_AT}]*{_AT}{{1,2}}{after}"
 
 
 def _join(before: str, between: str, after: str, backwards: str | None = None) -> str:
-    """A token of two halves, cut before or after what joins them."""
+    """Patterns of a boundary before or after the joint of a two-part token."""
     joint = between if backwards is None else backwards
     return f"{_cut(joint + before, after)}|{_cut(before, between + after)}"
 
@@ -80,14 +80,14 @@ _CURRENCY_APART = re.compile(rf"{_CURRENCY}{_BLANK}\Z")
 
 
 def is_inside_token(text: str, at: int) -> bool:
-    """Whether a text would be cut at an offset inside a number or a word of several parts."""
+    """Whether an offset is inside a number or a compound word."""
     before = text[max(at - _REACH, 0) : at][::-1]
-    # The second mark is the text's beginning, or as good as one.
+    # The second mark stands for the beginning of the text.
     return _JOINED.match(f"{before}{_AT}{_AT}{text[at : at + _REACH]}") is not None
 
 
 def with_units(text: str, start: int, end: int) -> tuple[int, int]:
-    """A range with the currency of the number that it begins with, and the unit of its last.
+    """Extend a range by the currency before its first number and the unit after its last.
 
     Example:
         >>> text = "Pay $ 5 a month."

@@ -1,4 +1,4 @@
-"""Replies of several steps → the passages of the document that they quote, and what is not verified."""
+"""Replies of several steps → the passages that they quote, and the quotes that are not verified."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Evidence", "StepReply", "Unverified", "collect", "placed"]
 
 @dataclass(frozen=True, slots=True)
 class StepReply:
-    """What a step says.
+    """The reply of a step.
 
     Attributes:
         step: Its output.
         text: The reply.
-        given: Texts that the step was given beside the document: arguments and earlier outputs.
+        given: Inputs of the step other than the document: arguments and earlier outputs.
     """
 
     step: str
@@ -36,15 +36,15 @@ class Evidence:
     """A passage of the document that steps quote.
 
     Attributes:
-        text: The passage as the document has it, with all that a quote leaves out of it.
+        text: The passage as it stands in the document, including what the quote omits.
         span: Where, in characters of the document's text.
-        source: The file it is in: the document itself, or one of several read together.
-        source_span: Where in that file's text; the same as `span` for a single document.
+        source: The file it is in: the document, or one of several joined files.
+        source_span: Its position in that file's text; equal to `span` for a single document.
         steps: Outputs of the steps that quote it.
         match: `exact`; `normalised` where the quote differs in blanks, quote marks, hyphens of line ends
-            or punctuation at its ends, or leaves off a unit or an attribution; `elided` where it leaves
-            something out.
-        omitted: What it leaves out, in characters of `text`; empty unless elided.
+            or punctuation at its ends, or omits a unit or an attribution; `elided` where it omits
+            something else.
+        omitted: The omitted ranges, in characters of `text`; empty unless elided.
     """
 
     text: str
@@ -57,12 +57,19 @@ class Evidence:
 
     @property
     def marked(self) -> str:
-        """The passage in one line, what the quote leaves out in `[left out: ...]`."""
+        """The passage on one line, with omissions as `[left out: ...]`."""
         shown, at = "", 0
         for span in self.omitted:
             shown += f"{self.text[at : span.start]}[left out: {self.text[span.start : span.end]}]"
             at = span.end
         return " ".join((shown + self.text[at:]).split())
+
+    @property
+    def where(self) -> str:
+        """The place of the passage and the steps that quote it, for people."""
+        span = self.source_span
+        elided = "; elided" if self.omitted else ""
+        return f"{self.source}, characters {span.start:,}-{span.end:,}; {', '.join(self.steps)}{elided}"
 
     def to_json(self) -> dict[str, Any]:
         """The passage as JSON data; positions are in the text of its source."""
@@ -85,15 +92,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unverified:
-    """A quote that does not prove anything.
+    """A quote that could not be verified.
 
     Attributes:
-        step: Output of the step that made it.
+        step: Output of the step that quotes it.
         text: The quote.
-        reason: `missing`: the document does not have it; `given`: nor that, but the step was given it
-            (an earlier output, a text of the plan); `short`: under four words and in several places, or
-            pieces that say too little; `apart`: its pieces are in the document, but make no passage;
-            `negation`: it leaves a negation out of a passage, which is among the evidence.
+        reason: `missing`: not in the document; `given`: not in the document, but in the step's
+            inputs (an earlier output, a text of the plan); `short`: under four words and in several
+            places, or its pieces are too short; `apart`: its pieces are in the document, but do not
+            form a passage; `negation`: it omits a negation from a passage, which is among the
+            evidence.
     """
 
     step: str
@@ -102,7 +110,7 @@ class Unverified:
 
     @property
     def why(self) -> str:
-        """The reason in words."""
+        """The reason as text."""
         return _WHY[self.reason]
 
     def to_json(self) -> dict[str, str]:
@@ -122,11 +130,11 @@ _WHY = {
 def collect(
     replies: Iterable[StepReply], document: Document
 ) -> tuple[tuple[Evidence, ...], tuple[Unverified, ...]]:
-    """Look every quote of every reply up in the document.
+    """Look up every quote of every reply in the document.
 
     Returns:
-        The passages that are quoted, each once, in the order of the quotes; the quotes that are not
-        verified, with the reason.
+        The quoted passages without duplicates, in order of the quotes; the unverified quotes with
+        their reasons.
     """
     verifier = Verifier(document.text)
     found: dict[tuple[Span, tuple[Span, ...]], Evidence] = {}
@@ -151,11 +159,11 @@ def collect(
 def placed(
     text: str, evidence: Sequence[Evidence]
 ) -> tuple[list[tuple[str, Evidence | None]], list[Evidence]]:
-    """Put the evidence of an answer where the answer quotes it.
+    """Match the evidence of an answer to the places that quote it.
 
     Returns:
-        The text in pieces, in order, each a line, an entry or a block quote with the evidence that is
-        this very passage, or anything else; and the evidence that none of them shows.
+        The text in pieces, in order: a line, an entry or a block quote with the evidence equal to
+        it, or any other text; and the evidence that no piece shows.
     """
     by_form = {_form(each.text): each for each in evidence if not each.omitted}
     pieces: list[tuple[str, Evidence | None]] = []
@@ -177,13 +185,13 @@ def placed(
 
 
 def _bare(line: str) -> str:
-    """A line without the mark of a quote or of an entry."""
+    """A line without its quote or list marker."""
     quoted = quoted_line(line)
     return line.removeprefix("- ") if quoted is None else quoted
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Lines of a text; those of one block quote together."""
+    """Lines of a text, grouped by block quote."""
     block: list[str] = []
     for line in text.split("\n"):
         if quoted_line(line) is None:
@@ -206,8 +214,8 @@ def _form(text: str) -> str:
 def _quotes(reply: str, verifier: Verifier) -> Iterator[Quote]:
     """The quotes of a reply, looked up.
 
-    A run of block-quote lines is one passage if the document has it so; else its paragraphs are quotes
-    of their own, or its lines, as the prompt asks for.
+    A run of block-quote lines is one passage if the document contains it; else each of its
+    paragraphs, or each of its lines, is a quote.
     """
     for text in find_quotes(reply):
         yield from _parts(text, verifier, ("\n\n", "\n"))
@@ -255,7 +263,7 @@ def _add(
 
 
 def _trimmed(text: str, gap: Span, origin: int) -> Span:
-    """A gap without the blanks around it, in characters from an origin."""
+    """A gap without surrounding blanks, relative to an origin."""
     left_out = text[gap.start : gap.end]
     start = gap.start + len(left_out) - len(left_out.lstrip()) - origin
     return Span(start, start + len(left_out.strip()))

@@ -10,9 +10,10 @@ from pearl.documents.evidence.normal import UNSPACED
 __all__ = ["find_quotes", "is_passage", "n_words", "quoted_line"]
 
 MIN_PASSAGE_WORDS = 4
-"""A shorter quote is a term or a title, which may stand in many places."""
+"""Minimum words of a passage; a shorter quote is a term or a title, which may occur in many
+places."""
 CHARACTERS_PER_WORD = 2
-"""In scripts that write no blanks between words."""
+"""Minimum characters in scripts without blanks between words."""
 
 _QUOTED_LINE = re.compile(
     r"""[ \t]* (?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?  # may be an item of a list
@@ -48,7 +49,7 @@ _KEY = re.compile(r"[{,]\s*\Z"), re.compile(r"\s*:")
 
 
 def quoted_line(line: str) -> str | None:
-    """What a line of a block quote quotes, or None for any other line.
+    """The content of a block-quote line, or None for any other line.
 
     The rule is Markdown's, except that a `>` right before a number is read as "more than".
 
@@ -56,7 +57,7 @@ def quoted_line(line: str) -> str | None:
         line: One line of a reply, without its line break.
 
     Returns:
-        The line without its marks; empty for the blank line between two quoted paragraphs.
+        The line without its markers; empty for the blank line between two quoted paragraphs.
 
     Example:
         >>> quoted_line(">The wind blew."), quoted_line("- > It rained."), quoted_line("> ")
@@ -69,12 +70,11 @@ def quoted_line(line: str) -> str | None:
 
 
 def find_quotes(reply: str) -> list[str]:
-    r"""The quotes of a reply in their order: block quotes and inline quotations of any length.
+    r"""The quotes of a reply in order: block quotes and inline quotations of any length.
 
-    A block quote is a run of lines as `quoted_line` knows them. Inline quotations stand in the marks of
-    quotation of any language, single or double, and end in their paragraph; a quotation within another
-    is part of it. Not quotes: what stands in italics, code or a heading, keys of JSON, and a quotation
-    that is not closed.
+    A block quote is a run of lines that `quoted_line` accepts. Inline quotations use the quotation
+    marks of any language, single or double, and end within their paragraph; a nested quotation is
+    part of the outer one. Not quotes: italics, code, headings, JSON keys and unclosed quotations.
 
     Example:
         >>> find_quotes("He wrote 'it was dark' in the boys' room.\n\n> The wind\n> blew.\n")
@@ -98,18 +98,18 @@ def _inline(text: str) -> Iterator[str]:
 
 
 def n_words(text: str) -> int:
-    """How many words a text has; two characters of scripts without blanks count as one."""
+    """Number of words in a text; two characters of scripts without blanks count as one."""
     n_unspaced = len(UNSPACED.findall(text))
     return max(len(text.split()), n_unspaced // CHARACTERS_PER_WORD)
 
 
 def is_passage(quote: str) -> bool:
-    """Whether a quote is more than a term, which stands in many places."""
+    """Whether a quote is long enough to be a passage rather than a term."""
     return n_words(quote) >= MIN_PASSAGE_WORDS
 
 
 def _paragraphs(reply: str) -> list[tuple[bool, str]]:
-    """Runs of lines, and whether they are a block quote, which is given without its marks."""
+    """Paragraphs, each with whether it is a block quote; markers are removed."""
     runs: list[tuple[bool, list[str]]] = []
     for line in reply.splitlines():
         quoted = quoted_line(line)

@@ -1,8 +1,8 @@
-"""What an omission leaves out → the negation in it; and the negation right before a quote.
+"""Omitted text → the negations in it; and the negation right before a quote.
 
-A quote that leaves out a "not" may say the opposite of what was written. Whether it does cannot be told
-from words alone, so each negation counts, but for those in brackets, which are an aside. A quote that
-begins right after one is shown with it.
+A quote that omits a "not" may reverse the meaning. That cannot be decided from words alone, so
+every negation counts except those in brackets. A quote that begins right after a negation is shown
+with it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PARTS = (
 )
 _NEGATION = re.compile(rf"(?<![^\W_])(?:{'|'.join(_WORDS)})(?!\w)|\w+n't\b|{_PARTS}", re.IGNORECASE)
 _REACH = 32
-"""Characters before a quote that are looked at; the longest negation has fewer."""
+"""Characters inspected before a quote; the longest negation has fewer."""
 
 _BEFORE = re.compile(
     rf"(?<![^\W_])(?:{'|'.join(_WORDS)}|\w+n['’]t)[^\S\n]?\n?[^\S\n]?\Z", re.IGNORECASE
@@ -55,10 +55,9 @@ _ASIDE = re.compile(r"[(\[（][^()\[\]（）]*[)\]）]")
 
 
 def negations(omitted: str) -> tuple[str, ...]:
-    """The negations in a text that a quote leaves out, in normal form.
+    """The negations in an omitted text, in normal form.
 
-    Languages that negate within a verb (Turkish, Czech, Finnish in part) are read as far as they use
-    words.
+    Negation by inflection (Turkish, Czech, partly Finnish) is not detected.
 
     Example:
         >>> negations("did not, and couldn’t,"), negations("who knew nothing (of no one)")
@@ -68,7 +67,7 @@ def negations(omitted: str) -> tuple[str, ...]:
 
 
 def with_negation(text: str, start: int) -> int:
-    """Where a quote begins that begins at an offset, with the negation right before it.
+    """The start of a quote, moved back to include a negation right before it.
 
     Example:
         >>> text = "She denies chest pain."

@@ -1,11 +1,11 @@
-"""Text → its normal form, the same for all ways to set the same wording, and the way back.
+"""Text → its normal form, equal for all typographic variants of a wording, with a map back.
 
-The form leaves out what models and typesetters change without changing the wording: line breaks
-and blanks, the marks of quotation, dashes, the hyphens of line ends, composed and decomposed accents,
-full-width forms and ligatures. Letters, their case, digits, signs and decimals have to agree.
+It removes differences that models and typesetters introduce without changing the wording: line
+breaks and blanks, quotation marks, dashes, line-end hyphens, composed and decomposed accents,
+full-width forms and ligatures. Letters, case, digits, signs and decimals must agree.
 
 Invariant: a range that is found has the normal form of the quote, and begins and ends between words:
-"he left" is not in "she left". A text is normalised once, in time linear in its length.
+"he left" is not in "she left". Normalisation takes linear time.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-"""Letters of scripts that write no blanks between words; the last line is Chinese and Japanese."""
+"""Letters of scripts without blanks between words; the last line is Chinese and Japanese."""
 
 _EDGES = " '-.,:;!?…*_#()[]{}<>·•¿¡、。〈〉《》〔〕【】،؛؟।"
-"""What may differ at both ends of a quote, in normal form. Not `%`: it belongs to a number."""
+"""Characters that may differ at both ends of a quote, in normal form. Not `%`: it is part of a
+number."""
 
 
 MAX_PLACES = 5_000
-"""Places where a quote stands inside words that are looked at: a text that is one word has one everywhere."""
+"""Maximum matches inside words that are examined: a text without word breaks has one everywhere."""
 
 Range = tuple[int, int]
-"""Of a normal form: where it begins and ends."""
+"""Start and end offsets in a normal form."""
 
 
 def normalise(text: str) -> str:
-    r"""The normal form of a text: the same for all ways to set the same wording.
+    r"""The normal form of a text, equal for all typographic variants of a wording.
 
     Example:
         >>> normalise("a “so-\ncalled” ﬁle") == normalise("a 'so-called'   file")
@@ -51,13 +52,13 @@ def normalise(text: str) -> str:
 _BLANK, _DASH, _MARK = " ", "-", "'"
 _QUOTATION_MARKS = frozenset("\"'`´‘’‚‛“”„‟‹›«»′″‴ʹʺʻʼʽ׳״「」『』〝〞〟")
 _DASHES = frozenset("\xad\u2043\u2212")
-"""Beyond those of the Unicode category: soft hyphen, bullet hyphen, minus."""
-_TATWEEL = "\u0640"  # stretches an Arabic word, like blanks between letters
+"""Dashes outside the Unicode category: soft hyphen, bullet hyphen, minus."""
+_TATWEEL = "\u0640"  # elongates an Arabic word, like letter spacing
 
 
 def _plain(character: str) -> str:
-    """The normal form of one character, by itself."""
-    # Of the compatibility forms only those of layout: NFKC also makes 10² to 102.
+    """The normal form of a single character."""
+    # Layout forms only: full NFKC would turn 10² into 102.
     if character == "…" or "\ufb00" <= character <= "\uffef":
         character = unicodedata.normalize("NFKC", character)
     if len(character) > 1:
@@ -75,13 +76,13 @@ def _plain(character: str) -> str:
 
 
 def _kind(plain: str) -> str:
-    """What a character is to the rules below, as one ASCII character."""
+    """The class of a character for the rules below, as one ASCII character."""
     if plain in {"", _BLANK, _DASH, _MARK}:
         return plain or "z"
     if len(plain) > 1:
         return "x" if plain[0].isalpha() else "…"
     category = unicodedata.category(plain)
-    # The vowels and finals of Korean compose with the consonant before them, as accents do.
+    # Korean vowels and finals compose with the preceding consonant, as accents do.
     if category[0] == "M" or "\u1160" <= plain <= "\u11ff":
         return "n" if UNSPACED.match(plain) else "m"
     if category[0] == "L":
@@ -90,7 +91,7 @@ def _kind(plain: str) -> str:
 
 
 class _FoldTable(dict[int, str]):
-    """What `str.translate` puts for each character; fills itself with those that occur."""
+    """A table for `str.translate`, filled on demand."""
 
     def __init__(self, rule: Callable[[str], str]) -> None:
         self._rule = rule
@@ -104,16 +105,17 @@ _PLAIN = _FoldTable(lambda character: p if len(p := _plain(character)) == 1 else
 _KINDS = _FoldTable(lambda character: _kind(_plain(character)))
 
 _SIGN = "\u02d7"
-"""Stands for the minus of a number, so that it is no other dash: `was -5` is not `was - 5`."""
+"""The minus of a number, distinct from other dashes: `was -5` is not `was - 5`."""
 _SIGNS = re.compile(r"[-−–‐‑](?=[.·]?\d)(?<![\w–—-][-−–‐‑])(?<!\d[ \u00a0][-−–‐‑])")
 _LINE_END = re.compile(r"\xad+|[-‐‑\xad]\s+|.*\n", re.DOTALL)
-"""A hyphen that may be the typesetter's: `exam-\\nple`, or `exam- ple` where lines were joined."""
+"""A hyphen that may come from line breaking: `exam-\\nple`, or `exam- ple` where lines were
+joined."""
 
 _SPACED = frozenset("a0mx")
 _LETTERS = frozenset("acmnx")
 _POINTS = frozenset(".,:/·")
 
-# Every alternative begins with the same set, so that a text is searched for nothing else.
+# Every alternative begins with the same character set, which keeps the search fast.
 _EDITS = re.compile(
     r"""[ z'x…-](?:
       (?<=[x…]) [mn]*                                        # a ligature, an ellipsis
@@ -123,7 +125,7 @@ _EDITS = re.compile(
     re.VERBOSE,
 )
 _EDITS_OR_CLUSTERS = re.compile(rf"[^ zmn-][mn]+|{_EDITS.pattern}", re.VERBOSE)
-"""In a string of kinds, where the normal form may be of another length."""
+"""Matches, in a string of kinds, every place where the normal form may differ in length."""
 
 
 class NormalText:
@@ -140,7 +142,7 @@ class NormalText:
         self.kinds = plain.translate(_KINDS)
         is_composed = unicodedata.is_normalized("NFC", plain)
         pieces: list[str] = []
-        # Pieces alternate: unchanged, edited, unchanged, ... Here is where each begins.
+        # Pieces alternate: unchanged, edited, unchanged, ...; these are their start offsets.
         self._originals = [0]
         self._normals = [0]
         self._hyphens: list[int] = []
@@ -163,7 +165,7 @@ class NormalText:
 
     def _edit(self, plain: str, start: int, end: int) -> str:
         kinds = self.kinds[start:end]
-        if kinds == _BLANK:  # what `_EDITS` leaves of them; most edits by far
+        if kinds == _BLANK:  # the most frequent edit by far
             return _BLANK if self._divides_numbers(start, end) else ""
         if kinds[0] in {"x", "…"}:
             return unicodedata.normalize("NFC", _plain(plain[0]) + plain[1:])
@@ -173,21 +175,21 @@ class NormalText:
             return _MARK
         before, after = self.kinds[max(start - 1, 0) : start], self.kinds[end : end + 1]
         if _DASH in kinds:
-            # Between letters it may be the hyphen of a line's end, and nobody can tell.
+            # Between letters it may be a line-end hyphen; this is ambiguous.
             return "" if before in _LETTERS and after in _LETTERS else _DASH
-        # A blank counts between words only: the others are the typesetter's.
+        # Only a blank between words is significant.
         is_counted = (before in _SPACED and after in _SPACED) or self._divides_numbers(start, end)
         return _BLANK if _BLANK in kinds and is_counted else ""
 
     def _divides_numbers(self, start: int, end: int) -> bool:
-        """Whether blanks make another number of what is around: `1, 250`, `of .5`, `. 5`."""
+        """Whether blanks separate two numbers: `1, 250`, `of .5`, `. 5`."""
         if self.kinds[end : end + 1] == "0":
             return self._source[max(start - 1, 0) : start] in _POINTS
         return self._source[end : end + 1] in _POINTS and self.kinds[end + 1 : end + 2] == "0"
 
     @cached_property
     def core(self) -> tuple[int, int]:
-        """The range of the normal form without what may differ at both ends of a quote."""
+        """The range of the normal form without the punctuation at both ends."""
         start = len(self.text) - len(self.text.lstrip(_EDGES))
         end = len(self.text.rstrip(_EDGES))
         if self.text[start : start + 1].isdigit():
@@ -198,11 +200,11 @@ class NormalText:
         return start, max(start, end)
 
     def find(self, quote: NormalText, begin: int = 0, end: int | None = None) -> Range | None:
-        """The first place of a quote in a range, its punctuation with it if it agrees."""
+        """The first match of a quote in a range, with its punctuation if that agrees."""
         return self._search(quote, begin, len(self.text) if end is None else end, is_last=False)
 
     def rfind(self, quote: NormalText, begin: int, end: int) -> Range | None:
-        """The last place of a quote in a range."""
+        """The last match of a quote in a range."""
         return self._search(quote, begin, end, is_last=True)
 
     def _search(self, quote: NormalText, begin: int, end: int, *, is_last: bool) -> Range | None:
@@ -220,7 +222,7 @@ class NormalText:
         return None
 
     def _has(self, quote: NormalText, at: int) -> bool:
-        """Whether a quote whose core stands at an offset is whole words there, joined alike."""
+        """Whether the match at an offset consists of whole words with the same hyphens."""
         first, last = quote.core
         end = at + last - first
         if not self._is_whole(at, end):
@@ -230,7 +232,7 @@ class NormalText:
         return fixed_here <= all_there and fixed_there <= all_here
 
     def _joins(self, start: int, end: int) -> tuple[frozenset[int], frozenset[int]]:
-        """Where a range leaves hyphens out: all, and those that no line's end explains."""
+        """Positions of removed hyphens in a range: all, and those not at a line end."""
         if not self._hyphens:
             return frozenset(), frozenset()
         among = range(bisect_right(self._hyphens, start), bisect_left(self._hyphens, end))
@@ -240,7 +242,7 @@ class NormalText:
         )
 
     def original(self, start: int, end: int) -> Span:
-        """The range of the original that a non-empty range of the normal form stands for."""
+        """Map a non-empty range of the normal form to the original."""
         first, last = self._piece(start), self._piece(end - 1)
         begin = self._originals[first] + (0 if first % 2 else start - self._normals[first])
         if last % 2:
@@ -255,7 +257,7 @@ class NormalText:
         return is_inside_token(self._source, at)
 
     def _is_whole(self, start: int, end: int) -> bool:
-        """Whether a range of the normal form is words of the original."""
+        """Whether a range of the normal form covers whole words of the original."""
         first, last = self._piece(start), self._piece(end - 1)
         if first % 2 and start != self._normals[first]:
             return False  # within a ligature
@@ -265,7 +267,7 @@ class NormalText:
         return not (self.is_inside(span.start) or self.is_inside(span.end))
 
     def _widen(self, at: int, quote: NormalText) -> Range:
-        """The range of a quote's core with the punctuation that agrees with the quote's."""
+        """Extend the match of a quote's core by the punctuation that agrees."""
         first, last = quote.core
         start = at - first
         end = start + len(quote.text)

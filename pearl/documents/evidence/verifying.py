@@ -1,8 +1,8 @@
-"""Quotes → the spans of a document that prove them, or why none does.
+"""Quotes → the document spans that verify them, or the reason why none does.
 
-A quote is looked up as it is, then in normal form (see `normal`). A quote with omissions is a passage
-with something left out of it: its pieces stand in their order in one paragraph, close to each other, and
-what is left out is part of one sentence, or goes on to where another begins.
+A quote is looked up literally, then in normal form (see `normal`). The pieces of a quote with
+omissions must occur in order, close together, in one paragraph; what is omitted is part of one
+sentence, or extends to the beginning of another.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from pearl.errors import Span
 __all__ = ["Doubt", "Match", "Quote", "Verifier"]
 
 Match = Literal["exact", "normalised", "elided"]
-"""How a passage is quoted: as it is, set in another way, or with something left out."""
+"""How a passage is quoted: literally, with typographic differences, or with omissions."""
 
 Doubt = Literal["missing", "short", "apart", "negation"]
-"""Why a quote is not verified: the document does not have it; it is so short that it stands in several
-places or says nothing; its pieces are no passage; it leaves a negation out."""
+"""Why a quote is not verified: it is not in the document; it is too short; its pieces do not form a
+passage; it omits a negation."""
 
 MAX_ATTRIBUTION_LENGTH = 80
-"""Characters of `(chapter 2)` or `— The Author, p. 7` after a quote; longer is part of it."""
+"""Maximum characters of an attribution after a quote: `(chapter 2)`, `— The Author, p. 7`."""
 MAX_ATTRIBUTION_WORDS = 8
 
 MAX_OMITTED = 500
-"""Characters, in normal form, that one omission may leave out."""
+"""Maximum characters of one omission, in normal form."""
 MIN_PIECE_LETTERS = 4
-"""Letters of a piece of one word; any piece of two words will do, and two characters in scripts that
-write no blanks between words."""
+"""Minimum letters of a one-word piece; pieces of two words, or of two characters in scripts without
+blanks, always qualify."""
 MIN_LONGEST_WORDS = 3
-"""Words of the longest piece of a quote with omissions."""
+"""Minimum words of the longest piece of a quote with omissions."""
 _MAX_TRIED = 200
-"""Places looked at closely where the pieces of one quote stand near each other."""
+"""Maximum candidate places examined for the pieces of one quote."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A quote of a reply, and where the document says it.
+    """A quote of a reply, and its place in the document.
 
     Attributes:
-        text: The quote as the reply gives it, less an attribution that was left out to verify it.
-        spans: Where it stands: one span, or one for each piece of a quote with omissions, in the
-            order of the quote. Empty if it was not found; a quote that leaves a negation out has some.
-        result: How it was found, or why it is not verified.
+        text: The quote as the reply gives it, without an attribution that had to be removed to
+            verify it.
+        spans: One span, or one per piece of a quote with omissions, in order. Empty if not found;
+            set for a quote that omits a negation.
+        result: How it matched, or why it is not verified.
     """
 
     text: str
@@ -62,7 +63,7 @@ class Quote:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the document says it."""
+        """Whether the document contains it."""
         return self.result in {"exact", "normalised", "elided"}
 
 
@@ -86,10 +87,10 @@ _NOTHING = re.compile(r"""[\s.…,;:'"“”„‘’«»()\[\]*_–—-]*""")
 
 
 class Verifier:
-    r"""Looks quotes up in one document.
+    r"""Verifies quotes against one document.
 
     Args:
-        text: The document, as spans are to refer to it.
+        text: The document's text, to which spans refer.
 
     Example:
         >>> verifier = Verifier("He called it\na “well-known” fact. Nobody spoke.")
@@ -107,16 +108,16 @@ class Verifier:
     def verify(self, quote: str) -> Quote:
         """Find a quote in the document.
 
-        Punctuation at both ends may differ; a unit at the end and a negation right before the quote may be
-        left off, and are in the span.
-        An attribution after the quote, `(chapter 2)` or `— The Author`, is left out if the document does
-        not have it. Omissions (`...`, `…`, `[…]`) divide a quote into pieces.
+        Punctuation at both ends may differ; an omitted unit at the end and a negation right before
+        the quote are included in the span. An attribution after the quote, `(chapter 2)` or `— The
+        Author`, is ignored if it is not in the document. Omissions (`...`, `…`, `[…]`) divide a
+        quote into pieces.
 
         Args:
-            quote: As `find_quotes` gives it, without its marks.
+            quote: As returned by `find_quotes`, without its marks.
 
         Returns:
-            The quote with the first place where the document has it, or why it is not verified.
+            The quote with its first match, or with the reason why it is not verified.
         """
         doubts: list[Quote] = []
         for wording in self._wordings(quote):
@@ -127,14 +128,14 @@ class Verifier:
                 if found.is_verified and wording != quote:
                     end = found.spans[-1].end
                     if not _SENTENCE_END.search(wording) and _ASIDE.match(self._text, end):
-                        continue  # what the document has there is quoted wrongly
-                    # Something was left out: it is not the quote as it is.
+                        continue  # a misquotation
+                    # With an omission, this is not a literal quote.
                     result = "normalised" if found.result == "exact" else found.result
                     found = Quote(wording, found.spans, result)
                 if found.is_verified:
                     return found
                 doubts.append(found)
-        # A quote that was found but does not count: that says more than that it was not found.
+        # Prefer the reason of a match that was rejected over "missing".
         return next((d for d in doubts if d.result != "missing"), Quote(quote, (), "missing"))
 
     @cached_property
@@ -142,7 +143,7 @@ class Verifier:
         return NormalText(self._text)
 
     def _wordings(self, quote: str) -> list[str]:
-        """A quote as it is, and without the attribution at its end if it may have one."""
+        """The quote, and the quote without a possible attribution at its end."""
         found = _ATTRIBUTION.search(quote)
         if found is None:
             return [quote]
@@ -184,7 +185,7 @@ class Verifier:
         return None
 
     def _stands_once(self, quote: NormalText) -> bool:
-        """Whether a short quote says something, and where."""
+        """Whether a short quote occurs exactly once."""
         at = self._normal.find(quote)
         is_said = sum(map(str.isalnum, quote.text)) > 1
         return is_said and at is not None and self._normal.find(quote, at[1]) is None
@@ -212,7 +213,7 @@ class Verifier:
         return Quote(wording, (), "apart" if is_there else "missing")
 
     def _near_each_other(self, needles: Sequence[NormalText]) -> Iterator[list[Range]]:
-        """Where pieces follow each other closely: for each place of the first, the nearest others."""
+        """Candidate places: for each match of the first piece, the nearest matches of the others."""
         begin = 0
         while (first := self._normal.find(needles[0], begin)) is not None:
             begin = first[0] + 1
@@ -221,7 +222,7 @@ class Verifier:
                 last = places[-1][1]
                 reach = last + MAX_OMITTED + len(needle.text)
                 if (found := self._normal.find(needle, last, reach)) is None:
-                    # Leap to where the next piece is; before it no place can do.
+                    # Skip to the next match of the following piece.
                     ahead = self._normal.find(needle, last)
                     if ahead is None:
                         return
@@ -230,7 +231,7 @@ class Verifier:
                     break
                 places.append(found)
             else:
-                # The first place of a common piece may be sentences before the next piece.
+                # The first match of a common piece may be sentences before the next piece.
                 for i in reversed(range(len(needles) - 1)):
                     low = places[i][0]
                     nearer = self._normal.rfind(needles[i], low, places[i + 1][0])
@@ -239,7 +240,7 @@ class Verifier:
                 yield places
 
     def _spans(self, places: Sequence[Range]) -> tuple[Span, ...]:
-        """Spans of pieces with the units of their numbers, if the other pieces let them be."""
+        """Spans of the pieces, extended by units unless that overlaps another piece."""
         spans: list[Span] = []
         for i, place in enumerate(places):
             found = self._normal.original(*place)
@@ -253,7 +254,7 @@ class Verifier:
         return tuple(spans)
 
     def _is_one_passage(self, spans: Sequence[Span]) -> bool:
-        """Whether what is left out between pieces is of one sentence, or ends where one begins."""
+        """Whether each omission is within one sentence, or ends at the beginning of one."""
         begin, end = spans[0].start, spans[-1].end
         passage = self._text[begin:end]
         if any(_PARAGRAPH_END.search(self._text, a.end, b.start) for a, b in pairwise(spans)):
@@ -267,7 +268,7 @@ class Verifier:
 
 
 def _divided(wording: str) -> list[list[str]]:
-    """A quote as one piece and, if it has omissions, as the pieces that they leave."""
+    """The quote as one piece and, if it has omissions, split into pieces."""
     pieces = [piece.strip() for piece in _OMISSION.split(wording)]
     pieces = [piece for piece in pieces if any(map(str.isalnum, piece))]
     if not pieces or pieces == [wording]:
@@ -276,7 +277,7 @@ def _divided(wording: str) -> list[list[str]]:
 
 
 def _are_long_enough(pieces: Sequence[str]) -> bool:
-    """Whether pieces of a quote say so much that their order and distance mean something."""
+    """Whether the pieces of a quote are long enough for a match to be significant."""
     for piece in pieces:
         letters = sum(map(str.isalnum, piece))
         if n_words(piece) < 2 and letters < MIN_PIECE_LETTERS:

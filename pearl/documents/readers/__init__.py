@@ -1,12 +1,13 @@
-"""Bytes of a file → the text to show. Every other module of this folder reads one kind of file.
+"""Bytes of a file → its text. Every other module of this folder reads one file type.
 
 A reader module has
 
 - `SUFFIXES: tuple[str, ...]`, lower case, with the dot; no two modules share one;
-- `read(data: bytes, path: str) -> str`, the text to show, or a `DataError` that names `path`;
-- where the bytes tell what they are, `recognises(data: bytes) -> bool`;
-- and `IS_BOUNDED = True` where it takes time and memory in proportion to the bytes, whatever they
-  are. It then reads in this process; all others read in a child that has limits.
+- `read(data: bytes, path: str) -> str`, returns the text, or raises a `DataError` that names
+  `path`;
+- optionally `recognises(data: bytes) -> bool`, for types that their bytes identify;
+- optionally `IS_BOUNDED = True`, if time and memory are proportional to the size of any input. Such
+  a reader runs in this process, all others in a child process with limits.
 """
 
 from __future__ import annotations

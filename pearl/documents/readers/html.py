@@ -1,4 +1,4 @@
-"""Web pages: HTML → its text as a browser lays it out, without markup, scripts and styles."""
+"""HTML → its text as a browser lays it out, without markup, scripts and styles."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _BEGINNING = re.compile(
 )
 _DECLARED_ENCODING = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
 _DECLARATION_BYTES = 1024
-"""Where a page has to declare its encoding (HTML Living Standard, 13.2.3.2)."""
+"""Bytes within which a page must declare its encoding (HTML Living Standard, 13.2.3.2)."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
 _XML_DECLARATION = re.compile(r"<\?xml [^>]+?\?>")
 _LONG_NUMBER = re.compile(r"[0-9]{4,}")
 
 _MAX_LENGTH = 40
-"""Characters of an indent, and lines of a margin, that a `style` may ask for."""
+"""Maximum indent in characters, and margin in lines, of a `style`."""
 
 
 def recognises(data: bytes) -> bool:
@@ -57,33 +57,32 @@ def read(data: bytes, path: str) -> str:
 
     declared = _DECLARED_ENCODING.search(data, 0, _DECLARATION_BYTES)
     page = decode(data, path, declared=declared[1].decode() if declared else None)
-    # The parser stops at a NUL: what follows would be lost without a word.
+    # The parser stops at a NUL and would silently drop the rest.
     tree = _tree(_CONTROLS.sub(" ", page).strip(), path)
     config = ParserConfig()
     attributes = config.attribute_handler
     attributes.attribute_mapping = {**attributes.attribute_mapping, "style": _apply_style}
     text: str = "" if tree is None else Inscriptis(tree, config).get_text()
-    # Cells are padded to the width of their table, the last ones too.
+    # Cells are padded to the column width, even in the last column.
     return re.sub(r" +$", "", text, flags=re.MULTILINE).strip("\n")
 
 
 def _tree(page: str, path: str) -> HtmlElement | None:
-    """The page as a tree, None if it is blank; a page that the parser gave up is an error."""
+    """The page as a tree, or None if it is blank. A partly parsed page is an error."""
     from lxml.etree import LxmlError, ParserError
     from lxml.html import HTMLParser, document_fromstring
 
-    page = _XML_DECLARATION.sub("", page, count=1)  # it is no longer in the encoding it says
+    page = _XML_DECLARATION.sub("", page, count=1)  # the declared encoding no longer applies
     if not page:
         return None
-    parser = HTMLParser(huge_tree=True)  # else what is nested 256 deep ends the page
+    parser = HTMLParser(huge_tree=True)  # else a nesting depth of 256 ends the page
     try:
         tree = document_fromstring(page, parser=parser)
     except ParserError:  # nothing but comments
         return None
     except LxmlError:
         tree = None
-    # libxml2 mends what is wrong with a page, but for what it reports as fatal it stops and gives
-    # what it has so far.
+    # libxml2 repairs most errors; after a fatal one it stops and returns a partial tree.
     fatal = next((entry for entry in parser.error_log if entry.level_name == "FATAL"), None)
     if fatal is not None and fatal.type_name == "ERR_NO_MEMORY":
         raise MemoryError
@@ -98,10 +97,10 @@ def _tree(page: str, path: str) -> HtmlElement | None:
 
 
 def _apply_style(style: str, element: InscriptisElement) -> None:
-    """What a `style` says, its lengths bounded: every line is indented by as many blanks."""
+    """Apply a `style` with bounded lengths, because every line is indented by that many blanks."""
     from inscriptis.model.css import CssParse
 
-    # A number of 400 digits is a length, too.
+    # Guards against a length of 400 digits.
     CssParse.attr_style(_LONG_NUMBER.sub("999", style), element)
     for name in ("padding_inline", "margin_before", "margin_after"):
         length = getattr(element, name)

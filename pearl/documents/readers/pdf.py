@@ -17,7 +17,7 @@ __all__ = ["SUFFIXES", "read", "recognises"]
 SUFFIXES = (".pdf",)
 
 _HYPHEN = "\x02"
-"""What pdfium puts in the place of a hyphen at the end of a line and the line break after it."""
+"""pdfium's replacement for a line-end hyphen and its line break."""
 
 
 def recognises(data: bytes) -> bool:
@@ -34,7 +34,7 @@ def read(data: bytes, path: str) -> str:
     """The text layer of a PDF.
 
     Raises:
-        DataError: The file is damaged, encrypted, only pictures of pages or too long.
+        DataError: The file is damaged, encrypted, without a text layer, or too long.
     """
     from pypdfium2 import PdfDocument, PdfiumError, raw
 
@@ -64,7 +64,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[str]:
     for page in document:
         if text := _text_of_page(page):
             yield text
-            # Pages may share what they show: a small file can have any length of text.
+            # Pages may share content: the text of a small file can have any length.
             left -= len(text)
             if left < 0:
                 raise DataError(
@@ -75,7 +75,7 @@ def _texts(document: PdfDocument, path: str) -> Iterator[str]:
 
 
 def _text_of_page(page: PdfPage) -> str:
-    # Closed at once: left to the garbage collector, a thousand open pages pile up.
+    # Closed explicitly: the garbage collector would let a thousand open pages accumulate.
     with closing(page), closing(page.get_textpage()) as layer:
         text: str = layer.get_text_bounded()
     return text.replace(_HYPHEN, "-\n").strip()

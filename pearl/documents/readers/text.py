@@ -1,7 +1,7 @@
-"""Plain text and Markdown, as written: bytes in whatever encoding → text.
+"""Plain text and Markdown: bytes in any encoding → text.
 
-`decode` serves every reader whose bytes are text. It never guesses where the bytes say what they
-are: a byte order mark or valid UTF-8 settles it, and damaged UTF-8 is an error, not another
+`decode` is shared by all readers of text formats. It guesses only if the bytes do not determine the
+encoding: a byte order mark or valid UTF-8 does, and damaged UTF-8 is an error, not another
 encoding.
 """
 
@@ -18,7 +18,7 @@ IS_BOUNDED = True
 SUFFIXES = (".txt", ".text", ".md", ".markdown")
 
 _BYTE_ORDER_MARKS = (
-    # The mark of UTF-32 little endian begins with the one of UTF-16: it comes first.
+    # UTF-32 first: its little-endian mark begins with that of UTF-16.
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF8, "utf-8"),
@@ -29,20 +29,20 @@ _LEGACY_ENCODINGS = (
     "cp1254", "cp1252", "cp1251", "cp932", "euc_jp", "gb18030", "euc_kr", "cp1250", "iso8859_2",
     "big5", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874",
 )  # fmt: skip
-"""What text that is not UTF-8 is written in: of several encodings that fit about as well the first
-is taken. Left to all its 90, charset-normalizer reads short French as Hungarian or as UTF-16.
-Turkish (cp1254) stands first because it is Western but for six letters of Icelandic."""
+"""Candidate encodings of text that is not UTF-8; the first of equally good ones wins. With all of
+its 90, charset-normalizer reads short French as Hungarian or UTF-16. Turkish (cp1254) is first
+because it is Western except for six Icelandic letters."""
 
 _CONTROL_BYTES = bytes(set(range(0x20)) - set(b"\t\n\f\r\x1b"))
 _MAX_CONTROL_SHARE = 1 / 3
-"""Of the bytes of a text; Perl's `-T` draws the line at the same share."""
+"""Maximum fraction of odd bytes in a text; the same threshold as Perl's `-T`."""
 
 
 def read(data: bytes, path: str) -> str:
     """The text of the bytes.
 
     Raises:
-        DataError: The bytes are not text, or not in an encoding that can be told.
+        DataError: The bytes are not text, or their encoding is unknown.
 
     Example:
         >>> read("# Café".encode("utf-16"), "a.md")
@@ -57,10 +57,10 @@ def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
     Args:
         data: The bytes of the document.
         path: What messages call it.
-        declared: The encoding the document itself names; tried where the bytes do not tell.
+        declared: The encoding that the document declares; tried if the bytes do not determine one.
 
     Raises:
-        DataError: The bytes are binary, damaged, or in no encoding that can be told.
+        DataError: The bytes are binary or damaged, or their encoding is unknown.
 
     Example:
         >>> decode("Die Straße".encode("latin-1"), "a.txt")
@@ -69,7 +69,7 @@ def decode(data: bytes, path: str, *, declared: str | None = None) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode_strictly(data, encoding, path)[1:]
-    if data.startswith(b"{\\rtf"):  # text, and none that anybody wrote
+    if data.startswith(b"{\\rtf"):  # text, but not prose
         raise DataError(
             "RTF is not read", path=path, help="save it as .docx, .pdf, .html or plain text"
         )
@@ -99,7 +99,7 @@ def _binary(path: str) -> DataError:
 
 
 def _decode_strictly(data: bytes, encoding: str, path: str) -> str:
-    """Decode, or say which byte is in the way."""
+    """Decode, or report the offending byte."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -118,10 +118,10 @@ def _is_surrogate(data: bytes) -> bool:
 
 
 def _is_damaged_utf_8(data: bytes) -> bool:
-    """Whether bytes that are not UTF-8 were meant to be.
+    """Whether bytes are damaged UTF-8 rather than another encoding.
 
-    Other encodings form the sequences of UTF-8 only by accident: where these are no fewer than
-    the bytes that fit none, the bytes are UTF-8 with a defect, and a guess would garble it all.
+    Other encodings form UTF-8 sequences only by accident: if these are at least as many as the
+    invalid bytes, the text is damaged UTF-8.
     """
     try:
         data.decode("utf-8", "surrogatepass")
@@ -137,7 +137,7 @@ def _decode_as_declared(data: bytes, declared: str) -> str | None:
     """The text, None if the bytes contradict the declaration."""
     try:
         encoding = codecs.lookup(declared).name
-        # The bytes that spelt the declaration were not UTF-16, and the web's Latin-1 is cp1252.
+        # A declaration in ASCII bytes cannot be UTF-16, and Latin-1 on the web means cp1252.
         if encoding.startswith(("utf-16", "utf-32")):
             return None
         return data.decode("cp1252" if encoding in {"iso8859-1", "ascii"} else encoding)
@@ -148,7 +148,7 @@ def _decode_as_declared(data: bytes, declared: str) -> str | None:
 def _decode_by_statistics(data: bytes, path: str) -> str:
     from charset_normalizer import from_bytes  # late: most documents are UTF-8
 
-    # With its default samples, 5 of 512 bytes, accented French is now and then no text at all.
+    # With the default of 5 samples of 512 bytes, accented French is sometimes rejected.
     matches = from_bytes(
         data, steps=10, chunk_size=2048, threshold=0.3, cp_isolation=list(_LEGACY_ENCODINGS)
     )

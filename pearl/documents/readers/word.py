@@ -1,4 +1,4 @@
-"""Word files: paragraphs and tables in their order → text.
+"""Word files → text: paragraphs and tables in document order.
 
 Blocks are separated by a blank line; a row of a table is one line, its cells separated by tabs.
 Insertions of tracked changes, links, content controls and text boxes count as text; deletions,
@@ -25,12 +25,13 @@ SUFFIXES = (".docx",)
 
 _CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "\xad"}
 _SKIPPED = frozenset({"pPr", "rPr", "del", "moveFrom", "rt", "Fallback"})
-"""Properties, text that was taken out, readings beside Chinese characters, and the second copy of
-a text box for old readers."""
+"""Skipped elements: properties, deleted text, ruby annotations, and the fallback copy of a text
+box."""
 
 _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, AttributeError,
            SyntaxError)  # fmt: skip
-"""How damage shows: python-docx checks nothing, and lxml's errors are SyntaxErrors."""
+"""Exceptions that a damaged file causes: python-docx validates nothing, and lxml's errors are
+SyntaxErrors."""
 
 
 _NO_MEMORY = 2
@@ -40,7 +41,7 @@ _NO_MEMORY = 2
 def recognises(data: bytes) -> bool:
     """Whether the bytes are an archive with the main part of a Word file in it.
 
-    Names of parts are never compressed, so that this also holds for half a file.
+    Part names are never compressed, so this also recognises truncated files.
     """
     return data.startswith(b"PK") and b"word/document.xml" in data
 
@@ -49,7 +50,7 @@ def read(data: bytes, path: str) -> str:
     """The text of a Word file.
 
     Raises:
-        DataError: The file is damaged, no .docx, or too large once unpacked.
+        DataError: The file is damaged, not a .docx, or too large when unpacked.
         MemoryError: It takes more memory than this process may have.
     """
     import docx
@@ -72,7 +73,7 @@ def read(data: bytes, path: str) -> str:
             help="take pictures out, or set PEARL_MAX_DOCUMENT_MB to a larger number",
         )
     if root.getroottree().docinfo.internalDTD is not None:
-        # ISO/IEC 29500-2 forbids them, and entities are left out of the text.
+        # ISO/IEC 29500-2 forbids them, and entities would be missing from the text.
         raise DataError(
             "the file declares XML entities, which no Word file may", path=path, help="save it anew as .docx"
         )  # fmt: skip
@@ -80,9 +81,9 @@ def read(data: bytes, path: str) -> str:
 
 
 def _text(element: BaseOxmlElement) -> str:
-    """The text of an element, whatever it is wrapped in.
+    """The text of an element at any nesting depth.
 
-    python-docx's own `paragraph.text` leaves out insertions, content controls and text boxes.
+    python-docx's `paragraph.text` omits insertions, content controls and text boxes.
     """
     kind = element.tag.rpartition("}")[2]
     if kind in _SKIPPED:

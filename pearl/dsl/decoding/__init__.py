@@ -1,1 +1,1 @@
-"""`ActionLibrary` → what a constrained decoder is held to: grammars, JSON Schemas, forms of replies."""
+"""`ActionLibrary` → constraints for decoders: grammars, JSON Schemas and reply formats."""

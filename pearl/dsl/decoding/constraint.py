@@ -1,8 +1,8 @@
-r"""A small language that a reply has to be a sentence of, in every form that decoders take.
+r"""A constraint on replies, in every notation that decoders accept.
 
-The source is one text in the dialect of Lark that lark, llguidance and xgrammar read alike: rules
-with `|`, `( )`, `[ ]`, `? * +` and no more, terminals in upper case, regular expressions of
-classes, `(?:...)`, `|` and `{m,n}`. Every other form is made from it, so they cannot drift apart.
+The source is a grammar in the dialect of Lark that lark, llguidance and xgrammar share: rules with
+`|`, `( )`, `[ ]`, `? * +` and no more, terminals in upper case, regular expressions of classes,
+`(?:...)`, `|` and `{m,n}`. Every other notation is generated from it, so they cannot diverge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pearl.errors import UsageError
 __all__ = ["FORMS", "Constraint", "Form", "JsonForm", "to_gbnf", "validate"]
 
 Form = Literal["lark", "llguidance", "gbnf", "json-schema"]
-"""How a decoder may want it."""
+"""Notations of a constraint."""
 
 FORMS: tuple[Form, ...] = get_args(Form)
 
@@ -29,10 +29,10 @@ class JsonForm:
     """The same language as JSON.
 
     Attributes:
-        schema: What the JSON has to conform to.
-        text_of: The sentence that a value stands for; raises `ValueError` for a value that does
-            not conform, and nothing else for any value that JSON can hold.
-        hint: What the JSON looks like, in a sentence or two for a prompt.
+        schema: The JSON Schema.
+        text_of: Converts a JSON value to a sentence of the language. Raises `ValueError`, and
+            nothing else, for a value that does not conform.
+        hint: A description of the JSON for a prompt, in one or two sentences.
     """
 
     schema: Mapping[str, Any]
@@ -42,15 +42,15 @@ class JsonForm:
 
 @dataclass(frozen=True)
 class Constraint:
-    r"""What a reply has to be.
+    r"""A formal language that a reply must belong to.
 
     Attributes:
-        name: Which language it is, for traces.
+        name: Name of the language, for traces.
         lark: Its grammar; the start rule is `start`.
         json_form: The same as JSON, where there is such a form.
-        next_line: For a decoder that can be told a new grammar after every line: what is written
-            so far, whole lines, → the grammar of the next line with its line break. It may demand
-            more than one grammar for the whole text can say.
+        next_line: For a decoder that accepts a new grammar after every line: the lines so far → the
+            grammar of the next line with its line break. It may be stricter than any single grammar
+            for the whole text.
 
     Example:
         >>> Constraint("yes", 'start: "yes" | "no"').gbnf
@@ -64,19 +64,19 @@ class Constraint:
 
     @cached_property
     def llguidance(self) -> str:
-        """With the header by which llama.cpp knows it from GBNF."""
+        """The grammar with the header by which llama.cpp distinguishes it from GBNF."""
         return f"%llguidance {{}}\n{self.lark}"
 
     @cached_property
     def gbnf(self) -> str:
-        """The same for llama.cpp as it comes."""
+        """The grammar for llama.cpp without llguidance."""
         return to_gbnf(self.lark)
 
     def rendered(self, form: Form) -> str:
         """The text of a form; JSON Schema as JSON.
 
         Raises:
-            UsageError: There is no JSON form.
+            UsageError: The constraint has no JSON form.
         """
         match form:
             case "lark":
@@ -101,7 +101,7 @@ _TOKEN = re.compile(
       | (?P<end>\n)""",
     re.VERBOSE,
 )
-"""Everything the dialect is made of; a definition begins a line."""
+"""Tokens of the dialect; a definition begins a line."""
 
 _Token = tuple[str, str]
 
@@ -120,12 +120,12 @@ def _tokens(grammar: str) -> Iterator[_Token]:
 
 
 def validate(grammar: str) -> None:
-    """Make sure that decoders will take a grammar: it is in the dialect, and every name is defined.
+    """Check that decoders accept a grammar: it is in the dialect, and every name is defined.
 
-    Where llguidance is installed, it reads the grammar as well.
+    If llguidance is installed, it validates the grammar, too.
 
     Raises:
-        UsageError: A decoder might refuse it, or worse, ignore it.
+        UsageError: A decoder might reject or ignore the grammar.
 
     Example:
         >>> validate('start: "a" b')
@@ -160,7 +160,7 @@ def to_gbnf(grammar: str) -> str:
     r"""The grammar in the notation of llama.cpp, whose rules are read character by character.
 
     Raises:
-        UsageError: It is not in the dialect, or two of its names are one in GBNF.
+        UsageError: It is not in the dialect, or two of its names are the same in GBNF.
 
     Example:
         >>> print(to_gbnf('start: [b] "\\n"\nb: /[a-c]{1,2}\\./'), end="")
@@ -192,7 +192,7 @@ def to_gbnf(grammar: str) -> str:
 
 
 def _rule(name: str) -> str:
-    """Rule names of GBNF know no underscore, and tell no rule from a terminal by its case."""
+    """GBNF rule names have no underscore, and case does not separate terminals from rules."""
     if name == "start":
         return "root"
     prefix = "t-" if name.strip("_")[:1].isupper() else ""
@@ -211,7 +211,7 @@ _PIECE = re.compile(
 
 
 def _pieces(pattern: str) -> list[str]:
-    """A regular expression as a sequence of GBNF's pieces."""
+    """Convert a regular expression to a sequence of GBNF items."""
     pieces: list[str] = []
     at = 0
     while at < len(pattern):
@@ -240,7 +240,7 @@ _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 
 
 def _escape(text: str, *, in_class: bool) -> str:
-    """An escape of a regular expression as GBNF writes it, which knows few of them."""
+    """Convert an escape to GBNF, which has few of them."""
     if text[1] in "uUnrt\\":
         return text
     if text[1].isalnum():

@@ -1,8 +1,8 @@
-"""`ActionLibrary` → the constraints under which plans are written: grammar, JSON form and lines.
+"""`ActionLibrary` → the constraints for writing plans: grammar, JSON form and line by line.
 
-Two phases are the rule: the new actions first (`header_constraint`), then, with those known, the
-steps (`steps_constraint`), every sentence of which is valid. A decoder that takes a new grammar
-after every line needs one phase only (`line_constraint`).
+Plans are usually written in two phases: the new actions (`header_constraint`), then the steps
+(`steps_constraint`), which admits valid steps only. A decoder that accepts a new grammar after
+every line needs one phase (`line_constraint`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ that make a grammar of it take as long as it is."""
 
 
 def header_constraint(library: ActionLibrary, *, max_text: int | None = None) -> Constraint:
-    """The new actions of a plan, or that there are none; what it declares twice is harmless."""
+    """The block of new actions of a plan, possibly empty; duplicate declarations are harmless."""
     grammar = header_grammar(library, max_text=max_text)
     return Constraint("new-actions", grammar, header_form(library, max_text=max_text))
 
@@ -48,7 +48,7 @@ def steps_constraint(
     """The steps of a valid plan, which calls actions of the library only.
 
     Raises:
-        LibraryError: There is nothing that a plan could call.
+        LibraryError: The library has no callable action.
     """
     grammar = indexed_grammar(library, max_steps=max_steps, max_text=max_text)
     form = steps_form(library, max_steps=min(max_steps, MAX_JSON_STEPS), max_text=max_text)
@@ -61,7 +61,7 @@ def plan_constraint(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> Constraint:
-    """A whole plan in one phase, new actions allowed: it parses, and may still be wrong."""
+    """A whole plan in one phase, new actions allowed: it parses, but may be invalid."""
     grammar = static_grammar(library, max_steps=max_steps, max_text=max_text)
     form = plan_form(library, max_steps=max_steps, max_text=max_text)
     return Constraint("plan", grammar, form)
@@ -73,7 +73,7 @@ def sketch_constraint(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> Constraint:
-    """What a mining prompt asks for: new actions, or that none is needed, then steps."""
+    """The reply to a mining prompt: new actions or none, then steps."""
     grammar = static_grammar(
         library, new_actions="required", max_steps=max_steps, max_text=max_text
     )
@@ -87,7 +87,7 @@ def line_constraint(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> Constraint:
-    """A whole plan, line by line: every plan written so is valid."""
+    """A whole plan, line by line; every result is valid."""
 
     def next_line(written: str) -> str:
         return line_grammar(written, library, max_steps=max_steps, max_text=max_text)

@@ -1,8 +1,8 @@
 """`ActionLibrary` → the grammar of the plans that call its actions, as Lark text for decoders.
 
 A specialisation of `grammars/plan.lark`, never a second language: the terminals are read from that
-file, and whatever a grammar of this module admits, the strict reader accepts. How much of the
-checker's work a grammar does depends on what is known when it is made:
+file, and whatever a grammar of this module admits, the strict reader accepts. How many of the
+checker's rules a grammar enforces depends on what is known when it is generated:
 
     static    known actions with the right number and kind of arguments, new ones declared first
     indexed   the same without new actions, outputs named v1, v2, ...: every sentence is valid
@@ -52,8 +52,8 @@ NEW_PARAMETERS = ("X", "Y", "Z")
 def _terminals(max_text: int | None) -> Mapping[str, str]:
     """The open terminals of the plan language, their texts bounded to so many characters.
 
-    Names are those that a decoder may make up: names of other scripts have a normal form, which no
-    grammar can hold to, and take a grammar of 20 kB.
+    Generated names are ASCII: a grammar cannot enforce the normal form of other scripts, which also
+    take 20 kB.
     """
     source = read_data("grammars", "plan.lark")
     found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
@@ -75,7 +75,7 @@ def _defined(names: Iterable[str], max_text: int | None) -> Iterator[str]:
 
 
 class _CallRules:
-    """The actions of a library by what they take, each such group one terminal.
+    """Actions grouped by signature, one terminal per group.
 
     Args:
         groups: Those that may be called.
@@ -92,11 +92,11 @@ class _CallRules:
         ]
 
     def rules(self, argument: Callable[[ValueType], str | None], kind: str = "") -> list[str]:
-        """The calls of one kind that can be written, each the right side of a rule.
+        """The possible calls with one kind of output, each the right side of a rule.
 
         Args:
-            argument: The rule for an argument of a type; None where there is nothing to pass.
-            kind: That of their outputs.
+            argument: The rule for an argument of a type; None if nothing can be passed.
+            kind: The kind of their outputs.
         """
         found = []
         for i, shape in enumerate(self._shapes):
@@ -118,12 +118,12 @@ _LIST = '"[" [{item} (", " {item})*] "]"'
 def _ways(
     type: ValueType, outputs: Sequence[str], context: Sequence[str], item: str, items: str
 ) -> list[str]:
-    """What may stand for a parameter of a type.
+    """The alternatives for an argument of a type.
 
     Args:
-        type: Of the parameter.
-        outputs: Terminals of those earlier outputs that fit.
-        context: The terminal of the document, if it is not among the outputs.
+        type: The parameter's type.
+        outputs: Terminals of the earlier outputs that fit.
+        context: The terminal of the document, unless it is among the outputs.
         item: The rule of anything but a list.
         items: The rule of a list.
     """
@@ -144,8 +144,8 @@ _CONTEXT = f'"{CTX}"'
 
 _END = '" : " TEXT'
 
-# The first dash belongs to the heading: were it the beginning of "- None" and of a declaration, a
-# lexer that does not go back would take every name with an N in front for None.
+# The first dash belongs to the heading: if it began both "- None" and a declaration, a lexer
+# without backtracking would read every name that starts with N as None.
 _HEADING = '"New actions:\\n- "'
 
 
@@ -164,13 +164,13 @@ def static_grammar(
 
     Args:
         library: The known actions.
-        new_actions: Whether a plan may declare others first, or has to say that it needs none;
-            their names are none of the library's.
-        max_steps: Steps of a plan at most.
-        max_text: Characters of a string or an explanation at most.
+        new_actions: Whether a plan may declare actions first or has to write "- None"; the new
+            names are not in the library.
+        max_steps: Maximum number of steps.
+        max_text: Maximum characters of a string or an explanation.
 
     Raises:
-        LibraryError: There is nothing that a plan could call.
+        LibraryError: The library has no callable action.
     """
     calls = _CallRules(by_shape(library.values()))
     rules: dict[str, str] = {}
@@ -219,12 +219,12 @@ def indexed_grammar(
     """Valid plans: every sentence passes the checker with this library.
 
     Args:
-        library: All the actions there are.
-        max_steps: Steps of a plan at most.
-        max_text: Characters of a string or an explanation at most.
+        library: All actions.
+        max_steps: Maximum number of steps.
+        max_text: Maximum characters of a string or an explanation.
 
     Raises:
-        LibraryError: There is nothing that a plan could call.
+        LibraryError: The library has no callable action.
     """
     rules = _Indexed(States(library.values(), max_steps))
     if not rules.lines:
@@ -241,16 +241,16 @@ def indexed_grammar(
 def header_grammar(
     library: ActionLibrary, *, max_actions: int = MAX_NEW_ACTIONS, max_text: int | None = None
 ) -> str:
-    """The new actions of a plan, or that there are none, up to the blank line before its steps.
+    """The block of new actions of a plan up to the blank line before its steps.
 
-    The names are none of the library's; one may be declared twice.
+    The names are not in the library; a name may be declared twice.
 
     Args:
         library: The known actions.
-        max_actions: Declarations at most.
-        max_text: Characters of a definition at most.
+        max_actions: Maximum number of declarations.
+        max_text: Maximum characters of a definition.
     """
-    # A plan that declares nothing has to have something else to call.
+    # Without new actions, the library must have something to call.
     none = '"None\\n" | ' if library else ""
     lines = [
         f'start: {_HEADING} ({none}a1) "\\n"',
@@ -272,17 +272,17 @@ def line_grammar(
     max_steps: int = MAX_WRITTEN_STEPS,
     max_text: int | None = None,
 ) -> str:
-    """The next line of a plan; its line break may be left out where the plan may end with it.
+    """The next line of a plan; its line break is optional where the plan may end.
 
     Args:
-        written: The lines so far, each with its line break, as these grammars admitted them.
+        written: The lines so far, as admitted by these grammars, each with its line break.
         library: The known actions.
         new_actions: Whether the plan may declare others first.
-        max_steps: Steps of a plan at most.
-        max_text: Characters of a string or an explanation at most.
+        max_steps: Maximum number of steps.
+        max_text: Maximum characters of a string or an explanation.
 
     Raises:
-        LibraryError: There is nothing that a plan could call.
+        LibraryError: The library has no callable action.
     """
     in_header = written.startswith("New actions:\n") and "\n\n" not in written
     reading = read(written.rstrip("\n"))
@@ -315,7 +315,7 @@ def line_grammar(
 
 
 def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> list[str]:
-    """The calls that can be written where these outputs are there; none if nothing can."""
+    """The rules of the calls that are possible with these outputs; empty if there are none."""
     rules: dict[str, str] = {}
 
     def terminal(name: str, types: Collection[ValueType]) -> list[str]:
@@ -347,7 +347,7 @@ def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> lis
 
 
 def _declaration(library: ActionLibrary) -> list[str]:
-    """The rules of a declaration whose parameters are all different."""
+    """The rules of a declaration without duplicate parameters."""
     more = " ".join(f'[", {name}"' for name in NEW_PARAMETERS) + "]" * len(NEW_PARAMETERS)
     own = '"X" [", ..." | ", Y" [", ..." | ", Z" [", ..."]]]'
     return [
@@ -357,7 +357,7 @@ def _declaration(library: ActionLibrary) -> list[str]:
 
 
 def _new_name(library: ActionLibrary) -> str:
-    # The bracket belongs to the terminal: without it, the beginning of a known name is a new name.
+    # The terminal includes the bracket: otherwise a prefix of a known name would be a new name.
     return f"NEW: /(?:{names_except(library)})\\(/"
 
 
@@ -366,13 +366,13 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 class _Indexed:
-    """The rules of the indexed grammar, each made once.
+    """The rules of the indexed grammar, each generated once.
 
     Args:
-        states: The outputs there may be before every step.
+        states: The outputs that may exist before each step.
 
     Attributes:
-        lines: The rules and the terminals of the calls; none where there is no first step.
+        lines: The rules and the terminals of the calls; empty if no first step is possible.
         first: The rule of a plan.
     """
 
@@ -404,7 +404,7 @@ class _Indexed:
     def _new_argument(self, counts: Counts, type: ValueType) -> str | None:
         outputs = self._outputs(self._states.fitting(counts, type))
         has_items = type in (ValueType.TEXT, ValueType.LIST)
-        # Where the same outputs fit, the rule is the same, whatever others there are.
+        # The rule depends on the fitting outputs only.
         name = self._name(type.lower(), counts) if has_items else "_".join([type, *outputs]).lower()
         if name not in self._made:
             item, items = self._name("item", counts), self._name("items", counts)
@@ -420,7 +420,7 @@ class _Indexed:
             self._rule(items, [_LIST.format(item=item)])
 
     def _outputs(self, present: Iterable[tuple[str, int]]) -> list[str]:
-        """The terminals of the outputs there are, one for each kind."""
+        """The terminals of the outputs present, one for each kind."""
         names = []
         for letter, count in present:
             name = f"{letter.upper()}{count}"

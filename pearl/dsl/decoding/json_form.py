@@ -1,8 +1,8 @@
-"""`ActionLibrary` → the languages of `pearl.dsl.decoding.grammar` as JSON, for decoders that know no grammar.
+"""`ActionLibrary` → the languages of `grammar` as JSON, for decoders without grammar support.
 
-Steps are a linked list, one definition for each state of the outputs, so that a schema can say
-which outputs there are; every value that conforms is a valid plan. Arguments go by the names of the
-parameters, a reference is `{"output": "v1"}`, and all else is what it is in JSON.
+Steps are a linked list with one definition per output state, so that the schema can list the
+available outputs; every conforming value is a valid plan. Arguments are keyed by parameter name, a
+reference is `{"output": "v1"}`, and anything else is plain JSON.
 
 Only keywords that hosted and local decoders take (`pearl.dsl.decoding.schema`): `prefixItems`, for one, means
 "so many items" in the converter of llama.cpp. Schemas without `max_text` are free of `maxLength`,
@@ -28,7 +28,7 @@ __all__ = ["header_form", "plan_form", "steps_form"]
 Schema = dict[str, Any]
 
 _LARGEST = 10**14 - 1
-"""Numbers beyond have too many digits for the plan language, with a fraction."""
+"""Larger numbers with a fraction have too many digits for the plan language."""
 
 _DECIMALS = 15
 """Digits after the point that the plan language takes."""
@@ -43,7 +43,7 @@ _SIGNATURES = tuple(
         *([NEW_PARAMETERS[:n], (*NEW_PARAMETERS[:n], "...")] if n else []),
     )
 )
-"""What a new action may take, as it is written between its parentheses."""
+"""The parameter lists that a new action may have, as written between its parentheses."""
 
 _ARGUMENTS_HINT = (
     "Arguments go by the names of the action's parameters: a string, a number, an array of those,"
@@ -62,12 +62,12 @@ def steps_form(
     """The steps of a valid plan: `{"plan": {"step": ..., "then": null | {...}}}`.
 
     Args:
-        library: All the actions there are.
-        max_steps: Steps of a plan at most.
-        max_text: Characters of a string or an explanation at most.
+        library: All actions.
+        max_steps: Maximum number of steps.
+        max_text: Maximum characters of a string or an explanation.
 
     Raises:
-        LibraryError: There is nothing that a plan could call.
+        LibraryError: The library has no callable action.
     """
     states = States(library.values(), max_steps)
     defs: dict[str, Schema] = {}
@@ -118,11 +118,11 @@ def steps_form(
 def plan_form(
     library: ActionLibrary, *, max_steps: int = MAX_WRITTEN_STEPS, max_text: int | None = None
 ) -> JsonForm:
-    """A whole plan, `{"new_actions": [...], "steps": [...]}`: it parses, and may still be wrong.
+    """A whole plan, `{"new_actions": [...], "steps": [...]}`: it parses, but may be invalid.
 
     Args:
         library: The known actions.
-        max_steps: Steps of a plan at most.
+        max_steps: Maximum number of steps.
         max_text: Characters of a string, a definition or an explanation at most.
     """
     name = f"^[A-Za-z_][0-9A-Za-z_]{{0,{MAX_NEW_NAME - 1}}}$"
@@ -163,9 +163,9 @@ def header_form(
     """The new actions of a plan, `{"new_actions": [...]}`.
 
     Args:
-        library: The known actions, whose names new ones do not have.
-        max_actions: Declarations at most.
-        max_text: Characters of a definition at most.
+        library: The known actions; new ones have other names.
+        max_actions: Maximum number of declarations.
+        max_text: Maximum characters of a definition.
     """
     declarations = _declarations(_new_name(library), max_actions, max_text)
     schema = _object({"new_actions": declarations})
@@ -193,7 +193,7 @@ def _object(properties: Mapping[str, Any]) -> Schema:
 
 
 def _any(ways: Iterable[Schema]) -> Schema:
-    """One of several; one alone needs no choice."""
+    """`anyOf`, or the schema itself if there is one alternative."""
     ways = list(ways)
     return ways[0] if len(ways) == 1 else {"anyOf": ways}
 
@@ -227,7 +227,7 @@ def _suffix(counts: Counts) -> str:
 
 
 def _outputs(states: States, counts: Counts) -> Callable[[ValueType | None], Schema | None]:
-    """References to what there is in a state."""
+    """Schemas of references to the outputs of a state."""
 
     def reference(type: ValueType | None) -> Schema | None:
         there = states.present(counts) if type is None else states.fitting(counts, type)
@@ -240,7 +240,7 @@ def _outputs(states: States, counts: Counts) -> Callable[[ValueType | None], Sch
 
 
 class _Scope:
-    """What may be passed at one place of a plan, a definition for each type.
+    """The arguments allowed at one place of a plan, one definition per type.
 
     Args:
         defs: Where the definitions go.
@@ -266,7 +266,7 @@ class _Scope:
         self.text = _text(max_text)
 
     def argument(self, type: ValueType) -> Schema:
-        """An argument for a parameter of a type, of which there has to be something to pass."""
+        """The schema of an argument of a type, for which something must be available."""
         name = f"{type.lower()}{self._suffix}"
         if name not in self._defs:
             reference = self._reference(type)
@@ -294,7 +294,7 @@ class _Scope:
 
 
 class _CallSchemas:
-    """The names of actions that are called alike, each such group one definition.
+    """Actions grouped by signature, one definition per group.
 
     Args:
         groups: The actions by shape.
@@ -321,7 +321,7 @@ class _CallSchemas:
 
 
 def _keys(action: Action) -> tuple[str, ...]:
-    """What the arguments of a call are called: those it needs, and an array of what may follow."""
+    """The property names of a call's arguments: the required ones, and an array for variadic ones."""
     keys: list[str] = []
     needed = [parameter.name for parameter in action.parameters[: action.min_arity]]
     for name in [*needed, "more"] if action.is_variadic else needed:
@@ -376,5 +376,5 @@ def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tupl
 
 
 def _said(*texts: str, max_text: int | None) -> str:
-    """The first text that says something; explanations are not left out in a plan."""
+    """The first text that is not blank; a plan requires explanations."""
     return next(line for line in map(one_line, texts) if line)[:max_text]

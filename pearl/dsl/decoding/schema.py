@@ -1,7 +1,7 @@
-"""Whether a value conforms to a JSON Schema of those few keywords that every decoder takes.
+"""Validates values against JSON Schemas of the few keywords that every decoder supports.
 
 `type enum anyOf $ref $defs properties required additionalProperties items minItems maxItems pattern
-maxLength minimum maximum`, with every object closed and every property of it required.
+maxLength minimum maximum`, with every object closed and all of its properties required.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 _SHOWN = 40
-"""Characters of a value that a message shows."""
+"""Maximum characters of a value in an error message."""
 
 
 def require(value: Any, schema: Schema) -> None:
-    """Make sure that a value conforms.
+    """Check that a value conforms to a schema.
 
     Args:
-        value: What a JSON text stands for.
-        schema: With its `$defs`, of the keywords above.
+        value: Parsed JSON.
+        schema: A schema of the keywords above, with its `$defs`.
 
     Raises:
-        ValueError: It does not; the message says where first, as `plan.step.action`.
+        ValueError: It does not conform; the message begins with the path, such as
+            `plan.step.action`.
 
     Example:
         >>> require({"n": 3}, {"type": "object", "properties": {"n": {"enum": [1, 2]}}})
@@ -47,12 +48,12 @@ def require(value: Any, schema: Schema) -> None:
 
 
 class _Flaw(NamedTuple):
-    """What is wrong, and where.
+    """A mismatch and its path.
 
     Attributes:
-        path: The keys that lead there.
-        wrong: In words.
-        is_other: Whether the value is one that another alternative may know.
+        path: The keys that lead to it.
+        wrong: A description.
+        is_other: Whether another alternative may accept the value.
     """
 
     path: tuple[str, ...]
@@ -64,7 +65,7 @@ def _flaws(value: Any, schema: Schema, defs: Schema, path: tuple[str, ...]) -> I
     if "$ref" in schema:
         yield from _flaws(value, defs[schema["$ref"].removeprefix("#/$defs/")], defs, path)
     elif "anyOf" in schema:
-        # The alternative that fits furthest is the one that was meant.
+        # Report the alternative that matched furthest.
         found = [next(_flaws(value, one, defs, path), None) for one in schema["anyOf"]]
         if None not in found:
             flaws = [flaw for flaw in found if flaw]
@@ -108,7 +109,7 @@ def _of_object(
 
 
 def _shown(value: Any) -> str:
-    """A value in a message; a number of thousands of digits cannot be printed."""
+    """A value for an error message; Python refuses to print integers of thousands of digits."""
     if isinstance(value, dict | list):
         return f"an {'object' if isinstance(value, dict) else 'array'}"
     if isinstance(value, int) and abs(value) >= 10**20:

@@ -1,13 +1,13 @@
-"""`PlanGraph` → `PlanGraph` that gives the same answer for less. Every other module is one rewrite.
+"""`PlanGraph` → `PlanGraph` with the same answer at lower cost. Every other module is one pass.
 
 A module of this folder has
 
-- `STAGE: int`: passes of a lower stage go first, those of one stage in the order of their names;
-- `rewrite(graph: PlanGraph) -> Rewritten`: pure; where nothing is to be done, `graph` itself.
+- `STAGE: int`: passes run in the order of their stage, then of their name;
+- `rewrite(graph: PlanGraph) -> Rewritten`: pure; returns `graph` itself if there is nothing to do.
 
 Invariants, which `tests/contracts/test_passes.py` checks of every module: a pass is idempotent,
-every step of the plan still has its value, in the rewritten graph or by `stands_for`, and a model
-that replies to the same prompt with the same text gives the same answer.
+every step of the plan still has its value (in the rewritten graph or through `stands_for`), and a
+deterministic model gives the same answer.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["CONTRACT", "Pass", "Rewrite", "Rewritten", "rebuilt", "rewrite_plan"
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One thing that a pass did.
+    """One change that a pass made.
 
     Attributes:
-        by: The pass.
-        what: What it did, in words.
+        by: Name of the pass.
+        what: Description of the change.
     """
 
     by: str
@@ -41,10 +41,9 @@ class Rewritten:
     """A graph after one pass, or after all of them.
 
     Attributes:
-        graph: The very object that came in where nothing was done.
-        rewrites: What was done, in order.
-        stands_for: The output of each step that was left out → the output of the step in `graph`
-            whose value it has.
+        graph: The rewritten graph; the input object itself if nothing changed.
+        rewrites: The changes, in order.
+        stands_for: Output of each removed step → output of the step in `graph` with the same value.
     """
 
     graph: PlanGraph
@@ -95,10 +94,9 @@ def rebuilt(
     """The graph of the same plan with other steps, or with the same ones in another order.
 
     Args:
-        graph: What the steps come from.
-        steps: Each after those whose outputs it takes.
-        stands_for: The outputs of steps that are left out, each with the one that takes its place
-            among what the plan answers with.
+        graph: The original graph.
+        steps: The new steps, in topological order.
+        stands_for: Outputs of removed steps → outputs that replace them in the answer.
     """
     checked = graph.checked
     answers = (stands_for or {}).get

@@ -1,8 +1,8 @@
-"""Steps that would send the identical call are made once.
+"""Common subexpression elimination: steps with identical calls run once.
 
-Two steps do if they call the same action, on the same arguments, with the same explanation, which
-is part of the prompt; outputs of steps that do count as the same argument. Rare in plans as they
-are written (2 of 7,759 published steps), but then it is a call saved, or a whole chain of them.
+Two calls are identical if they have the same action, arguments and explanation (which is part of
+the prompt); outputs of identical calls count as the same argument. Rare in published plans (2 of
+7,759 steps), but each one saves a call or a chain of calls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STAGE = 0
 
 
 def rewrite(graph: PlanGraph) -> Rewritten:
-    r"""Leave out every step that an earlier one stands for.
+    r"""Remove every step that repeats an earlier one.
 
     Example:
         >>> from pearl.actions.library import load_library
@@ -43,7 +43,7 @@ def rewrite(graph: PlanGraph) -> Rewritten:
     kept: list[Step] = []
     for step in graph.steps:
         arguments = tuple(_renamed(argument, stands_for) for argument in step.arguments)
-        # 1 and 1.0 are equal numbers and not the same text, so the text is compared as well.
+        # 1 and 1.0 are equal numbers but different text, so the text is compared as well.
         call = (step.action, arguments, repr(arguments), step.explanation)
         if call in first:
             stands_for[step.output] = first[call]

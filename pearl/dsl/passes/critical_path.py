@@ -1,9 +1,9 @@
-"""Steps that most calls wait for, one after the other, go first.
+"""Critical-path scheduling: steps with the longest chain of dependent calls run first.
 
-Steps are begun in the order of the graph, and calls queue for places in the order in which they are
-begun. Where places are scarce, that order decides: over the 1,226 valid published plans, at equal
-call times, 2 places are done 3.2 % earlier, 3 places 1.0 %, 8 places not at all. Only the order of
-the work changes; the answer is composed in the order of the plan.
+Steps start in the order of the graph, and their calls wait for the concurrency limit in that order.
+Measured over the 1,226 valid published plans with equal call times, this saves 3.2 % of the time at
+2 concurrent calls, 1.0 % at 3 and nothing at 8. The answer is still composed in the order of the
+plan.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 __all__ = ["STAGE", "n_following", "rewrite"]
 
 STAGE = 1
-"""After steps have been left out: that shortens chains."""
+"""After passes that remove steps, which shortens chains."""
 
 
 def rewrite(graph: PlanGraph) -> Rewritten:
-    r"""Order the steps by the calls that have to follow one another from each of them on.
+    r"""Sort the steps by the length of the chain of calls that starts at each of them.
 
-    Among equals the plan's order stays.
+    Ties keep the order of the plan.
 
     Example:
         >>> from pearl.actions.library import load_library
@@ -49,7 +49,7 @@ def rewrite(graph: PlanGraph) -> Rewritten:
 
 
 def n_following(graph: PlanGraph) -> list[int]:
-    """For each step, the calls that follow one another from it on, its own included."""
+    """For each step, the length of the longest chain of calls that starts with it."""
     lengths = [0] * len(graph.steps)
     for i in reversed(range(len(graph.steps))):
         lengths[i] += not graph.checked.action(graph.steps[i]).is_native
@@ -61,8 +61,7 @@ def n_following(graph: PlanGraph) -> list[int]:
 def _topological(graph: PlanGraph, lengths: list[int]) -> list[int]:
     """Longest first, each step after those it needs.
 
-    A step computed without a call is no longer than what waits for it, so lengths alone do not
-    keep the steps in a possible order.
+    A native step adds nothing to its chain, so sorting by length alone may violate dependencies.
     """
     depths: list[int] = []
     for needs in graph.dependencies:

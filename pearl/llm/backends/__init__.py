@@ -106,7 +106,7 @@ def default_key_variable(spec: str, url: str) -> str | None:
 def _optional(spec: str, name: str) -> Any:
     """What a backend may have, or None; what names no backend has nothing."""
     backend = spec.partition(":")[0]
-    if not plugins.is_there(__name__, backend):
+    if not plugins.exists(__name__, backend):
         return None
     return getattr(plugins.load(__name__, backend), name, None)
 

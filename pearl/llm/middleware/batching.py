@@ -182,7 +182,7 @@ class Batched(Wrapper):
         if isinstance(result, Completion):
             future.set_result(result)
             return
-        future.set_exception(result.again() if isinstance(result, ModelError) else result)
+        future.set_exception(result.copy() if isinstance(result, ModelError) else result)
         future.exception()  # nobody may be left to hear of it
 
     def _leave(self, key: bytes) -> None:

@@ -35,7 +35,7 @@ from pearl.errors import BudgetError, ModelError, PausedError, PearlError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.estimate import Range, StepCosts
 from pearl.pipeline import Pearl
-from pearl.runs.resources import Resources
+from pearl.runs.resources import OnBegun, Resources
 from pearl.trace import Event, Trace
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ class Task(Unit):
         if self.problem is not None or self.document is None:
             raise self.problem or PearlError("the task has no document")
         document = await resources.document(self.document)
+        await resources.begin(self, document)
         if self.plan is None:
             return await resources.pearl.ask(self.question or "", document, trace=trace)
         plan = resources.plan(self.plan, self.question)
@@ -269,12 +270,14 @@ class Offered(TypedDict, total=False):
     Attributes:
         replies: Where the model's replies are found and kept.
         folder: That of the store, for what has to outlive the process.
+        on_begun: Told, in a thread, of every unit that is begun, with its document.
         on_progress: Told how far the work is, as what `str` makes a line of.
         on_trouble: Told what a server fails with, and for how many seconds it is asked again.
     """
 
     replies: Replies
     folder: Path
+    on_begun: OnBegun
     on_progress: Callable[[object], None]
     on_trouble: Callable[[ModelError, float], None]
 
