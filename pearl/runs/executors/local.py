@@ -85,6 +85,8 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
     if not isinstance(unit, Task):  # a task tells so itself, once its document is read
         await resources.begin(unit)
     try:
+        if not isinstance(unit, Task):  # what a task takes is known with its document
+            await resources.begin(unit)
         result = await unit.perform(resources, trace)
     except Exception as error:  # noqa: BLE001 - one unit's failure is recorded, the rest goes on
         return Outcome(unit, None, error, trace)
