@@ -20,7 +20,7 @@ from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import STRATEGIES, Strategy
 from pearl.interpreter.execution import answer_plan, direct_plan
-from pearl.interpreter.shares import share, share_parts, told_as_budget
+from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.interpreter.steps import ContextLimits
 from pearl.llm import Model
 from pearl.llm.client import Client, ClientSettings
@@ -178,7 +178,7 @@ class Pearl:
             PlanningError: No valid plan came out of the repair loop.
             ModelError: The model gave no usable reply.
         """
-        with self.client.halt.running():
+        with self.client.breaker.running():
             return await write_plan(
                 question,
                 self.library,
@@ -188,7 +188,7 @@ class Pearl:
                 max_steps=self.max_steps,
                 max_output_tokens=self.limits.max_output_tokens,
                 rejected=rejected,
-                ladder=self.client.plan_fallback,
+                fallback=self.client.plan_fallback,
                 trace=trace,
             )
 
@@ -322,7 +322,7 @@ class Pearl:
             ExecutionError: Nothing of the document fits, or not all of it with `context="full"`.
             ModelError: The model gave no usable reply.
         """
-        with self.client.halt.running(), told_as_budget(token_budget):
+        with self.client.breaker.running(), reported_as_budget(token_budget):
             return await choose(
                 question,
                 options,
@@ -363,10 +363,10 @@ class Pearl:
         trace: Trace | None,
     ) -> Answer:
         """Run a plan over a document by this `Pearl`'s model."""
-        with self.client.halt.running(), told_as_budget(token_budget):
+        with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits,
-                method=method, ladder=self.client.reply_fallback, trace=trace,
+                method=method, fallback=self.client.reply_fallback, trace=trace,
             )  # fmt: skip
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> ContextLimits:

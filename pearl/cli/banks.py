@@ -16,7 +16,7 @@ from pearl.cli.options import open_pearl, read_data
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
 from pearl.cli.stopping import Stopper
-from pearl.cli.work import tell_left_out, tell_reasons, tell_stopped
+from pearl.cli.work import report_left_out, report_reasons, report_stopped
 from pearl.cli.writing import new_file
 from pearl.data.journal import Journal
 from pearl.data.samples import Sample
@@ -53,7 +53,7 @@ async def make_bank(
         DataError: Nothing can be trained on, or the folder holds something else.
     """
     samples, bad = read_data(options)
-    tell_left_out(bad)
+    report_left_out(bad)
     fit = good = trainable(samples)
     if held_out is not None:
         asked = _wordings(held_out, options)
@@ -101,7 +101,7 @@ async def make_bank(
     n_by_hand = _write(folder, bank, [*journal.rows, *rows])
     _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
     if stopper.is_stopping:
-        return tell_stopped(len(good) - len(done) - n_tried)
+        return report_stopped(len(good) - len(done) - n_tried)
     return 1 if bad or any(row.outcome == "failed" for row in rows) else 0
 
 
@@ -212,4 +212,4 @@ def _tell(rows: list[CurationRow], n_left_out: int, n_examples: int, n_by_hand: 
         ("output tokens", usage.n_output_tokens),
     ):
         click.echo(f"{name:<26}{value:>10,}", err=True)
-    tell_reasons(row.error for row in rows if row.outcome == "failed")
+    report_reasons(row.error for row in rows if row.outcome == "failed")

@@ -116,14 +116,16 @@ def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
         return count(Request(choose_messages(asked), asked).prompt)
 
     most = limits.prompt_tokens
-    room = None if most is None else most - n_tokens("") - 64
+    available_tokens = None if most is None else most - n_tokens("") - 64
     n_document = count(text)
     while True:
-        is_whole = limits.strategy == "full" or room is None or n_document <= room
+        is_whole = (
+            limits.strategy == "full" or available_tokens is None or n_document <= available_tokens
+        )
         shown = fit(
             text,
             strategy="full" if is_whole else "retrieve",
-            budget=room,
+            budget=available_tokens,
             count=count,
             query=" ".join([task.question, *task.options]),
             n_tokens=n_document,
@@ -131,6 +133,6 @@ def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
             ranker=limits.ranker,
         )
         excess = 0 if most is None else n_tokens(shown.texts[0]) - most
-        if room is None or excess <= 0:
+        if available_tokens is None or excess <= 0:
             return shown
-        room -= excess  # token counts are not additive
+        available_tokens -= excess  # token counts are not additive

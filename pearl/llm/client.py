@@ -106,13 +106,13 @@ class Client(Wrapper):
         budget: What calls may spend; None for no limit, and for spending as the server tells it.
         collecting: Collects calls and sends them another way, as batches do; the cache of the
             server is not warmed up then.
-        halt: What ends the run.
+        breaker: The circuit breaker of the run.
 
     Attributes:
         settings: What it is built from.
         model: Who is asked in the end.
         counter: Counts tokens the way the model does, or estimates them.
-        halt: What ends the run.
+        breaker: The circuit breaker of the run.
         budget: What calls may spend, and what they have spent.
         layers: What a call goes through, from outside to inside.
         limiter: The one of them that sends; its `limits` say what the server bore.
@@ -137,12 +137,12 @@ class Client(Wrapper):
         replies: Replies | None = None,
         budget: Budget | None = None,
         collecting: Layer | None = None,
-        halt: CircuitBreaker | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.model = model = model or settings.create_model()
         self.counter = counter = Counter.for_model(model.name)
-        self.halt = halt or CircuitBreaker()
+        self.breaker = breaker or CircuitBreaker()
         self.budget = budget or Budget()
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
         # A reply that is held to a form is asked for at once; collected, it costs less.
@@ -164,7 +164,7 @@ class Client(Wrapper):
                 requests_per_minute=settings.requests_per_minute,
                 tokens_per_minute=settings.tokens_per_minute,
                 count_tokens=lambda request: counter.count(request.prompt),
-                halt=self.halt,
+                breaker=self.breaker,
             ),
             # Kept within the place of the call: a kill loses no more replies than there are places.
             partial(CacheWriter, replies=replies) if reads and replies is not None else None,
@@ -213,7 +213,7 @@ class Client(Wrapper):
             self.settings.attempts,
             first_wait_s=self.settings.first_wait_s,
             deadline_s=self.settings.deadline_s,
-            halt=self.halt,
+            breaker=self.breaker,
             budget=self.budget,
         )
 

@@ -69,7 +69,7 @@ class Miner:
     ) -> None:
         self._model = model
         self._max_output_tokens = max_output_tokens
-        self._ladder = ConstraintFallback(
+        self._fallback = ConstraintFallback(
             model.constrains, constrain, ("static", "json-static", "none")
         )
         self._library = library
@@ -119,8 +119,8 @@ class Miner:
         )
         began = time.monotonic()
         try:
-            completion, rung = await self._ladder.ask(
-                lambda rung: self._sketch(rung, messages, question), lambda rung, error: None
+            completion, level = await self._fallback.ask(
+                lambda level: self._sketch(level, messages, question), lambda level, error: None
             )
         except ModelError as error:
             return row.model_copy(
@@ -129,7 +129,7 @@ class Miner:
         proposal = read_proposal(completion.text, self._library)
         return row.model_copy(
             update={
-                "constraint": rung.name,
+                "constraint": level.name,
                 "status": "mined" if proposal.is_read else "unreadable",
                 "model": completion.model,
                 "reply": completion.text,
@@ -142,14 +142,14 @@ class Miner:
         )
 
     async def _sketch(
-        self, rung: ConstraintLevel, messages: tuple[Message, ...], question: Question
+        self, level: ConstraintLevel, messages: tuple[Message, ...], question: Question
     ) -> Completion:
         task = MineTask(question.text, self._library)
         limit = reply_limit(task, self._model.window, self._max_output_tokens)
         request = Request(messages, task, limit)
-        if rung.by is not None:
-            constraint = sketch_constraint(self._library, max_text=self._ladder.max_text)
-            request = constrained(request, constraint, rung.by)
+        if level.by is not None:
+            constraint = sketch_constraint(self._library, max_text=self._fallback.max_text)
+            request = constrained(request, constraint, level.by)
         return await self._model.complete(request)
 
 

@@ -99,8 +99,8 @@ async def in_order(
     try:
         while True:
             while len(running) < n and not is_stopping():
-                room = ahead - (n_taken - n_given)
-                for index, item in islice(source, room if group else min(1, room)):
+                n_free = ahead - (n_taken - n_given)
+                for index, item in islice(source, n_free if group else min(1, n_free)):
                     heap = waiting.setdefault(group(item) if group else None, [])
                     heappush(heap, (-rank(item), index, item))
                     n_taken += 1

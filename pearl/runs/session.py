@@ -260,7 +260,7 @@ class Session:
                 watcher.on_begun(run)
 
             def is_stopping() -> bool:
-                is_over = summary.error is not None or pearl.client.halt.error is not None
+                is_over = summary.error is not None or pearl.client.breaker.error is not None
                 most = self._max_errors
                 is_too_much = most is not None and summary.n_failed > most
                 return watcher.is_stopping() or is_over or is_too_much
@@ -284,7 +284,7 @@ class Session:
                         yield outcome
             finally:
                 summary.limits = pearl.client.limiter.limits
-            summary.error = pearl.client.halt.error or summary.error
+            summary.error = pearl.client.breaker.error or summary.error
             is_paused = summary.error is not None and not isinstance(summary.error, BudgetError)
             summary.status = "done"
             if is_stopping():

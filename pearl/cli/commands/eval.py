@@ -22,7 +22,7 @@ from pearl.cli.options import (
     setting_options,
 )
 from pearl.cli.progress import Reporter
-from pearl.cli.work import no_reply, tell_left_out
+from pearl.cli.work import no_reply, report_left_out
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
@@ -145,7 +145,7 @@ async def _evaluate(
     )
     read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
     samples, unfit = runner.scorable(read, with_document=not is_executed)
-    tell_left_out([*bad, *unfit])
+    report_left_out([*bad, *unfit])
     if not samples:
         raise DataError(
             "no sample can be evaluated",

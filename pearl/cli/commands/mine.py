@@ -25,7 +25,7 @@ from pearl.cli.options import (
     setting_options,
 )
 from pearl.cli.progress import Reporter
-from pearl.cli.work import no_reply, tell_left_out, tell_reasons, tell_stopped
+from pearl.cli.work import no_reply, report_left_out, report_reasons, report_stopped
 from pearl.cli.writing import keep_inputs
 from pearl.errors import DataError, UsageError
 
@@ -76,7 +76,7 @@ async def _mine(
 
     samples, bad = read_data(options)
     questions, n_doubles = _questions(samples)
-    tell_left_out(bad)
+    report_left_out(bad)
     if not questions:
         raise DataError("there is no question in the data", path=options["data"])
     began = time.monotonic()
@@ -113,7 +113,7 @@ async def _mine(
     if failures and len(failures) == len(mined) and not stopper.is_stopping:
         raise no_reply(len(failures), "questions", failures[0])
     if stopper.is_stopping:
-        return tell_stopped(len(todo) - n_asked)
+        return report_stopped(len(todo) - n_asked)
     if not any(row.status == "mined" for row in mined):
         click.echo(
             "pearl: not one reply could be read as actions; --again asks those questions anew",
@@ -194,7 +194,7 @@ def _report(
     for name, value in summary.items():
         shown = "not known (--price)" if value is None else f"{value:,}"
         click.echo(f"{name.replace('_', ' '):<22}{shown:>12}", err=True)
-    tell_reasons(row.error for row in rows if row.status == "failed")
+    report_reasons(row.error for row in rows if row.status == "failed")
     if unread := next((row for row in rows if row.status == "unreadable"), None):
         problem = unread.diagnostics[0].partition("\n")[0] if unread.diagnostics else "no action"
         click.echo(f"unreadable, the first: question '{unread.id}': {problem}", err=True)

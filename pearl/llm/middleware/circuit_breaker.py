@@ -90,9 +90,9 @@ class CircuitBreaker:
         error: Why no more calls are sent; None while they are.
 
     Example:
-        >>> halt = CircuitBreaker()
-        >>> halt.throw(ModelError("no credit", kind="quota"))
-        >>> halt.check()
+        >>> breaker = CircuitBreaker()
+        >>> breaker.throw(ModelError("no credit", kind="quota"))
+        >>> breaker.check()
         Traceback (most recent call last):
         pearl.errors.ModelError: no credit
     """

@@ -81,7 +81,7 @@ class Limited(Wrapper):
         count_tokens: Tokens of a prompt before it is sent; what the server says it took is what
             counts afterwards. None for an estimate.
         longest_wait_s: Seconds that a server may ask to wait.
-        halt: What ends the run; share it with `Retrying`.
+        breaker: The circuit breaker of the run; share it with `Retrying`.
 
     Raises:
         UsageError: `n` or `start` is less than 1, or a limit is not above 0.
@@ -97,13 +97,13 @@ class Limited(Wrapper):
         tokens_per_minute: float | None = None,
         count_tokens: Callable[[Request], int] | None = None,
         longest_wait_s: float = LONGEST_WAIT_S,
-        halt: CircuitBreaker | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         if n < 1 or (start is not None and start < 1):
             few = n if n < 1 else start
             raise UsageError(f"{few} calls at once are too few", help="use 1 or more")
         super().__init__(model)
-        self.halt = halt or CircuitBreaker()
+        self.breaker = breaker or CircuitBreaker()
         self._longest_wait_s = longest_wait_s
         self._places = AdaptiveConcurrency(n, start or n)
         self._requests = per_minute(requests_per_minute, "requests", monotonic())
@@ -146,7 +146,7 @@ class Limited(Wrapper):
         """
         queue = self._queue
         if queue is None or queue.loop is not asyncio.get_running_loop():
-            queue = self._queue = Queue(self._delay_s, self._enter, self._why, self.halt)
+            queue = self._queue = Queue(self._delay_s, self._enter, self._why, self.breaker)
         cost = float(self._count_tokens(request)) if self._tokens else 0.0
         is_retry = self._refused.pop(id(request), None) is not None
         sent = await queue.turn(cost)
@@ -228,7 +228,7 @@ class Limited(Wrapper):
         else:
             self._silence.end()
         if ends_run:
-            self.halt.throw(ends_run)
+            self.breaker.throw(ends_run)
             raise ends_run from None
         if error.kind == "rate_limited":
             pause_s = error.retry_after_s or PAUSE_S

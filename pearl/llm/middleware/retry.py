@@ -39,7 +39,7 @@ class Retrying(Wrapper):
         longest_wait_s: Seconds that a server may ask to wait.
         deadline_s: Seconds that all calls of one request may take, waits and queues included;
             None for no limit.
-        halt: What ends the run; share it with the limiter, so that waits end with the run.
+        breaker: The circuit breaker of the run; share it with the limiter, so that waits end when it opens.
         budget: What `Budgeted` within keeps to: no call outlasts its time, waits included.
 
     Raises:
@@ -59,7 +59,7 @@ class Retrying(Wrapper):
         first_wait_s: float = 1.0,
         longest_wait_s: float = LONGEST_WAIT_S,
         deadline_s: float | None = DEADLINE_S,
-        halt: CircuitBreaker | None = None,
+        breaker: CircuitBreaker | None = None,
         budget: Budget | None = None,
     ) -> None:
         if attempts < 1:
@@ -71,7 +71,7 @@ class Retrying(Wrapper):
         self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
         self._deadline_s = deadline_s
-        self._halt = halt or CircuitBreaker()
+        self._breaker = breaker or CircuitBreaker()
         self._budget = budget
 
     async def complete(self, request: Request) -> Completion:
@@ -107,13 +107,13 @@ class Retrying(Wrapper):
     ) -> Completion:
         """Ask until there is a reply or no hope; `failures` is what it leaves if it is cut short."""
         while True:
-            self._halt.check()
+            self._breaker.check()
             try:
                 return await self._model.complete(request)
             except ModelError as error:
                 ends_run = fatal_error(error, self._longest_wait_s)
                 if ends_run:
-                    self._halt.throw(ends_run)
+                    self._breaker.throw(ends_run)
                     raise ends_run from None
                 failures.append(error)
                 if not error.is_retryable or len(failures) >= self._most(error):
@@ -126,7 +126,7 @@ class Retrying(Wrapper):
     async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
         for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
             report(CallWait(failures[-1].message, left_s, len(failures)))
-            await self._halt.sleep(min(REPORT_S, left_s))
+            await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:
         """Calls at most, the first included."""

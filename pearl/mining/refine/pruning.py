@@ -39,8 +39,8 @@ class LibraryBudget:
             self.max_tokens is None or self.tokens(entries) <= self.max_tokens
         )
 
-    def room(self, entries: Sequence[Entry]) -> int:
-        """How many of the entries have room, about: actions are not equally long."""
+    def capacity(self, entries: Sequence[Entry]) -> int:
+        """Approximate number of entries that fit: actions differ in length."""
         if self.max_tokens is None:
             return min(len(entries), self.max_actions)
         share = self.max_tokens / max(1, self.tokens(entries))

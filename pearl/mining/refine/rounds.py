@@ -68,7 +68,7 @@ async def run_rounds(
         drafts = sorted((e for e in current if not e.action.is_native), key=best)
         if len(drafts) < 2:
             break
-        wanted = max(budget.room(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
+        wanted = max(budget.capacity(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
         parts = shards(drafts, shard_size, rules.likeness)
         ask = partial(
             _refine, model=model, stage=Stage("model", number),

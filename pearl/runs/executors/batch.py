@@ -94,7 +94,7 @@ async def run(
         )
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
-    halt = CircuitBreaker()
+    breaker = CircuitBreaker()
     loading = _Loading(lambda: batched.stir())
     collecting = partial(
         Batched,
@@ -102,7 +102,7 @@ async def run(
         replies=replies,
         folder=folder,
         pace=pace,
-        halt=halt,
+        breaker=breaker,
         is_busy=lambda: loading.n > 0,
         on_progress=on_progress,
         on_trouble=on_trouble,
@@ -110,7 +110,7 @@ async def run(
     settings = replace(
         pearl.client.settings, model=model, attempts=ATTEMPTS, first_wait_s=0.0, deadline_s=None
     )
-    client = Client(settings, replies=replies, collecting=collecting, halt=halt)
+    client = Client(settings, replies=replies, collecting=collecting, breaker=breaker)
     batched = next(layer for layer in client.layers if isinstance(layer, Batched))
 
     def heard(id: str, event: Event) -> None:
@@ -129,9 +129,9 @@ async def run(
     try:
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:
-                if isinstance(halt.error, ModelError):  # no credit, a wrong key
-                    pearl.client.halt.throw(halt.error)
-                if not (is_stopping() and _comes_of(outcome.error, halt.error)):
+                if isinstance(breaker.error, ModelError):  # no credit, a wrong key
+                    pearl.client.breaker.throw(breaker.error)
+                if not (is_stopping() and _comes_of(outcome.error, breaker.error)):
                     yield outcome
     finally:
         watch.cancel()

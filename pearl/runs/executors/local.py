@@ -65,7 +65,7 @@ async def run(
             rank=lambda unit: unit.n_chained(resources),
             is_stopping=is_stopping,
         )
-    with pearl.client.halt.running():
+    with pearl.client.breaker.running():
         async with aclosing(resources), aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome

@@ -87,7 +87,7 @@ async def run(
                 return await perform(unit, here, listener)
             found = await crew.run(unit)
             if isinstance(found.halted, PearlError):
-                pearl.client.halt.throw(found.halted)
+                pearl.client.breaker.throw(found.halted)
             if listener is not None:
                 for event in found.outcome.trace:
                     listener(unit.id, event)
@@ -103,7 +103,7 @@ async def run(
             is_stopping=is_stopping,
         )
         try:
-            with pearl.client.halt.running():
+            with pearl.client.breaker.running():
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
                         yield outcome

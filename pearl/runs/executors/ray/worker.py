@@ -84,7 +84,7 @@ class RayWorker:
         except PearlError as error:
             return {"refused": packed_error(error)}
         outcome = await perform(unit, resources)
-        halted = resources.pearl.client.halt.error
+        halted = resources.pearl.client.breaker.error
         return {
             "outcome": packed_outcome(outcome),
             "halted": None if halted is None else packed_error(halted),
