@@ -41,7 +41,7 @@ def reply_limit(
 
     Args:
         task: What is asked for.
-        window: Tokens of the model's window; None for no limit.
+        window: Context window in tokens; None for no limit.
         max_output_tokens: What the user says; None for a limit by the kind of task.
         max_steps: Steps that a plan may have.
 
@@ -67,7 +67,7 @@ def reading_limit(window: int | None, max_output_tokens: int | None = None) -> i
     """Tokens of a reply at most to whatever is asked of a document.
 
     Args:
-        window: Tokens of the model's window; None for no limit.
+        window: Context window in tokens; None for no limit.
         max_output_tokens: As in `reply_limit`.
 
     Example:

@@ -1,8 +1,8 @@
-"""Training questions → drafts of actions, one prompt a question.
+"""Training questions → drafts of actions, one prompt per question.
 
 The model sketches a plan for a question and declares the actions that the seed library lacks; the
-plan language's own reader reads the reply. A reply that cannot be read is kept with what is wrong
-with it. The document is never shown.
+plan parser parses the reply. An unparsable reply is kept with its diagnostics. The model never sees
+the document.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from pearl.runs.scheduling import as_completed
 __all__ = ["Miner", "Proposal", "Question", "common_drafts", "read_proposal"]
 
 _NOTHING = ("heading", "none", "blank", "fence")
-"""Lines that say that nothing is needed."""
+"""Lines that say no action is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A training question: its id, its place in the data from 0, and what it asks, on one line."""
+    """A training question: its id, its index in the data from 0, and its text on one line."""
 
     id: str
     index: int
@@ -46,15 +46,15 @@ class Question:
 
 
 class Miner:
-    """Asks a model for new actions, one question at a time or many at once.
+    """Asks a model for new actions, for one question or many concurrently.
 
     Args:
-        model: Whom to ask.
+        model: The model to call.
         library: The seed actions that the prompt shows.
-        examples: Plans that are shown; what they call and the seed lacks is declared in them.
-        full_library: Where the definitions of those actions are from.
-        constrain: Hold the model to the grammar of sketches, as `Pearl` does for plans.
-        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
+        examples: Plans in the prompt; actions missing from the seed are declared in them.
+        full_library: The source of those actions' definitions.
+        constrain: Constrain replies to the grammar of sketches, as `Pearl` does for plans.
+        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Miner:
         self._examples = [
             _declaring(example, library, full_library or library) for example in examples
         ]
-        # The prompt is the same up to the question; it is put together once, not for each of them.
+        # The prompt up to the question is built once.
         self._head, last = mine_messages("", library, self._examples)
         self._body = last.content
 
@@ -86,11 +86,11 @@ class Miner:
         return messages_digest((self._head, Message("user", self._body)))
 
     def header(self, *, domain: str, data: str) -> MinedHeader:
-        """What stands on top of a file of the rows.
+        """The header of a file of rows.
 
         Args:
-            domain: Whose examples the prompt shows.
-            data: What to call the questions.
+            domain: The domain of the examples in the prompt.
+            data: Name of the questions.
         """
         return MinedHeader(
             pearl_version=__version__,
@@ -103,11 +103,11 @@ class Miner:
         )
 
     def mine(self, questions: Iterable[Question], n: int = 8) -> AsyncGenerator[MinedRow, None]:
-        """Rows as the replies come in, `n` questions at once; questions are taken one by one."""
+        """Yield rows as replies arrive, with `n` questions in flight, consumed lazily."""
         return as_completed(questions, self.ask, n)
 
     async def ask(self, question: Question) -> MinedRow:
-        """The row of one question. It never raises for what a model does."""
+        """The row of one question. Model failures are recorded, not raised."""
         messages = (self._head, Message("user", self._body + question.text))
         row = MinedRow(
             id=question.id,
@@ -155,13 +155,13 @@ class Miner:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a reply proposes.
+    """A parsed reply.
 
     Attributes:
-        actions: The new actions that can be read.
+        actions: The new actions that could be parsed.
         calls: Names of the actions that the sketched plan calls, each once.
-        diagnostics: What is wrong with the reply, rendered.
-        is_read: Whether the reply was read from end to end; its sketch may still be wrong.
+        diagnostics: The diagnostics of the reply, rendered.
+        is_read: Whether the whole reply was parsed; its sketch may still be invalid.
     """
 
     actions: tuple[Action, ...]
@@ -171,7 +171,7 @@ class Proposal:
 
 
 def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
-    r"""Read a reply: a sketch with its new actions, or new actions alone.
+    r"""Parse a reply: a sketch with its new actions, or new actions alone.
 
     Example:
         >>> seed = ActionLibrary("seed", [])
@@ -187,12 +187,12 @@ def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
         return Proposal(
             reading.actions, calls, _rendered(found, reading.text), is_read=not reading.errors
         )
-    # Without a sketch: a block of new actions, or lines as an action file has them.
+    # Without a sketch: a block of new actions, or lines of an action file.
     text, actions = reading.text, list(reading.actions)
     broken = [d for d in reading.errors if d.message != NO_STEP]
     if not actions and not all(row.form in _NOTHING for row in rows(reading.original)):
         actions, broken = read_actions(reading.original)
-        # Of prose, nothing is left when it is mended; it is shown as it was.
+        # Fixes remove all prose, so show the original text.
         text = reading.original if actions or not reading.text.strip() else reading.text
         broken = broken if actions else list(reading.errors)
     return Proposal(tuple(actions), (), _rendered(broken, text), is_read=not broken)
@@ -203,7 +203,7 @@ def _rendered(found: Sequence[Diagnostic], text: str) -> tuple[str, ...]:
 
 
 def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Example:
-    """The example, declaring as new what it calls and the seed lacks."""
+    """The example with declarations of the actions that the seed lacks."""
     declared = {action.name for action in example.plan.new_actions}
     called = dict.fromkeys(step.action for step in example.plan.steps)
     new = [full[n] for n in called if n not in seed and n not in declared and n in full]
@@ -212,7 +212,7 @@ def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Ex
 
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:
-    """The commonest drafts, by signature, with the number of questions that propose each."""
+    """The most frequent drafts, by signature, with the number of questions that propose each."""
     counts: Counter[str] = Counter()
     for row in rows:
         counts.update({action.partition(" : ")[0] for action in row.actions})

@@ -1,6 +1,6 @@
-"""`EvalLog`s → one HTML page: pictures, a table, facts, and every record. It works on its own.
+"""`EvalLog`s → one HTML page: pictures, a table, facts, and every record. The page is self-contained.
 
-All text is escaped, there are no scripts, and a policy in the page lets nothing be loaded.
+All text is escaped, there are no scripts, and a content security policy blocks all loading.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pearl.evals.view.summary import Series, heading, one_line, subsets_of
 __all__ = ["MAX_RECORDS", "page"]
 
 MAX_RECORDS = 500
-"""Of larger evaluations only what went wrong is listed, as many at most."""
+"""Maximum records listed; larger evaluations list only failed and wrong ones."""
 
 _STYLE = """\
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 68rem;
@@ -75,9 +75,9 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
     """The whole page.
 
     Args:
-        rows: What to show.
-        headers: Of all the logs, also of those without records.
-        pictures: To put into the page.
+        rows: The series to show.
+        headers: Headers of all logs, including those without records.
+        pictures: The pictures to embed.
     """
     title = escape(heading(rows) if rows else "no records")
     body = [
@@ -166,7 +166,7 @@ def _numbers(cell: Score) -> list[str]:
 
 
 def _paired(rows: Sequence[Series]) -> Iterator[str]:
-    """Every two methods of a log, and one method of every two logs, on the samples both have."""
+    """Every pair of methods of a log, and equal methods of every pair of logs, on common samples."""
     found = [
         compare(one.records, two.records, (one.label, two.label))
         for one, two in combinations(rows, 2)
@@ -258,14 +258,14 @@ def _records(rows: Sequence[Series]) -> Iterator[str]:
 
 
 def _place(record: EvalRecord) -> tuple[list[tuple[int, str]], int]:
-    """The order of a page: by sample, numbers in ids by their size; a log's own is that of replies."""
+    """Sort key of records on a page: by sample id in natural order."""
     parts = re.findall(r"\d+|\D+", record.sample)
     return [(int(p), "") if p.isdecimal() else (-1, p) for p in parts], record.seed
 
 
 def _record(record: EvalRecord) -> str:
     mark = "failed" if record.status == "failed" else "right" if record.is_correct else "wrong"
-    told = f"{100 * record.credit:.0f} %" if 0 < record.credit < 1 else mark
+    shown = f"{100 * record.credit:.0f} %" if 0 < record.credit < 1 else mark
     seed = f", seed {record.seed}" if record.seed else ""
     lines = [
         f'<details>\n<summary><span class="mark {mark}">{told}</span> '
@@ -274,7 +274,7 @@ def _record(record: EvalRecord) -> str:
     ]
     if record.options:
         lines += ['<ol type="A">', *_options(record), "</ol>"]
-    for name, text in _told(record).items():
+    for name, text in _record_details(record).items():
         if text:
             lines.append(f"<p><b>{name}</b> {escape(text)}</p>")
     if record.plan:
@@ -285,11 +285,11 @@ def _record(record: EvalRecord) -> str:
 def _options(record: EvalRecord) -> Iterator[str]:
     for i, option in enumerate(record.options):
         marks = [name for name, at in (("gold", record.gold), ("chosen", record.choice)) if at == i]
-        told = f" <b>← {', '.join(marks)}</b>" if marks else ""
+        shown = f" <b>← {', '.join(marks)}</b>" if marks else ""
         yield f"<li>{escape(option)}{told}</li>"
 
 
-def _told(record: EvalRecord) -> Mapping[str, str | None]:
+def _record_details(record: EvalRecord) -> Mapping[str, str | None]:
     usage = record.usage
     cost = "" if record.cost_usd is None else f", {record.cost_usd:.4f} US dollars"
     return {

@@ -1,4 +1,4 @@
-"""`Refinement` → one HTML page: no script, nothing from elsewhere, every text escaped."""
+"""`Refinement` → one HTML page: no scripts, no external resources, all text escaped."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _STAGES = {
 
 
 def refinement_page(refinement: Refinement) -> str:
-    """The page: figures, library with lineage, rounds, every draft, comparison if there is one."""
+    """The page: figures, library with lineage, rounds, drafts and the optional comparison."""
     parts = [
         f"<h1>{len(refinement.actions)} actions from {len(refinement.drafts)} drafts</h1>",
         f'<p class="quiet">{escape(refinement.source)}, refined by {escape(refinement.model)}; '
@@ -67,7 +67,7 @@ def refinement_page(refinement: Refinement) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, css: str = "wide") -> str:
-    """A table of cells that are HTML already; a head that ends in `#` is of numbers."""
+    """A table of HTML cells; a heading that ends in `#` marks a numeric column."""
     numbers = [head.endswith("#") for head in heads]
 
     def row(tag: str, cells: Sequence[str]) -> str:
@@ -84,7 +84,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, css: str = "w
 
 
 def _code(text: str) -> str:
-    """An action or its name; a long name may be broken after a part of it."""
+    """An action or its name as code, with line-break opportunities in long names."""
     return f"<code>{escape(text).replace('_', '_<wbr>')}</code>"
 
 
