@@ -268,7 +268,7 @@ def _record(record: EvalRecord) -> str:
     shown = f"{100 * record.credit:.0f} %" if 0 < record.credit < 1 else mark
     seed = f", seed {record.seed}" if record.seed else ""
     lines = [
-        f'<details>\n<summary><span class="mark {mark}">{told}</span> '
+        f'<details>\n<summary><span class="mark {mark}">{shown}</span> '
         f"{escape(record.sample + seed)}: {escape(shorten(record.question, 110, placeholder='…'))}</summary>",
         f"<p><b>Question</b> {escape(record.question)}</p>",
     ]
@@ -286,7 +286,7 @@ def _options(record: EvalRecord) -> Iterator[str]:
     for i, option in enumerate(record.options):
         marks = [name for name, at in (("gold", record.gold), ("chosen", record.choice)) if at == i]
         shown = f" <b>← {', '.join(marks)}</b>" if marks else ""
-        yield f"<li>{escape(option)}{told}</li>"
+        yield f"<li>{escape(option)}{shown}</li>"
 
 
 def _record_details(record: EvalRecord) -> Mapping[str, str | None]:
