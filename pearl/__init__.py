@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pearl.runs.executors import Task
     from pearl.runs.script import run
     from pearl.runs.session import Session
+    from pearl.runs.tasks import over_files
     from pearl.trace import Trace, read_trace
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ __all__ = [
     "Trace",
     "load",
     "load_library",
+    "over_files",
     "read_trace",
     "run",
 ]
@@ -52,6 +54,7 @@ _HOME = {
     "Trace": "pearl.trace",
     "load": "pearl.documents.document",
     "load_library": "pearl.actions.library",
+    "over_files": "pearl.runs.tasks",
     "read_trace": "pearl.trace",
     "run": "pearl.runs.script",
 }

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from pearl import plugins
@@ -151,12 +150,7 @@ class Pearl:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -338,15 +332,18 @@ class Pearl:
         """One that asks another client; it writes plans of its own."""
         return Pearl(client, **{**self.settings, "library": self.library})
 
-    def unshared(self, seed: int | None = None, temperature: float | None = None) -> Pearl:
+    def unshared(
+        self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
+    ) -> Pearl:
         """One with the same client that shares no plan and no reply: what it does is what it costs.
 
         Args:
             seed: Have replies drawn by it.
             temperature: Of all calls, where there is a seed.
+            scope: Names its work, whose own replies are found again, with what they cost.
         """
         other = self.asking(self.client)
-        other._asked = self.client.unshared(seed, temperature)
+        other._asked = self.client.unshared(seed, temperature, scope=scope)
         return other
 
     def calls(self, trace: Trace | None = None) -> Model:

@@ -69,12 +69,24 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-@pytest.fixture(autouse=True)
-def _nobodys_settings(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    """State and settings of whoever runs the tests play no part in them, and stay as they are."""
+@pytest.fixture(scope="session")
+def for_all() -> Iterator[pytest.MonkeyPatch]:
+    """What is patched once, for every test: it takes longer than most tests do."""
+    with pytest.MonkeyPatch.context() as patched:
+        yield patched
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobodys_settings(for_all: pytest.MonkeyPatch) -> None:
+    """Settings of whoever runs the tests play no part in them."""
     for name in os.environ:
         if name.startswith(("PEARL_", "OPENAI_", "HF_", "XDG_")):
-            monkeypatch.delenv(name)
+            for_all.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_state(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """Nor does their state, which stays as it is."""
     monkeypatch.setenv("HOME", str(home))
     for name, folder in (
         ("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data"), ("XDG_STATE_HOME", "state"),
@@ -101,25 +113,25 @@ def fonts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("fonts")
 
 
-@pytest.fixture(autouse=True)
-def _little_work(monkeypatch: pytest.MonkeyPatch, one_certificate: Path, fonts: Path) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _little_work(for_all: pytest.MonkeyPatch, one_certificate: Path, fonts: Path) -> None:
     """What costs a test much time and tells it nothing is left out, in child processes, too."""
     # A client reads every certificate there is, once for each proxy: 0.1 s that no server here sees.
-    monkeypatch.setenv("SSL_CERT_FILE", str(one_certificate))
+    for_all.setenv("SSL_CERT_FILE", str(one_certificate))
     # It looks through all fonts where it finds no notes, as in a new home: 1.5 s.
-    monkeypatch.setenv("MPLCONFIGDIR", str(fonts))
+    for_all.setenv("MPLCONFIGDIR", str(fonts))
     # Threads of llama.cpp spin while they wait for each other; where other tests want the cores,
     # that takes a hundred times as long as the work.
-    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
+    for_all.setenv("OMP_WAIT_POLICY", "passive")
 
 
-@pytest.fixture(autouse=True)
-def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _no_network(for_all: pytest.MonkeyPatch) -> None:
     """To tests and to the processes they start, this machine is alone in the world."""
     for name in PROXIES:  # a child process looks for the world behind a closed door
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
+        for_all.setenv(name, "http://127.0.0.1:9")
     for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.setenv(name, ",".join(filter(None, LOOPBACK)))
+        for_all.setenv(name, ",".join(filter(None, LOOPBACK)))
     connect, lookup = socket.socket.connect, socket.getaddrinfo
 
     def only_here(self: socket.socket, address: Any) -> None:
@@ -132,8 +144,8 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
             raise socket.gaierror(socket.EAI_NONAME, f"tests know no host but this one: {host}")
         return lookup(host, *arguments, **options)
 
-    monkeypatch.setattr(socket.socket, "connect", only_here)
-    monkeypatch.setattr(socket, "getaddrinfo", look_up_here)
+    for_all.setattr(socket.socket, "connect", only_here)
+    for_all.setattr(socket, "getaddrinfo", look_up_here)
 
 
 @pytest.fixture

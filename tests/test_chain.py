@@ -168,7 +168,7 @@ def test_from_questions_to_scores(
     stage = Stages(tmp_path / "stages", monkeypatch, capsys, model)
 
     mined = stage([train], "mine", "--data", "train.jsonl", "--out", "mined.jsonl") / "mined.jsonl"
-    head, drafts, _ = read_journal(mined, MinedHeader, MinedRow)
+    head, drafts = read_journal(mined, MinedHeader, MinedRow)
     assert (head.model, head.library) == (model, "seed")
     assert {row.id: row.question for row in drafts} == {id: asked for id, asked, *_ in TRAINING}
     assert {row.status for row in drafts} == {"mined"}
@@ -190,7 +190,7 @@ def test_from_questions_to_scores(
     using = ("--library", "mined.actions")
     args = ("refine", "fewshot", "--data", "train.jsonl", "-o", "bank", *using)
     bank = stage([train, actions], *args) / "bank"
-    _, tried, _ = read_journal(bank / "curation.jsonl", CurationHeader, CurationRow)
+    _, tried = read_journal(bank / "curation.jsonl", CurationHeader, CurationRow)
     assert {row.id: row.outcome for row in tried} == {id: "kept" for id, *_ in TRAINING}
     assert all(row.tries[-1].choice == row.gold for row in tried)
     if is_scripted:

@@ -72,28 +72,25 @@ async def prompt() -> tuple[str, str]:
     return head.content, body.content
 
 
-async def mine(url: str, n: int, rows: Path) -> float:
-    """Seconds that `Miner` takes, rows read and written to a file as `pearl mine` does."""
-    from pearl.data.journal import Journal
-    from pearl.mining.drafts import MinedHeader, MinedRow
-    from pearl.mining.miner import Miner, Question
+async def mine(url: str, n: int, folder: Path) -> float:
+    """Seconds that mining takes in this process, each row kept in a store before the next."""
+    from pearl.mining.miner import Question, mine_units, miner_of
     from pearl.pipeline import Pearl
+    from pearl.runs.recording import run_recorded
+    from pearl.runs.store import RunSpec, Store
 
-    seed = load_library("seed")
-    async with Pearl("openai:sim", base_url=url, concurrency=AT_ONCE, timeout_s=TIMEOUT_S) as pearl:
-        miner = Miner(pearl.calls(), seed, pearl.examples, pearl.library)
-        header = MinedHeader(
-            pearl_version="", domain="generic", data="", model=pearl.client.name, library=seed.name,
-            seed_actions=(), prompt_sha256=miner.prompt_sha256,
-        )  # fmt: skip
-        asked = [Question(str(i), i, text) for i, text in enumerate(questions(n))]
-        await pearl.client.model.complete(_request("warm up"))
-        began = time.perf_counter()
-        with Journal(rows, header, MinedRow) as journal:
-            async for row in miner.mine(asked, AT_ONCE):
-                assert row.status == "mined", row
-                journal.append(row)
-        return time.perf_counter() - began
+    with Store.open(folder / "store") as store:
+        async with Pearl(
+            "openai:sim", base_url=url, concurrency=AT_ONCE, timeout_s=TIMEOUT_S, replies=store
+        ) as pearl:
+            asked = [Question(str(i), i, text) for i, text in enumerate(questions(n))]
+            units = mine_units(asked, "seed", miner_of(pearl, "seed").prompt)
+            await pearl.client.model.complete(_request("warm up"))
+            began = time.perf_counter()
+            run = store.begin(RunSpec(("mine",), {}, {}))
+            async for outcome in run_recorded(pearl, enumerate(units), run):
+                assert outcome.result.status == "mined", outcome
+            return time.perf_counter() - began
 
 
 def command(url: str, n: int, folder: Path) -> float:
@@ -164,7 +161,7 @@ def measured(side: str, url: str, n: int, folder: Path) -> float:
     """Run one side here."""
     if side == "command":
         return command(url, n, folder)
-    return asyncio.run(mine(url, n, folder / "mined.jsonl") if side == "mine" else bare(url, n))
+    return asyncio.run(mine(url, n, folder) if side == "mine" else bare(url, n))
 
 
 def seconds(side: str, url: str, n: int) -> float:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import open_pearl, read_data
+from pearl.cli.options import read_data
 from pearl.cli.output import read_input
-from pearl.cli.progress import Reporter
-from pearl.cli.stopping import Stopper
-from pearl.cli.work import report_left_out, report_reasons, report_stopped
+from pearl.cli.units import Finished, Work, run_units
+from pearl.cli.work import report_left_out, report_reasons
 from pearl.cli.writing import new_file
-from pearl.data.journal import Journal
+from pearl.data.journal import read_journal, write_journal
 from pearl.data.samples import Sample
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError
 from pearl.llm import Usage
-from pearl.mining.curator import CurationHeader, CurationRow, choose_bank, curate, trainable
+from pearl.mining.curator import (
+    CurateUnit,
+    CurationHeader,
+    CurationRow,
+    choose_bank,
+    curate_units,
+    curated,
+    trainable,
+)
 from pearl.planner.examples import Example, read_bank, wording
 from pearl.runs.identity import run_config
+
+if TYPE_CHECKING:
+    from pearl.pipeline import Pearl
 
 __all__ = ["make_bank"]
 
@@ -33,7 +42,7 @@ JOURNAL = "curation.jsonl"
 """Every question and every plan that was tried, in the folder of the bank."""
 
 
-async def make_bank(
+def make_bank(
     out: str, retries: int, max_examples: int, held_out: str | None, options: dict[str, Any]
 ) -> int:
     """Curate the samples of `--data` and write the bank; what was tried before is not tried again.
@@ -43,7 +52,7 @@ async def make_bank(
         retries: How often a wrong plan goes back.
         max_examples: Plans in the bank at most.
         held_out: Data whose questions are left out.
-        options: Of the command line: those of `setting_options` and `data_options`.
+        options: Of the command line: those of `setting_options`, `data_options` and `unit_options`.
 
     Returns:
         The exit code: 0; 1 where rows could not be used or questions failed; 130 where it was
@@ -54,6 +63,40 @@ async def make_bank(
     """
     samples, bad = read_data(options)
     report_left_out(bad)
+    good = _good(samples, held_out, options)
+    folder = _folder(out)
+    header: CurationHeader | None = None
+
+    def prepare(pearl: Pearl) -> Work[CurateUnit]:
+        nonlocal header
+        read_bank(folder)  # a plan that a person broke is told before any other is written
+        name = Path(options["data"]).name
+        header = CurationHeader(**run_config(pearl), data=name, retries=retries)
+        units = tuple(curate_units(good, retries))
+        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())})
+
+    def finish(ran: Finished[CurateUnit]) -> int:
+        assert header is not None
+        rows = [curated(row, unit) for unit, row in ran.kept(ran.units)]
+        bank = choose_bank(rows, max_examples)
+        own = [*_earlier(folder), *rows]
+        with ran.writer.open(str(folder / JOURNAL)) as file:
+            write_journal(file, header, rows)
+        n_by_hand = _write(folder, bank, own)
+        _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
+        return ran.code(1 if bad or any(row.outcome == "failed" for row in rows) else 0)
+
+    return run_units("refine fewshot", prepare, options, finish, outs=[str(folder / JOURNAL)])
+
+
+def _good(
+    samples: Sequence[Sample], held_out: str | None, options: dict[str, Any]
+) -> Sequence[Sample]:
+    """Those that can be trained on and are not held out.
+
+    Raises:
+        DataError: There is none.
+    """
     fit = good = trainable(samples)
     if held_out is not None:
         asked = _wordings(held_out, options)
@@ -70,39 +113,13 @@ async def make_bank(
             path=options["data"],
             help="a bank is made from rows with question, document, options and gold; --domain says how they are read",
         )
-    async with open_pearl(options) as pearl:
-        await asyncio.to_thread(lambda: pearl.examples)  # a bank that is not there is told first
-        folder = _folder(out)
-        read_bank(folder)  # a plan that a person broke is told before any other is written
-        header = CurationHeader(
-            **run_config(pearl), data=Path(options["data"]).name, retries=retries
-        )
-        with Journal(folder / JOURNAL, header, CurationRow, varying={"pearl_version"}) as journal:
-            known = _known(journal.rows, good, folder)
-            done = {id for id, row in known.items() if row.outcome != "failed"}
-            n_tried = 0
-            with Stopper() as stopper, Reporter(len(good)) as reporter:
-                for _ in done:
-                    reporter.advance()
-                async for row in curate(
-                    pearl,
-                    good,
-                    retries=retries,
-                    done=done,
-                    until=stopper.until,
-                    listener=reporter,
-                ):
-                    journal.append(row)
-                    known[row.id] = row
-                    n_tried += 1
-                    reporter.advance()
-    rows = sorted(known.values(), key=lambda row: row.index)
-    bank = choose_bank(rows, max_examples)
-    n_by_hand = _write(folder, bank, [*journal.rows, *rows])
-    _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
-    if stopper.is_stopping:
-        return report_stopped(len(good) - len(done) - n_tried)
-    return 1 if bad or any(row.outcome == "failed" for row in rows) else 0
+    return good
+
+
+def _earlier(folder: Path) -> list[CurationRow]:
+    """What the bank was made from when it was written last."""
+    path = folder / JOURNAL
+    return read_journal(path, CurationHeader, CurationRow)[1] if path.exists() else []
 
 
 def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
@@ -116,30 +133,6 @@ def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
     if bad:
         raise bad[0]
     return {wording(sample.question) for sample in samples}
-
-
-def _known(
-    rows: Iterable[CurationRow], samples: Sequence[Sample], folder: Path
-) -> dict[str, CurationRow]:
-    """The last row of every sample that is there now.
-
-    Raises:
-        DataError: A row has the id of a sample and another question.
-    """
-    asked = {sample.id: (index, sample) for index, sample in enumerate(samples)}
-    known: dict[str, CurationRow] = {}
-    for row in rows:
-        if row.id not in asked:
-            continue
-        index, sample = asked[row.id]
-        if (row.question, row.gold) != (sample.question, sample.gold):
-            raise DataError(
-                f"question '{row.id}' was another one when this bank was begun",
-                path=folder / JOURNAL,
-                help="name another folder for other questions",
-            )
-        known[row.id] = row.model_copy(update={"index": index})
-    return known
 
 
 def _folder(out: str) -> Path:

@@ -57,14 +57,10 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
         console.print(line, markup=False)
 
 
-def report_spent(found: Forecast, budget: Budget) -> None:
-    """What was predicted for the tasks that were begun and what they took, on stderr."""
+def report_spent(found: Forecast | None, budget: Budget) -> None:
+    """What was predicted for the tasks that were begun, where it was, and what they took, on stderr."""
     spent = budget.spent
     usage = spent.usage
-    predicted = [
-        _calls(found.total.calls),
-        f"{_shown(found.total.input_tokens, _count)} + {_shown(found.total.output_tokens, _count)} tokens",
-    ]
     actual = [
         counted(spent.n_calls, "call"),
         "tokens unknown: no reply was of use"
@@ -72,15 +68,22 @@ def report_spent(found: Forecast, budget: Budget) -> None:
         else f"{usage.n_input_tokens:,} + {usage.n_output_tokens:,} tokens"
         + (f" ({usage.n_cached_tokens:,} cached)" if usage.n_cached_tokens else ""),
     ]
-    if found.cost_usd is not None and budget.cost_usd is not None:
-        predicted.append(f"${_shown(found.cost_usd, _usd)}")
+    if budget.cost_usd is not None:
         actual.append(f"${_usd(budget.cost_usd)}")
     if spent.n_unsure_tokens:
         actual.append(f"{spent.n_unsure_tokens:,} of the tokens may not have been billed")
     elif spent.n_unsure_calls:
         unsure = counted(spent.n_unsure_calls, "call")
         actual.append(f"{unsure} broken off, which may have been billed besides")
-    click.echo(f"predicted {', '.join(predicted)}", err=True)
+    if found is not None:
+        total = found.total
+        predicted = [
+            _calls(total.calls),
+            f"{_shown(total.input_tokens, _count)} + {_shown(total.output_tokens, _count)} tokens",
+        ]
+        if found.cost_usd is not None:
+            predicted.append(f"${_shown(found.cost_usd, _usd)}")
+        click.echo(f"predicted {', '.join(predicted)}", err=True)
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
 

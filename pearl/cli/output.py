@@ -10,7 +10,6 @@ from pearl.documents.document import read_bytes
 from pearl.errors import DataError
 
 if TYPE_CHECKING:
-    from pearl.documents.evidence import Evidence
     from pearl.interpreter.answer import Answer
 
 __all__ = ["counted", "print_answer", "read_input"]
@@ -61,7 +60,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         head("Answer")
     pieces, others = placed(answer.text, answer.evidence)
     for text, evidence in pieces:
-        where = "" if evidence is None else f"  ({_where(evidence)})"
+        where = "" if evidence is None else f"  ({evidence.where})"
         console.print(Text.assemble(text, (where, "dim")))
     console.print()
     if answer.method == "direct":
@@ -78,7 +77,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         )
     for number, evidence in enumerate(others, start=1):
         console.print(
-            Text.assemble(f"[{number}] ", evidence.marked, (f"  ({_where(evidence)})", "dim"))
+            Text.assemble(f"[{number}] ", evidence.marked, (f"  ({evidence.where})", "dim"))
         )
     if answer.evidence and in_vain:
         console.print(Text(_vain(in_vain), style="yellow"))
@@ -95,12 +94,6 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
 def _vain(outputs: Sequence[str]) -> str:
     names = ", ".join(f"'{name}'" for name in outputs)
     return f"step{'s' if len(outputs) > 1 else ''} {names} found nothing"
-
-
-def _where(evidence: Evidence) -> str:
-    span = evidence.source_span
-    elided = "; elided" if evidence.omitted else ""
-    return f"{evidence.source}, characters {span.start:,}-{span.end:,}; {', '.join(evidence.steps)}{elided}"
 
 
 def _context(context: str, coverage: float | None) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pearl.cli.output import counted
@@ -178,12 +177,7 @@ class Reporter:
         self._ticker.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_over.set()
         if self._ticker is not None:
             self._ticker.join()

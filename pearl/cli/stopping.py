@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 import click
 
 __all__ = ["Stopper"]
-
-Item = TypeVar("Item")
 
 ONCE_S = 0.2
 """Seconds in which signals are one: `timeout` sends it to the process and to its group."""
@@ -48,13 +45,6 @@ class Stopper:
             self._loop.remove_signal_handler(number)
         if kind is asyncio.CancelledError and self.is_stopping:
             raise KeyboardInterrupt
-
-    def until(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, until it is time to stop."""
-        for item in items:
-            if self.is_stopping:
-                return
-            yield item
 
     def _stop(self) -> None:
         now = self._loop.time()

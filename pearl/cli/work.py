@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pearl.pipeline import Pearl
-    from pearl.runs.executors import Outcome, Task
+    from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.session import Session
     from pearl.runs.store import Run, RunSpec, Store
     from pearl.runs.summary import Summary
 
 __all__ = [
+    "new_session",
     "no_reply",
     "report_failures",
     "report_left_out",
     "report_reasons",
-    "report_stopped",
+    "report_spent_by",
     "run_tasks",
+    "show_forecast",
 ]
 
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
@@ -85,8 +87,8 @@ def run_tasks(
             if "store" in options:
                 store = stack.enter_context(_reply_store(options["store"]))
         pearl = new_pearl(options)
-        session = _session(pearl, options, store)
-        stack.callback(_tell_spent, session)
+        session = new_session(pearl, options, store, keeps_rows=asked is not None)
+        stack.callback(report_spent_by, session)
         if asked is None:
             code = asyncio.run(_run_reported(pearl, session, tasks, n_tasks, options, writer, told))
         else:
@@ -98,7 +100,10 @@ def run_tasks(
     return code
 
 
-def _session(pearl: Pearl, options: dict[str, Any], store: Store | Path | None) -> Session:
+def new_session(
+    pearl: Pearl, options: Mapping[str, Any], store: Store | Path | None, *, keeps_rows: bool
+) -> Session:
+    """A `Session` with the limits, prices and places that the options say."""
     from pearl.llm.prices import read_prices
     from pearl.runs.session import Session
 
@@ -106,7 +111,7 @@ def _session(pearl: Pearl, options: dict[str, Any], store: Store | Path | None) 
     return Session(
         pearl,
         store=store,
-        keeps_rows=options.get("out") is not None,
+        keeps_rows=keeps_rows,
         is_fresh=options.get("fresh", False),
         max_cost_usd=options.get("max_cost"),
         max_tokens=options.get("max_tokens"),
@@ -125,22 +130,36 @@ def _forecast(tasks: Iterable[Task], options: dict[str, Any], asked: RunSpec | N
     Returns:
         The exit code: 1 where some of them cannot be run.
     """
+    folder = opened_folder(options["store"])
+    session = new_session(
+        new_pearl(options, is_asked=False), options, folder, keeps_rows=asked is not None
+    )
+    return show_forecast(session, tasks, asked, options)
+
+
+def show_forecast(
+    session: Session, units: Iterable[Unit], asked: RunSpec | None, options: Mapping[str, Any]
+) -> int:
+    """Print what the units take that have no row yet.
+
+    Returns:
+        The exit code: 1 where some of them cannot be done.
+    """
     from pearl.cli.forecasts import print_forecast
 
-    session = _session(new_pearl(options, is_asked=False), options, opened_folder(options["store"]))
     found = session.forecast(
-        tasks, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"]
+        units, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"]
     )
     limits = {name: options[name] for name in _LIMITS if options[name] is not None}
     print_forecast(found, limits, as_json=options["as_json"])
     return 1 if found.n_problems else 0
 
 
-def _tell_spent(session: Session) -> None:
+def report_spent_by(session: Session) -> None:
     """What the tasks were predicted to take and what they took, where that was counted."""
     from pearl.cli.forecasts import report_spent
 
-    if session.predicted is not None and session.budget is not None:
+    if session.budget is not None:
         report_spent(session.predicted, session.budget)
 
 
@@ -370,16 +389,6 @@ def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
     counts = Counter(reason or "no reason was given" for reason in reasons)
     for reason, times in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]:
         click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)
-
-
-def report_stopped(n_left: int) -> int:
-    """Say on stderr how much is left of a run that was stopped and can be gone on with.
-
-    Returns:
-        The exit code.
-    """
-    click.echo(f"pearl: stopped with {n_left} questions left; run it again to go on", err=True)
-    return 130
 
 
 def no_reply(n: int, what: str, first: str | None) -> ModelError:

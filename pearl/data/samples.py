@@ -7,12 +7,13 @@ from the file formats of each domain.
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pearl.documents.document import Document, load
+from pearl.documents.document import Document, file_source, load
 from pearl.errors import DataError
 
 __all__ = ["Sample", "letter"]
@@ -69,6 +70,23 @@ class Sample:
             raise DataError(f"sample '{self.id}' has no document")
         return self.document if isinstance(self.document, Document) else load(self.document)
 
+    @property
+    def loader(self) -> Callable[[], Document] | None:
+        """Loads its document; those of samples over one document are equal. None without a document."""
+        if self.document is None:
+            return None
+        document = self.document
+        return (
+            partial(_given, document) if isinstance(document, Document) else partial(load, document)
+        )
+
+    @property
+    def source(self) -> str:
+        """What tells its document from others without reading it; "" where nothing does."""
+        if isinstance(self.document, Document):
+            return f"{self.document.name} {self.document.digest}"
+        return "" if self.document is None else file_source(self.document)
+
     def to_json(self) -> dict[str, Any]:
         """A row that the `generic` domain parses to the same sample."""
         row: dict[str, Any] = {**self.extra, "id": self.id, "question": self.question}
@@ -86,3 +104,7 @@ class Sample:
         if self.subsets:
             row["subsets"] = sorted(self.subsets)
         return row
+
+
+def _given(document: Document) -> Document:
+    return document

@@ -76,17 +76,6 @@ class PlanGraph:
                         gives[one.name] = ValueType.LIST if is_list else taken
         return gives
 
-    def ancestors(self, index: int) -> frozenset[int]:
-        """Every step that step `index` depends on, directly or not."""
-        seen: set[int] = set()
-        todo = list(self.dependencies[index])
-        while todo:
-            i = todo.pop()
-            if i not in seen:
-                seen.add(i)
-                todo.extend(self.dependencies[i])
-        return frozenset(seen)
-
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:
     """Resolve every reference to the step that produces it."""

@@ -1,7 +1,7 @@
 """`EvalLog`: a whole evaluation as one typed, versioned file of JSON lines.
 
 The first line is the header, every further line the record of one sample under one method and one
-seed. A log grows line by line while the evaluation runs, so what is there is never lost.
+seed. It is an export of the evaluation's run in the store.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def read_log(path: str | Path) -> EvalLog:
     Raises:
         DataError: The file cannot be read, is no log of this version, or a line is no record.
     """
-    header, rows, _ = read_journal(Path(path), Header, EvalRecord)
+    header, rows = read_journal(Path(path), Header, EvalRecord)
     records: dict[Key, EvalRecord] = {}
     for record in rows:
         records.pop(record.key, None)  # a later try takes the place of a failed one

@@ -1,27 +1,20 @@
-"""Records as they come → an `EvalLog`, on disk as well if it is to be kept."""
+"""What is evaluated, and how → the header of its log."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from pearl import __version__
-from pearl.data.journal import Journal
 from pearl.data.samples import Sample
-from pearl.evals.log import EvalLog, EvalRecord, Header, Key, Price
+from pearl.evals.log import Header, Price
 from pearl.evals.results import EXECUTED
 from pearl.evals.runner import Evaluation, samples_digest
 from pearl.evals.scorers import EXACT
 from pearl.pipeline import Pearl
 from pearl.runs.identity import run_config
 
-__all__ = ["describe", "describe_results", "record"]
-
-VARYING = ("created", "pearl_version", "n_bad_rows", "data", "methods", "seeds")
-"""What may differ where a log is gone on with: methods and seeds may be added, and the samples have to
-be the same, not the name of their file."""
+__all__ = ["describe", "describe_results"]
 
 
 def describe(
@@ -104,39 +97,3 @@ def describe_results(
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-async def record(
-    header: Header,
-    run: Callable[[Collection[Key]], AsyncIterator[EvalRecord]],
-    out: str | Path | None = None,
-    *,
-    on_record: Callable[[EvalRecord], None] | None = None,
-) -> EvalLog:
-    """Keep the records of a run.
-
-    Args:
-        header: What the run is.
-        run: Makes the records; is told what need not be made again.
-        out: File of the log. What it has already is kept, what failed is tried again.
-        on_record: Told of every record, those of the file first.
-
-    Raises:
-        DataError: The file cannot be written, or is the log of another run.
-    """
-    records: dict[Key, EvalRecord] = {}
-    with Journal(out, header, EvalRecord, varying=VARYING) if out else nullcontext() as journal:
-        if journal is not None:
-            records = {row.key: row for row in journal.rows}
-        # What failed is tried again; until then it stays what it is, a failure.
-        done = frozenset(key for key, row in records.items() if row.status != "failed")
-        for key in done:
-            if on_record is not None:
-                on_record(records[key])
-        async for made in run(done):
-            if journal is not None:
-                journal.append(made)
-            records[made.key] = made
-            if on_record is not None:
-                on_record(made)
-    return EvalLog(header, tuple(records.values()))

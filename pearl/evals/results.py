@@ -6,62 +6,77 @@ the mapping is asked of a model.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pearl.data.journal import reason as first_reason
 from pearl.data.samples import Sample
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
-from pearl.evals.log import EvalRecord, Key, Price
-from pearl.evals.scorers import EXACT
-from pearl.evals.scoring import reason, score
+from pearl.evals.log import EvalRecord
+from pearl.evals.runner import Evaluation, blank, graded
+from pearl.evals.scoring import reason
+from pearl.interpreter.estimate import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
-from pearl.runs.scheduling import as_completed
+from pearl.runs.executors import Unit
+from pearl.runs.resources import Resources
+from pearl.trace import Trace
 
-__all__ = ["EXECUTED", "score_results"]
+__all__ = ["EXECUTED", "ResultUnit", "result_units"]
 
 EXECUTED = "executed"
 """What such records give as their method."""
 
 
-async def score_results(
-    pearl: Pearl,
-    samples: Sequence[Sample],
-    *,
-    price: Price | None = None,
-    scorer: str = EXACT,
-    done: Collection[Key] = (),
-    until: Callable[[Iterator[Sample]], Iterator[Sample]] = iter,
-) -> AsyncGenerator[EvalRecord, None]:
-    """Score the answers of a results file.
+@dataclass(frozen=True, slots=True)
+class ResultUnit(Unit):
+    """A row of results that is to be scored."""
 
-    Args:
-        pearl: Who maps answers to options.
-        samples: The rows; what `execute` wrote is in their `extra`.
-        price: For the cost; of the run and of the mapping.
-        scorer: Of answers in words.
-        done: What need not be scored again.
-        until: May end the work early; what is under way is finished.
+    id: str
+    document: Callable[[], Document] | None
+    source: str
+    sample: Sample
+    evaluation: Evaluation
 
-    Yields:
-        One record a row, as they are done. Closing it cancels the rest.
-    """
-    done = frozenset(done)
-    todo = (sample for sample in samples if (sample.id, EXECUTED, 0) not in done)
+    @property
+    def depends_on(self) -> Sequence[str]:
+        """The row and what is right: they are the source."""
+        return ()
 
-    async def one(sample: Sample) -> EvalRecord:
-        return await _record(pearl, sample, price, scorer)
+    def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
+        """A call, where the answer is to be mapped to options and is not one of them."""
+        most = Range(0, 1 if self.sample.options else 0)
+        tokens = Range(0, None if self.sample.options else 0)
+        return "(results)", StepCosts(most, tokens, tokens, most)
 
-    async with aclosing(
-        as_completed(until(todo), one, pearl.client.settings.concurrency)
-    ) as records:
-        async for record in records:
-            yield record
+    async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
+        """Map the answer to an option, where there are any, and score it.
+
+        Raises:
+            PearlError: No call of the run can be made any more.
+        """
+        return graded(await _record(resources, self.sample, trace), self.evaluation)
+
+    def is_failure(self, result: EvalRecord) -> bool:
+        """Whether it is to be tried again."""
+        return result.status == "failed"
+
+    def row(self, result: EvalRecord | None, error: Exception | None) -> Mapping[str, Any] | None:
+        """The record as it is in a log."""
+        return None if result is None else result.model_dump(mode="json")
+
+
+def result_units(samples: Iterable[Sample], evaluation: Evaluation) -> Iterator[ResultUnit]:
+    """A unit for each row of results; what `execute` wrote is in the `extra` of the samples."""
+    for sample in samples:
+        said = json.dumps(sample.to_json(), sort_keys=True, default=str)
+        yield ResultUnit(sample.id, None, text_sha256(said), sample, evaluation)
 
 
 class _Lenient(BaseModel):
@@ -93,20 +108,12 @@ class _Result(_Lenient):
     duration_s: float = 0.0
 
 
-async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str) -> EvalRecord:
+async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRecord:
     began = time.monotonic()
-    record = EvalRecord(
-        sample=sample.id,
-        method=EXECUTED,
-        status="failed",
-        question=sample.question,
-        # In a row of a result, `document` is the name of a document.
-        document=sample.document.text if isinstance(sample.document, Document) else "",
-        subsets=tuple(sorted(sample.subsets)),
-        options=sample.options,
-        gold=sample.gold,
-        reference=sample.reference,
-    )
+    pearl = resources.once(ResultUnit, lambda: resources.pearl.unshared(scope="eval results"))
+    # In a row of a result, `document` is the name of a document.
+    document = sample.document.text if isinstance(sample.document, Document) else ""
+    record = blank(sample, EXECUTED, 0, document)
     try:
         result = _Result.model_validate(sample.extra)
     except ValidationError as error:
@@ -119,8 +126,10 @@ async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str
         update["error"] = _why(result)
     elif sample.options:
         try:
-            choice = await pearl.choose(sample.question, sample.options, answer=answer)
-        except Exception as error:  # noqa: BLE001 - the boundary of a sample: recorded and counted
+            choice = await pearl.choose(sample.question, sample.options, answer=answer, trace=trace)
+        except Exception as error:
+            if resources.is_over(error):
+                raise
             update["error"] = reason(error)
         else:
             update |= {"status": "answered", "reply": choice.reply, "choice": choice.index}
@@ -130,11 +139,9 @@ async def _record(pearl: Pearl, sample: Sample, price: Price | None, scorer: str
     update |= {
         "n_calls": n_calls,
         "usage": usage,
-        "cost_usd": price.cost_usd(usage) if price else None,
         "duration_s": round(result.duration_s + time.monotonic() - began, 4),
     }
-    record = record.model_copy(update=update)
-    return record.model_copy(update={"score": score(record, scorer)})
+    return record.model_copy(update=update)
 
 
 def _why(result: _Result) -> str:

@@ -1,4 +1,4 @@
-"""Samples × methods × seeds → records, as they are done.
+"""Samples × methods × seeds → units of work, each with a record for its row.
 
 Whatever goes wrong with one sample is recorded with it, and the rest goes on: `except Exception`
 stands here because this is the boundary of a sample.
@@ -6,44 +6,45 @@ stands here because this is the boundary of a sample.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from pearl.data.samples import Sample
 from pearl.documents.digest import digest, file_sha256
 from pearl.documents.document import Document
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
-from pearl.evals.log import EvalRecord, Key, PlanShape, Price
-from pearl.evals.methods import Effort, Method, Prediction, load_method
+from pearl.evals.log import EvalRecord, PlanShape, Price
+from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, right_option, score
+from pearl.interpreter.estimate import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
-from pearl.runs.executors import Listener
-from pearl.runs.scheduling import as_completed
+from pearl.runs.executors import Listener, Unit, local
+from pearl.runs.resources import Resources
 from pearl.trace import OptionChosen, PlanAttempted, Trace
 
 __all__ = [
+    "EvalUnit",
     "Evaluation",
-    "Work",
+    "blank",
+    "digest",
     "evaluate",
+    "graded",
     "refuse_known",
     "refuse_unfit",
     "samples_digest",
     "scorable",
 ]
-
-
-Work = tuple[Sample, str, int]
-"""A piece of work: a sample, the name of a method, a seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,16 @@ class Evaluation:
     price: Price | None = None
     scorer: str = EXACT
 
-    def work(self, samples: Iterable[Sample]) -> Iterator[Work]:
-        """Every piece of work, seed by seed, then sample by sample: calls over one document are near."""
-        for seed in self.seeds:
-            for sample in samples:
-                for method in self.methods:
-                    yield sample, method, seed
+    def units(self, samples: Iterable[Sample]) -> Iterator[EvalUnit]:
+        """Every unit of work, document by document: each is read once for all methods and seeds."""
+        by_document: dict[object, list[Sample]] = {}
+        for sample in samples:
+            by_document.setdefault(sample.document, []).append(sample)
+        for sample in chain.from_iterable(by_document.values()):
+            for seed in self.seeds:
+                for name in self.methods:
+                    id = f"{sample.id}/{name}/{seed}"
+                    yield EvalUnit(id, sample.loader, sample.source, sample, name, seed, self)
 
 
 def scorable(
@@ -179,94 +184,136 @@ async def evaluate(
     samples: Sequence[Sample],
     evaluation: Evaluation,
     *,
-    done: Collection[Key] = (),
-    until: Callable[[Iterator[Work]], Iterator[Work]] = iter,
     listener: Listener | None = None,
 ) -> AsyncGenerator[EvalRecord, None]:
-    """Run every method over every sample.
+    """Run every method over every sample, and keep nothing.
 
     Args:
         pearl: Model, library and bank.
         samples: Each with a question, a document and what is right.
         evaluation: What to run.
-        done: What need not be run again.
-        until: May end the work early; what is under way is finished.
-        listener: Told of every event of every piece of work.
+        listener: Told of every event of every unit.
 
     Yields:
-        One record a piece of work, in the order in which they are done. Closing it cancels the rest.
+        One record for each sample, method and seed, in the order of the work. Closing it cancels the
+        rest.
 
     Raises:
         UsageError: There is no such method, or one that shows options where a sample has none.
         DataError: A question of the bank is among the samples, or two samples have the same id.
+        BudgetError, PausedError: No call can be made any more.
     """
     refuse_unfit(samples, evaluation.methods)
-    methods = {name: load_method(name) for name in evaluation.methods}
     refuse_known(samples, pearl.examples)
-    is_drawn = len(evaluation.seeds) > 1 or evaluation.temperature is not None
-    pearls = {
-        seed: pearl.unshared(seed if is_drawn or seed else None, evaluation.temperature)
-        for seed in evaluation.seeds
-    }
-    done = frozenset(done)
-    todo = (
-        (sample, name, seed)
-        for sample, name, seed in evaluation.work(samples)
-        if (sample.id, name, seed) not in done
-    )
-
-    async def one(piece: Work) -> EvalRecord:
-        sample, name, seed = piece
-        return await _record(pearls[seed], sample, name, methods[name], seed, evaluation, listener)
-
-    async with aclosing(
-        as_completed(until(todo), one, pearl.client.settings.concurrency)
-    ) as records:
-        async for record in records:
-            yield record
+    found = local.run(pearl, evaluation.units(samples), listener=listener)
+    async with aclosing(found) as outcomes:
+        async for outcome in outcomes:
+            yield EvalRecord.model_validate(outcome.to_json())
 
 
-async def _record(
-    pearl: Pearl,
-    sample: Sample,
-    name: str,
-    method: Method,
-    seed: int,
-    evaluation: Evaluation,
-    listener: Listener | None,
-) -> EvalRecord:
-    id = f"{sample.id}/{name}/{seed}"
-    trace = Trace(id, (lambda event: listener(id, event)) if listener else None)
-    began = time.monotonic()
-    record = EvalRecord(
+@dataclass(frozen=True, slots=True)
+class EvalUnit(Unit):
+    """One sample under one method and one seed."""
+
+    id: str
+    document: Callable[[], Document] | None
+    source: str
+    sample: Sample
+    method: str
+    seed: int
+    evaluation: Evaluation
+
+    @property
+    def depends_on(self) -> Sequence[str]:
+        """The sample, the method, the seed and the effort; not what is made of the answer later."""
+        sample, evaluation = self.sample, self.evaluation
+        asked = (
+            sample.question, sample.options, sample.gold, sample.reference, sorted(sample.subsets),
+            self.method, self.seed, evaluation.temperature, evaluation.effort.token_budget,
+            evaluation.effort.part_tokens,
+        )  # fmt: skip
+        return (json.dumps(asked),)
+
+    @property
+    def shard_key(self) -> str:
+        """All that is asked of a sample is in one shard: its document is read there."""
+        return self.sample.id
+
+    def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
+        """A call at least: how many follow is known when the plan, or the document, is."""
+        some = Range(1, None)
+        return f"({self.method})", StepCosts(some, some, some, some)
+
+    async def perform(self, resources: Resources, trace: Trace) -> EvalRecord:
+        """Have the method predict, and score it; what goes wrong is in the record.
+
+        Raises:
+            PearlError: No call of the run can be made any more.
+        """
+        began = time.monotonic()
+        method = load_method(self.method)
+        pearl = resources.once((EvalUnit, self.method, self.seed), lambda: self._pearl(resources))
+        update: dict[str, object] = {}
+        try:
+            assert self.document is not None
+            document = await resources.document(self.document)
+            effort = self.evaluation.effort
+            prediction = await method.predict(pearl, self.sample, document, effort, trace)
+            update |= _said(prediction, pearl)
+        except Exception as error:
+            if resources.is_over(error):
+                raise
+            update["error"] = reason(error)
+        update |= {
+            "n_calls": trace.n_calls,
+            "usage": trace.usage,
+            "planning_usage": sum(
+                (e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()
+            ),
+            "duration_s": round(time.monotonic() - began, 4),
+            "coverage": update.get("coverage", _coverage(trace)),
+        }
+        record = blank(self.sample, self.method, self.seed, self.sample.document_name)
+        return graded(record.model_copy(update=update), self.evaluation)
+
+    def is_failure(self, result: EvalRecord) -> bool:
+        """Whether it is to be tried again."""
+        return result.status == "failed"
+
+    def row(self, result: EvalRecord | None, error: Exception | None) -> Mapping[str, Any] | None:
+        """The record as it is in a log."""
+        return None if result is None else result.model_dump(mode="json")
+
+    def _pearl(self, resources: Resources) -> Pearl:
+        """One for each method and seed, that plans for itself and pays for itself."""
+        temperature = self.evaluation.temperature
+        seed = self.seed if self.seed or temperature is not None else None
+        return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
+
+
+def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
+    """A record of a sample that nothing has been said of."""
+    return EvalRecord(
         sample=sample.id,
-        method=name,
+        method=method,
         seed=seed,
         status="failed",
         question=sample.question,
-        document=sample.document_name,
+        document=document,
         subsets=tuple(sorted(sample.subsets)),
         options=sample.options,
         gold=sample.gold,
         reference=sample.reference,
     )
-    update: dict[str, object] = {}
-    try:
-        document = await asyncio.to_thread(sample.load)
-        prediction = await method.predict(pearl, sample, document, evaluation.effort, trace)
-        update |= _said(prediction, pearl)
-    except Exception as error:  # noqa: BLE001 - the boundary of a sample: recorded and counted
-        update["error"] = reason(error)
-    update |= {
-        "n_calls": trace.n_calls,
-        "usage": trace.usage,
-        "planning_usage": sum((e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()),
-        "cost_usd": evaluation.price.cost_usd(trace.usage) if evaluation.price else None,
-        "duration_s": round(time.monotonic() - began, 4),
-        "coverage": update.get("coverage", _coverage(trace)),
-    }
-    record = record.model_copy(update=update)
-    return record.model_copy(update={"score": score(record, evaluation.scorer)})
+
+
+def graded(record: EvalRecord, evaluation: Evaluation) -> EvalRecord:
+    """The record with its score and its cost; what it says of the answer stays."""
+    price = evaluation.price
+    cost_usd = price.cost_usd(record.usage) if price else None
+    return record.model_copy(
+        update={"cost_usd": cost_usd, "score": score(record, evaluation.scorer)}
+    )
 
 
 def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:

@@ -115,11 +115,12 @@ class Answer:
         """The answer for a notebook."""
         pieces, others = placed(self.text, self.evidence)
         answer = "\n".join(
-            escape(text) + ("" if each is None else f" <small>({_where(each)})</small>")
+            escape(text) + ("" if each is None else f" <small>({escape(each.where)})</small>")
             for text, each in pieces
         )
         evidence = "".join(
-            f"<li>{escape(each.marked)} <small>({_where(each)})</small></li>" for each in others
+            f"<li>{escape(each.marked)} <small>({escape(each.where)})</small></li>"
+            for each in others
         )
         flagged = "".join(
             f"<li><b>{escape(quote.why)}:</b> {escape(quote.text)} <small>({escape(quote.step)})</small></li>"
@@ -201,12 +202,3 @@ def _given(step: Step, results: Mapping[str, StepResult]) -> tuple[str, ...]:
         if not each.is_context
     ]
     return (*texts, *outputs)
-
-
-def _where(evidence: Evidence) -> str:
-    """Where a passage is, as HTML."""
-    span = evidence.source_span
-    return (
-        f"{escape(evidence.source)}, characters {span.start:,}&ndash;{span.end:,}; "
-        f"{escape(', '.join(evidence.steps))}{'; elided' if evidence.omitted else ''}"
-    )

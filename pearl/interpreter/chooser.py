@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pearl.documents.document import Document
 from pearl.errors import UsageError
 from pearl.interpreter.choices import read_answer, read_choice
-from pearl.interpreter.choosing_prompt import choose_messages
-from pearl.interpreter.context import Context, fit
-from pearl.interpreter.steps import ContextLimits
+from pearl.interpreter.context import Context, fit, fit_prompt
+from pearl.interpreter.prompt import choose_messages
+from pearl.interpreter.requests import PROMPT_MARGIN, ContextLimits
 from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.trace import OptionChosen, Trace
 
@@ -116,13 +116,13 @@ def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
         return count(Request(choose_messages(asked), asked).prompt)
 
     most = limits.prompt_tokens
-    available_tokens = None if most is None else most - n_tokens("") - 64
     n_document = count(text)
-    while True:
+
+    def show(available_tokens: int | None) -> Context:
         is_whole = (
             limits.strategy == "full" or available_tokens is None or n_document <= available_tokens
         )
-        shown = fit(
+        return fit(
             text,
             strategy="full" if is_whole else "retrieve",
             budget=available_tokens,
@@ -132,7 +132,9 @@ def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
             max_retrieved=limits.max_retrieved,
             ranker=limits.ranker,
         )
-        excess = 0 if most is None else n_tokens(shown.texts[0]) - most
-        if available_tokens is None or excess <= 0:
-            return shown
-        available_tokens -= excess  # token counts are not additive
+
+    if most is None:
+        return show(None)
+    return fit_prompt(
+        most - n_tokens("") - PROMPT_MARGIN, show, lambda shown: n_tokens(shown) - most
+    )

@@ -17,7 +17,7 @@ from pearl.documents.passages import chunks
 from pearl.errors import ExecutionError
 from pearl.retrieval import DEFAULT_RANKER, Ranker
 
-__all__ = ["STRATEGIES", "Context", "ContextOverflowError", "Strategy", "fit"]
+__all__ = ["STRATEGIES", "Context", "ContextOverflowError", "Strategy", "fit", "fit_prompt"]
 
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -106,6 +106,29 @@ def fit(
         best = sorted(range(len(parts)), key=lambda i: (-scores[i], i))[:max_parts]
         parts = [parts[i] for i in sorted(best)]
     return Context("map-reduce", tuple(parts), sum(map(len, parts)) / max(1, len(text)))
+
+
+def fit_prompt(
+    room: int | None, show: Callable[[int | None], Context], excess: Callable[[str], int]
+) -> Context:
+    """Choose what to show so that every prompt fits as a whole: tokens of its parts do not add up.
+
+    Args:
+        room: Tokens left for the document, about; None for no limit.
+        show: What is shown where there is so much room.
+        excess: Tokens by which the prompt around a text is too long.
+
+    Raises:
+        ContextOverflowError: It does not fit, and the strategy allows nothing else.
+    """
+    while True:
+        context = show(room)
+        if room is None:
+            return context
+        too_many = max(map(excess, context.texts))
+        if too_many <= 0:
+            return context
+        room -= too_many
 
 
 def _rank(ranker: str, query: str, passages: Sequence[str]) -> Sequence[float]:

@@ -26,7 +26,6 @@ from pearl.trace import (
     PlanRewritten,
     RunFinished,
     RunStarted,
-    StepFinished,
     StepStarted,
     Trace,
 )
@@ -133,20 +132,7 @@ def _as_written(
         result = replace(by_output[same], output=output, n_calls=0, usage=Usage(), duration_s=0.0)
         by_output[output] = result
         trace.append(StepStarted(step=output, action=result.action))
-        trace.append(
-            StepFinished(
-                step=output,
-                action=result.action,
-                value=result.text,
-                state=result.state,
-                is_native=result.is_native,
-                context=result.context,
-                coverage=result.coverage,
-                n_calls=0,
-                usage=result.usage,
-                duration_s=0.0,
-            )
-        )
+        trace.append(result.event)
     return [by_output[step.output] for step in graph.steps]
 
 

@@ -22,6 +22,7 @@ from pearl.interpreter.context import (
     ContextOverflowError,
     Strategy,
     fit,
+    fit_prompt,
 )
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
@@ -177,16 +178,12 @@ class RequestBuilder:
         Raises:
             ContextOverflowError: It does not fit, and the strategy allows nothing else.
         """
-        available_tokens = self.available_tokens(task)
-        while True:
-            context = self._fit(task, document, available_tokens)
-            tasks = tuple(replace(task, document=text) for text in context.texts)
-            if available_tokens is None:
-                return context, tasks
-            excess = max(self._excess(action_messages(piece)) for piece in tasks)
-            if excess <= 0:
-                return context, tasks
-            available_tokens -= excess  # token counts are not additive, so count the whole prompt
+        context = fit_prompt(
+            self.available_tokens(task),
+            lambda available_tokens: self._fit(task, document, available_tokens),
+            lambda text: self._excess(action_messages(replace(task, document=text))),
+        )
+        return context, tuple(replace(task, document=text) for text in context.texts)
 
     def cut(self, document: str, available_tokens: int) -> Context:
         """Split a document that is too long for one call, independently of the step."""

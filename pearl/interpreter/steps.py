@@ -74,6 +74,22 @@ class StepResult:
         """The value as text."""
         return native.show(self.value)
 
+    @property
+    def event(self) -> StepFinished:
+        """What the trace says of it."""
+        return StepFinished(
+            step=self.output,
+            action=self.action,
+            value=self.text,
+            state=self.state,
+            is_native=self.is_native,
+            context=self.context,
+            coverage=self.coverage,
+            n_calls=self.n_calls,
+            usage=self.usage,
+            duration_s=self.duration_s,
+        )
+
 
 async def run(
     graph: PlanGraph,
@@ -145,20 +161,7 @@ class _Interpreter:
         except PearlError as error:
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise _step_error(step, error) from error
-        self._trace.append(
-            StepFinished(
-                step=result.output,
-                action=result.action,
-                value=result.text,
-                state=result.state,
-                is_native=result.is_native,
-                context=result.context,
-                coverage=result.coverage,
-                n_calls=result.n_calls,
-                usage=result.usage,
-                duration_s=result.duration_s,
-            )
-        )
+        self._trace.append(result.event)
         return result
 
     async def _step(self, step: Step, before: Mapping[str, StepResult], began: float) -> StepResult:

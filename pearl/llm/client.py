@@ -18,6 +18,7 @@ from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
 from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.measured import Measured
 from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
 from pearl.llm.middleware.repetition_guard import RepetitionGuard
 from pearl.llm.middleware.retry import DEADLINE_S, Retrying
@@ -143,6 +144,7 @@ class Client(Wrapper):
         self.model = model = model or settings.create_model()
         self.counter = counter = Counter.for_model(model.name)
         self.breaker = breaker or CircuitBreaker()
+        self._replies = replies
         self.budget = budget or Budget()
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
         # A reply that is held to a form is asked for at once; collected, it costs less.
@@ -193,17 +195,23 @@ class Client(Wrapper):
         """
         return await self._model.complete(request)
 
-    def unshared(self, seed: int | None = None, temperature: float | None = None) -> Model:
+    def unshared(
+        self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
+    ) -> Model:
         """The model with the same limits and budget, whose calls cost what they cost.
 
-        No reply is shared with other calls or taken from those that are kept.
+        No reply is shared with other calls or taken from those that are kept, but for those that
+        the same work has kept: they count as what they cost.
 
         Args:
             seed: Have replies drawn by it.
             temperature: Of all calls, where there is a seed.
+            scope: Names the work; "" to find no reply.
         """
         own = (Retrying, Sampling, DedupCache)
         model = next(layer for layer in self.layers if not isinstance(layer, own))
+        if scope and self._replies is not None and self.model.reads_prompts:
+            model = Measured(model, self._replies, scope)
         sampling = _sampling(seed, temperature)
         return self._retrying(model if sampling is None else sampling(model))
 

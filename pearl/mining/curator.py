@@ -7,28 +7,39 @@ up to a limit. The planner never sees the gold answer.
 
 from __future__ import annotations
 
-import asyncio
+import json
 import re
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import aclosing
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from pearl.data.journal import Frozen
 from pearl.data.samples import Sample
+from pearl.documents.document import Document
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.errors import ExecutionError, ModelError, PearlError
 from pearl.interpreter.context import ContextOverflowError
+from pearl.interpreter.estimate import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, spread
 from pearl.planner.writer import Rejected
-from pearl.runs.executors import Listener
+from pearl.runs.executors import Unit
 from pearl.runs.identity import RunConfig
-from pearl.runs.scheduling import as_completed
+from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
-__all__ = ["CurationHeader", "CurationRow", "Try", "choose_bank", "curate", "trainable"]
+__all__ = [
+    "CurateUnit",
+    "CurationHeader",
+    "CurationRow",
+    "Try",
+    "choose_bank",
+    "curate_units",
+    "curated",
+    "trainable",
+]
 
 
 class Try(Frozen):
@@ -76,84 +87,118 @@ def trainable(samples: Iterable[Sample]) -> list[Sample]:
     ]
 
 
-async def curate(
-    pearl: Pearl,
-    samples: Sequence[Sample],
-    *,
-    retries: int = 2,
-    done: Collection[str] = (),
-    until: Callable[[Iterator[tuple[int, Sample]]], Iterator[tuple[int, Sample]]] = iter,
-    listener: Listener | None = None,
-) -> AsyncGenerator[CurationRow, None]:
-    """Try every sample and yield rows as they finish. Closing the iterator cancels the rest.
+@dataclass(frozen=True, slots=True)
+class CurateUnit(Unit):
+    """One training sample that a plan is to be found for."""
+
+    id: str
+    document: Callable[[], Document] | None
+    source: str
+    sample: Sample
+    index: int
+    retries: int
+
+    @property
+    def depends_on(self) -> Sequence[str]:
+        """The question, its options and the right one, and how often a plan may be wrong."""
+        sample = self.sample
+        return (json.dumps((sample.question, sample.options, sample.gold, self.retries)),)
+
+    def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
+        """A plan and a step at least."""
+        some = Range(2, None)
+        return "(plans tried)", StepCosts(some, some, some, some)
+
+    async def perform(self, resources: Resources, trace: Trace) -> CurationRow:
+        """Have plans written and run until one reaches the gold option.
+
+        Raises:
+            PearlError: No call of the run can be made any more.
+        """
+        pearl, sample = resources.pearl, self.sample
+        assert self.document is not None
+        assert sample.gold is not None
+        tries: list[Try] = []
+        outcome: Literal["kept", "wrong", "repeated", "failed"] = "failed"
+        problem: str | None = None
+        try:
+            document = await resources.document(self.document)
+            outcome = await _try(pearl, sample, document, self.retries, tries, trace)
+        except PearlError as error:
+            if resources.is_over(error):
+                raise
+            problem = error.message
+        return CurationRow(
+            id=sample.id,
+            index=self.index,
+            question=sample.question,
+            gold=sample.gold,
+            outcome=outcome,
+            tries=tuple(tries),
+            error=problem,
+            usage=trace.usage,
+        )
+
+    def is_failure(self, result: CurationRow) -> bool:
+        """Whether it is to be tried again."""
+        return result.outcome == "failed"
+
+    def row(self, result: CurationRow | None, error: Exception | None) -> Mapping[str, Any] | None:
+        """The row as it is in a file, and as `status` its outcome."""
+        if result is None:
+            return None
+        return {"status": result.outcome, **result.model_dump(mode="json")}
+
+
+def curate_units(samples: Iterable[Sample], retries: int = 2) -> Iterator[CurateUnit]:
+    """A unit for each sample.
 
     Args:
-        pearl: Model, library and the examples that the planner is shown.
         samples: Samples selected by `trainable`.
         retries: Maximum further plans after a wrong one.
-        done: Ids to skip.
-        until: Stops the work early; running samples finish.
-        listener: Callback for every event of every sample.
     """
-    done = frozenset(done)
-    todo = ((i, sample) for i, sample in enumerate(samples) if sample.id not in done)
+    for index, sample in enumerate(samples):
+        yield CurateUnit(sample.id, sample.loader, sample.source, sample, index, retries)
 
-    async def one(item: tuple[int, Sample]) -> CurationRow:
-        return await _try(pearl, *item, retries, listener)
 
-    async with aclosing(as_completed(until(todo), one, pearl.client.settings.concurrency)) as rows:
-        async for row in rows:
-            yield row
+def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
+    """The row of a unit as it was kept, at the place that the sample has now."""
+    fields = {name: value for name, value in row.items() if name != "status"}
+    return CurationRow.model_validate({**fields, "index": unit.index})
 
 
 async def _try(
-    pearl: Pearl, index: int, sample: Sample, retries: int, listener: Listener | None
-) -> CurationRow:
-    trace = Trace(sample.id, (lambda event: listener(sample.id, event)) if listener else None)
-    tries: list[Try] = []
-    outcome: Literal["kept", "wrong", "repeated", "failed"] = "wrong"
-    problem: str | None = None
-    try:
-        document = await asyncio.to_thread(sample.load)
-        for _ in range(retries + 1):
-            rejected = [Rejected(each.plan, _without_values(each.error)) for each in tries]
-            checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)
-            plan = print_plan(checked.plan)
-            if any(plan == each.plan for each in tries):
-                outcome = "repeated"
-                break
-            try:
-                answer = await pearl.execute(checked, document, trace=trace)
-            except ExecutionError as error:
-                if isinstance(error.__cause__, ModelError | ContextOverflowError):
-                    raise  # the server failed, or the window is too small, not the plan
-                tries.append(Try(plan=plan, error=error.message))
-                continue
-            if answer.why:
-                tries.append(Try(plan=plan, error=answer.why))
-                continue
-            choice = await pearl.choose(
-                sample.question, sample.options, answer=answer.text, trace=trace
-            )
-            tries.append(
-                Try(plan=plan, answer=answer.text, reply=choice.reply, choice=choice.index)
-            )
-            if choice.index == sample.gold:
-                outcome = "kept"
-                break
-    except PearlError as error:
-        outcome, problem = "failed", error.message
-    assert sample.gold is not None
-    return CurationRow(
-        id=sample.id,
-        index=index,
-        question=sample.question,
-        gold=sample.gold,
-        outcome=outcome,
-        tries=tuple(tries),
-        error=problem,
-        usage=trace.usage,
-    )
+    pearl: Pearl,
+    sample: Sample,
+    document: Document,
+    retries: int,
+    tries: list[Try],
+    trace: Trace,
+) -> Literal["kept", "wrong", "repeated"]:
+    """What comes of the plans, each of which is added to `tries`."""
+    for _ in range(retries + 1):
+        rejected = [Rejected(each.plan, _without_values(each.error)) for each in tries]
+        checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)
+        plan = print_plan(checked.plan)
+        if any(plan == each.plan for each in tries):
+            return "repeated"
+        try:
+            answer = await pearl.execute(checked, document, trace=trace)
+        except ExecutionError as error:
+            if isinstance(error.__cause__, ModelError | ContextOverflowError):
+                raise  # the server failed, or the window is too small, not the plan
+            tries.append(Try(plan=plan, error=error.message))
+            continue
+        if answer.why:
+            tries.append(Try(plan=plan, error=answer.why))
+            continue
+        choice = await pearl.choose(
+            sample.question, sample.options, answer=answer.text, trace=trace
+        )
+        tries.append(Try(plan=plan, answer=answer.text, reply=choice.reply, choice=choice.index))
+        if choice.index == sample.gold:
+            return "kept"
+    return "wrong"
 
 
 def _without_values(error: str | None) -> str | None:

@@ -1,7 +1,7 @@
 """The file format of drafts of actions, written by mining and read by refining.
 
-The first line of a file of mined drafts is the header, every further line a question with the
-proposed actions. Rows are appended in the order of the replies.
+The first line of a file of mined drafts is the header, every further line a question with what the
+model proposed for it, in the order of the data. It is an export of mining's run in the store.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MinedRow(Frozen):
 
     id: str
     index: int
-    """Index of the question in the data, from 0; rows are in the order of the replies."""
+    """Place of the question in the data, from 0."""
     question: str
     status: Literal["mined", "unreadable", "failed"]
     """`mined`: every action of the reply was parsed, possibly none; `unreadable`: some were not;

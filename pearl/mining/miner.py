@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pearl import __version__
-from pearl.actions.library import read_actions
+from pearl.actions.library import load_library, read_actions
+from pearl.documents.digest import text_sha256
+from pearl.documents.document import Document
 from pearl.dsl.checker import diagnose
 from pearl.dsl.decoding.forms import sketch_constraint
 from pearl.dsl.line_classifier import rows
@@ -21,16 +24,30 @@ from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
+from pearl.interpreter.estimate import Range, StepCosts
 from pearl.llm import Completion, Message, MineTask, Model, Request, messages_digest
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
 from pearl.llm.messages import constrained
 from pearl.llm.reply_limits import reply_limit
 from pearl.mining.drafts import MinedHeader, MinedRow
 from pearl.mining.prompt import mine_messages
+from pearl.pipeline import Pearl
 from pearl.planner.examples import Example
-from pearl.runs.scheduling import as_completed
+from pearl.runs.executors import Unit
+from pearl.runs.resources import Resources
+from pearl.trace import Trace
 
-__all__ = ["Miner", "Proposal", "Question", "common_drafts", "read_proposal"]
+__all__ = [
+    "MineUnit",
+    "Miner",
+    "Proposal",
+    "Question",
+    "common_drafts",
+    "mine_units",
+    "mined",
+    "miner_of",
+    "read_proposal",
+]
 
 _NOTHING = ("heading", "none", "blank", "fence")
 """Lines that say no action is needed."""
@@ -46,7 +63,7 @@ class Question:
 
 
 class Miner:
-    """Asks a model for new actions, for one question or many concurrently.
+    """Asks a model for new actions.
 
     Args:
         model: The model to call.
@@ -81,6 +98,11 @@ class Miner:
         self._body = last.content
 
     @property
+    def prompt(self) -> str:
+        """What is asked, without the question."""
+        return f"{self._head.content}\n\n{self._body}"
+
+    @property
     def prompt_sha256(self) -> str:
         """Digest of the prompt without the question, in hexadecimal."""
         return messages_digest((self._head, Message("user", self._body)))
@@ -102,12 +124,13 @@ class Miner:
             prompt_sha256=self.prompt_sha256,
         )
 
-    def mine(self, questions: Iterable[Question], n: int = 8) -> AsyncGenerator[MinedRow, None]:
-        """Yield rows as replies arrive, with `n` questions in flight, consumed lazily."""
-        return as_completed(questions, self.ask, n)
+    async def ask(self, question: Question, model: Model | None = None) -> MinedRow:
+        """The row of one question; a call that fails is a failed row.
 
-    async def ask(self, question: Question) -> MinedRow:
-        """The row of one question. Model failures are recorded, not raised."""
+        Args:
+            question: The question.
+            model: The same model, where it is to tell of this question's waits; None for it as it is.
+        """
         messages = (self._head, Message("user", self._body + question.text))
         row = MinedRow(
             id=question.id,
@@ -120,7 +143,8 @@ class Miner:
         began = time.monotonic()
         try:
             completion, level = await self._fallback.ask(
-                lambda level: self._sketch(level, messages, question), lambda level, error: None
+                lambda level: self._sketch(level, messages, question, model or self._model),
+                lambda level, error: None,
             )
         except ModelError as error:
             return row.model_copy(
@@ -142,7 +166,11 @@ class Miner:
         )
 
     async def _sketch(
-        self, level: ConstraintLevel, messages: tuple[Message, ...], question: Question
+        self,
+        level: ConstraintLevel,
+        messages: tuple[Message, ...],
+        question: Question,
+        model: Model,
     ) -> Completion:
         task = MineTask(question.text, self._library)
         limit = reply_limit(task, self._model.window, self._max_output_tokens)
@@ -150,7 +178,95 @@ class Miner:
         if level.by is not None:
             constraint = sketch_constraint(self._library, max_text=self._fallback.max_text)
             request = constrained(request, constraint, level.by)
-        return await self._model.complete(request)
+        return await model.complete(request)
+
+
+def miner_of(pearl: Pearl, seed_library: str) -> Miner:
+    """A miner with a `Pearl`'s model, limits and examples.
+
+    Args:
+        pearl: Its library has the definitions of what its examples call.
+        seed_library: Name or file of the actions that the prompt shows.
+
+    Raises:
+        DataError: The library cannot be read.
+    """
+    return Miner(
+        pearl.calls(),
+        load_library(seed_library),
+        pearl.examples,
+        pearl.library,
+        pearl.client.settings.constrain,
+        max_output_tokens=pearl.limits.max_output_tokens,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MineUnit(Unit):
+    """One question that actions are drafted for."""
+
+    id: str
+    document: Callable[[], Document] | None
+    source: str
+    question: Question
+    seed_library: str
+    prompt: str
+
+    @property
+    def depends_on(self) -> Sequence[str]:
+        """The prompt without the question, which is the source."""
+        return (self.prompt,)
+
+    def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
+        """One call; more where the model refuses what it is to be held to."""
+        limits, client = pearl.limits, pearl.client
+        is_held = bool(client.constrains.by) and client.settings.constrain != "off"
+        calls = Range(1, 3 if is_held else 1)
+        n_input = limits.counter.count(f"{self.prompt}{self.question.text}")
+        task = MineTask(self.question.text, pearl.library)
+        n_reply = reply_limit(task, client.window, limits.max_output_tokens)
+        most = None if calls.most != 1 else n_input
+        output = Range(1, (calls.most or 1) * n_reply)
+        return "(drafts)", StepCosts(calls, Range(n_input, most), output, calls)
+
+    async def perform(self, resources: Resources, trace: Trace) -> MinedRow:
+        """Ask for actions.
+
+        Raises:
+            ModelError: No call of the run can be made any more.
+        """
+        pearl = resources.pearl
+        miner = resources.once(MineUnit, lambda: miner_of(pearl, self.seed_library))
+        row = await miner.ask(self.question, pearl.calls(trace))
+        if row.status == "failed":
+            pearl.client.breaker.check()
+        return row
+
+    def is_failure(self, result: MinedRow) -> bool:
+        """Whether it is to be tried again."""
+        return result.status == "failed"
+
+    def row(self, result: MinedRow | None, error: Exception | None) -> Mapping[str, Any] | None:
+        """The row as it is in a file of drafts."""
+        return None if result is None else result.model_dump(mode="json")
+
+
+def mine_units(questions: Iterable[Question], seed_library: str, prompt: str) -> Iterator[MineUnit]:
+    """A unit for each question.
+
+    Args:
+        questions: What to ask about.
+        seed_library: Name or file of the actions that the prompt shows.
+        prompt: As `Miner.prompt`.
+    """
+    for question in questions:
+        source = text_sha256(question.text)
+        yield MineUnit(question.id, None, source, question, seed_library, prompt)
+
+
+def mined(row: Mapping[str, Any], unit: MineUnit) -> MinedRow:
+    """The row of a unit as it was kept, at the place that the question has now."""
+    return MinedRow.model_validate({**row, "index": unit.question.index})
 
 
 @dataclass(frozen=True, slots=True)

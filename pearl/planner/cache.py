@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from pearl.dsl.checker import CheckedPlan
+from pearl.llm.single_flight import SingleFlight
 
 __all__ = ["PlanCache"]
-
-
-@dataclass(slots=True, eq=False)
-class _Writing:
-    """A plan, finished or in progress."""
-
-    task: asyncio.Task[CheckedPlan]
-    n_waiting: int = 0
 
 
 class PlanCache:
@@ -28,7 +19,8 @@ class PlanCache:
     """
 
     def __init__(self) -> None:
-        self._plans: dict[str, _Writing] = {}
+        self._plans: dict[str, CheckedPlan] = {}
+        self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
     async def get(self, question: str, write: Callable[[], Awaitable[CheckedPlan]]) -> CheckedPlan:
         """Return the plan of a question.
@@ -40,27 +32,9 @@ class PlanCache:
         Raises:
             PearlError: What `write` raises.
         """
-        shared = self._plans.get(question)
-        if shared is None:
-            shared = _Writing(asyncio.create_task(self._write(question, write)))
-            self._plans[question] = shared
-        shared.n_waiting += 1
-        try:
-            return await asyncio.shield(shared.task)
-        finally:
-            shared.n_waiting -= 1
-            if not shared.n_waiting and not shared.task.done():
-                del self._plans[question]  # before the cancellation, so that no caller joins it
-                shared.task.cancel()
-                await asyncio.gather(shared.task, return_exceptions=True)
 
-    async def _write(
-        self, question: str, write: Callable[[], Awaitable[CheckedPlan]]
-    ) -> CheckedPlan:
-        try:
-            return await write()
-        except BaseException:
-            shared = self._plans.get(question)
-            if shared is not None and shared.task is asyncio.current_task():
-                del self._plans[question]
-            raise
+        async def keep() -> CheckedPlan:
+            plan = self._plans[question] = await write()
+            return plan
+
+        return self._plans.get(question) or await self._writing.do(question, keep)

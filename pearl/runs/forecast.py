@@ -27,7 +27,7 @@ from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages
 from pearl.planner.writer import one_line
-from pearl.runs.executors import Task
+from pearl.runs.executors import Task, Unit
 
 __all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
 
@@ -155,7 +155,7 @@ class Forecast:
 
 def forecast(
     pearl: Pearl,
-    tasks: Iterable[Task],
+    tasks: Iterable[Unit],
     *,
     price: Price | None = None,
     seconds_per_call: float | None = None,
@@ -198,13 +198,24 @@ class Forecaster:
         self._lock = threading.Lock()
         self._graph = lru_cache(maxsize=256)(self._read)
 
-    def add(self, task: Task, document: Document | None = None) -> None:
-        """One more piece of work.
+    def add(self, unit: Unit, document: Document | None = None) -> None:
+        """One more unit of work.
 
         Args:
-            task: What is to be done.
+            unit: What is to be done.
             document: Its document, where it is loaded already.
         """
+        if isinstance(unit, Task):
+            self._add(unit, document)
+            return
+        name, costs = unit.costs(self._pearl)
+        with self._lock:
+            self._n_tasks += 1
+            self._named(name).add(costs, 0)
+            self._paths += costs.depth
+            self._longest = max(self._longest, int(costs.depth.least))
+
+    def _add(self, task: Task, document: Document | None) -> None:
         with self._lock:
             self._n_tasks += 1
             try:

@@ -18,8 +18,13 @@ from pearl.data.journal import Frozen
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
-from pearl.interpreter.choosing_prompt import choose_messages
-from pearl.interpreter.prompt import FORMS, action_messages, again_messages, combine_messages
+from pearl.interpreter.prompt import (
+    FORMS,
+    action_messages,
+    again_messages,
+    choose_messages,
+    combine_messages,
+)
 from pearl.llm import ActionTask, ChooseTask, messages_digest
 from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages

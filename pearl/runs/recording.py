@@ -20,7 +20,7 @@ from pearl.runs.executors.local import run as run_here
 from pearl.runs.identity import fingerprint
 from pearl.runs.store import Run
 
-__all__ = ["run_recorded", "unrecorded"]
+__all__ = ["keyed", "run_recorded", "unrecorded"]
 
 U = TypeVar("U", bound=Unit)
 
@@ -45,7 +45,7 @@ async def run_recorded(
         execute: Which executor carries them out.
         listener: Told of every event of every unit.
         is_stopping: Whether no more units are to be begun.
-        on_known: Told the key of every unit that is done already, for `run.outcome`.
+        on_known: Told the key of every unit that is done already.
         has: Whether a unit is done, by its key; None for `run.has`.
 
     Raises:
@@ -72,7 +72,7 @@ async def run_recorded(
             row = unit.row(outcome.result, outcome.error)
             if row is not None:
                 await run.record(key, place, unit.id, row, outcome.trace.to_jsonl())
-            elif not outcome.is_unfinished:
+            elif not outcome.is_unfinished and pearl.client.breaker.error is None:
                 assert outcome.error is not None
                 raise outcome.error
             yield outcome
@@ -95,6 +95,20 @@ def unrecorded(
     Yields:
         The place, the unit, and the key to record its row under.
     """
+    for place, unit, key in keyed(pearl, units):
+        if unit.source and has(key):
+            on_known(key)
+        else:
+            yield place, unit, key
+
+
+def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
+    """Units of work, each with the key that its row has, or will have.
+
+    Args:
+        pearl: What the units are run with.
+        units: With their places in the work, read one by one.
+    """
     settings = digest(map(repr, sorted(fingerprint(pearl).items()))).hex()
     n_alike: Counter[int] = Counter()  # by 8 bytes of their keys: millions of units may come
     for place, unit in units:
@@ -103,10 +117,7 @@ def unrecorded(
         if n := n_alike[short]:  # a row for every unit, be it the same as an earlier one
             key = digest((key.hex(), str(n)))
         n_alike[short] += 1
-        if unit.source and has(key):
-            on_known(key)
-        else:
-            yield place, unit, key
+        yield place, unit, key
 
 
 def _named(unit: Unit) -> Hashable:

@@ -13,12 +13,16 @@ from pearl.documents.document import Document
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes.critical_path import n_following
-from pearl.errors import PearlError
+from pearl.errors import BudgetError, PausedError, PearlError
+from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 
-__all__ = ["Resources", "loader_key"]
+__all__ = ["OnBegun", "Resources", "loader_key"]
 
 Made = TypeVar("Made")
+
+OnBegun = Callable[[Any, Document | None], None]
+"""Told of a unit that is begun, with its document."""
 
 KEPT_PLANS = 1_000
 """Plans kept in their read form, some kilobytes each."""
@@ -32,20 +36,18 @@ class Resources:
 
     Args:
         pearl: Model and library.
+        on_begun: Told, in a thread, of every unit that is begun, with its document, to forecast it.
 
     Attributes:
         pearl: The same.
     """
 
-    def __init__(self, pearl: Pearl) -> None:
+    def __init__(self, pearl: Pearl, on_begun: OnBegun | None = None) -> None:
         self.pearl = pearl
+        self._on_begun = on_begun
         self._documents = _Documents()
         self._read = lru_cache(KEPT_PLANS)(self._read_anew)
         self._made: dict[Hashable, Any] = {}
-
-    async def aclose(self) -> None:
-        """Wait for no document that is still being loaded."""
-        await self._documents.aclose()
 
     async def document(self, load: Callable[[], Document]) -> Document:
         """The document that `load` gives, loaded once for the units that follow one another.
@@ -54,6 +56,11 @@ class Resources:
             DataError: What `load` raises; the next to ask loads it again.
         """
         return await self._documents.get(load)
+
+    async def begin(self, unit: Any, document: Document | None = None) -> None:
+        """Tell that a unit is begun, with its document where what it takes depends on that."""
+        if self._on_begun is not None:
+            await asyncio.to_thread(self._on_begun, unit, document)
 
     def plan(self, text: str, question: str | None) -> CheckedPlan:
         """A plan by its text: one that runs over many documents is read once.
@@ -69,6 +76,13 @@ class Resources:
             return self._read(text, question)[1]
         except PearlError:
             return 0  # the unit will fail, and say why
+
+    def is_over(self, error: Exception) -> bool:
+        """Whether an error is the end of the run, and no fault of the unit that it stops."""
+        return (
+            isinstance(error, BudgetError | PausedError)
+            or self.pearl.client.breaker.error is not None
+        )
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` makes, made once for this key."""
@@ -92,14 +106,7 @@ class _Documents:
     def __init__(self) -> None:
         self._known: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
         self._kept: deque[Document] = deque(maxlen=KEPT)
-        self._loading: dict[Hashable, asyncio.Task[Document]] = {}
-
-    async def aclose(self) -> None:
-        """End what is loading."""
-        loading = list(self._loading.values())
-        for task in loading:
-            task.cancel()
-        await asyncio.gather(*loading, return_exceptions=True)
+        self._loading: SingleFlight[Document] = SingleFlight()
 
     async def get(self, load: Callable[[], Document]) -> Document:
         """The document that `load` gives.
@@ -113,11 +120,7 @@ class _Documents:
         document = self._known.get(key)
         if document is not None:
             return document
-        if key not in self._loading:
-            self._loading[key] = asyncio.create_task(asyncio.to_thread(load))
-            self._loading[key].add_done_callback(lambda _: self._loading.pop(key))
-        # Shielded: a unit that is cancelled does not take the document from the others.
-        document = await asyncio.shield(self._loading[key])
+        document = await self._loading.do(key, lambda: asyncio.to_thread(load))
         if document not in self._kept:
             self._kept.append(document)
         self._known[key] = document

@@ -12,50 +12,10 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TypeVar
 
-__all__ = ["as_completed", "in_order"]
+__all__ = ["in_order"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-async def as_completed(
-    items: Iterable[Item], work: Callable[[Item], Awaitable[Result]], n: int
-) -> AsyncGenerator[Result, None]:
-    """Work on at most `n` items at once; results come as they are ready.
-
-    Args:
-        items: What to work on.
-        work: Makes the result of one item.
-        n: At least 1.
-
-    Raises:
-        Exception: The first that `work` raises; the rest is cancelled.
-    """
-    source = iter(items)
-    running: set[asyncio.Future[Result]] = set()
-    is_more = True
-    try:
-        while is_more or running:
-            while is_more and len(running) < n:
-                try:
-                    item = next(source)
-                except StopIteration:
-                    is_more = False
-                    break
-                running.add(asyncio.ensure_future(work(item)))
-            if not running:
-                break
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            failed: BaseException | None = None
-            for task in done:
-                failed = failed or task.exception()
-            for task in done:
-                if task.exception() is None:
-                    yield task.result()
-            if failed is not None:
-                raise failed
-    finally:
-        await _end(running)
 
 
 async def in_order(

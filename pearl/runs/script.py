@@ -19,13 +19,13 @@ _threads = threading.local()
 
 
 def run(awaitable: Awaitable[Result]) -> Result:
-    """Wait for what a method of `Pearl` gives.
+    """Wait for what a method of `Pearl` gives, or a run of a `Session`.
 
     All calls in a thread share one event loop, as connections and limits of a `Pearl` belong to the
     loop they were first used in: `asyncio.run` has a new one for each call.
 
     Args:
-        awaitable: As `Pearl().ask(...)`.
+        awaitable: As `Pearl().ask(...)` or `Session(...).run(tasks)`.
 
     Returns:
         What `await` would give.

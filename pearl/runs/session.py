@@ -7,9 +7,10 @@ in the store and every call within the budget; its row kept in the run before it
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,17 +26,15 @@ from pearl.runs.executors import (
     Execute,
     Offered,
     Outcome,
-    Task,
     Unit,
     load_executor,
     run_with,
 )
 from pearl.runs.forecast import Forecast, Forecaster
 from pearl.runs.identity import fingerprint
-from pearl.runs.recording import run_recorded, unrecorded
+from pearl.runs.recording import keyed, run_recorded, unrecorded
 from pearl.runs.request import refuse_others
 from pearl.runs.shard import Shard, parse_shard
-from pearl.runs.spending import Spending
 from pearl.runs.store import Run, RunSpec, Store
 from pearl.runs.summary import SessionRun, Summary, Watcher
 from pearl.runs.tasks import read_tasks, tasks_to_json
@@ -68,6 +67,8 @@ class Session:
 
     Attributes:
         price: What a token costs; None where that is not known.
+        budget: What was spent so far; None before the first run, and where nothing is counted: it is
+            where a limit is set or the price is known, by the executor `local`.
 
     Raises:
         UsageError: Money is limited and the price is not known, or there is no such executor or shard.
@@ -121,24 +122,20 @@ class Session:
         self._plugin = load_executor(executor)
         self._shard = parse_shard(shard) if isinstance(shard, str) else shard
         self._max_errors = max_errors
-        self._spending: Spending | None = None
-
-    @property
-    def budget(self) -> Budget | None:
-        """What was spent so far; None before the first run, and where nothing is counted.
-
-        Calls are counted where a limit is set or the price is known, by the executor `local`.
-        """
-        return None if self._spending is None else self._spending.budget
+        self.budget: Budget | None = None
+        self._begun: Forecaster | None = None
 
     @property
     def predicted(self) -> Forecast | None:
-        """What the tasks that were begun were predicted to take, beside what `budget` says."""
-        return None if self._spending is None else self._spending.predicted
+        """What the tasks that were begun were predicted to take, where `budget` says what they took.
+
+        None where that is not counted, and for an executor that does not tell what it begins.
+        """
+        return None if self._begun is None else self._begun.result()
 
     def forecast(
         self,
-        tasks: Iterable[Task],
+        tasks: Iterable[Unit],
         asked: RunSpec | None = None,
         *,
         id: str | None = None,
@@ -174,6 +171,7 @@ class Session:
         *,
         id: str | None = None,
         watcher: Watcher | None = None,
+        redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> SessionRun:
         """Run the tasks that have no row yet.
 
@@ -183,13 +181,16 @@ class Session:
             asked: What makes the work the one it is; None for the tasks themselves.
             id: The run to go on with; None for the latest of the same work, or a new one.
             watcher: Who is told of what happens.
+            redo: Rows that are made again though they are no failures; none of their replies is
+                taken from before.
 
         Returns:
             The run: iterate over it, or await it. What it raises then is a `StoreError`, for a store
             that cannot be used, or a `UsageError`, for limits that the executor cannot keep.
         """
         summary = Summary()
-        work = self._work(self._repeatable(tasks, asked), asked, id, watcher or Watcher(), summary)
+        tasks = self._repeatable(tasks, asked)
+        work = self._work(tasks, asked, id, watcher or Watcher(), summary, redo)
         return SessionRun(work, summary)
 
     def resume(
@@ -229,6 +230,23 @@ class Session:
         with self._readable() as store:
             yield from store.rows(store.run(run_id).id)
 
+    def kept(self, units: Iterable[U], run_id: str) -> Iterator[tuple[U, dict[str, Any]]]:
+        """The rows of those units that have one in a run, failures included, in their order.
+
+        Raises:
+            StoreError: The store cannot be read.
+            UsageError: The session has no store.
+        """
+        with self._readable() as store:
+            for _, unit, key in keyed(self._pearl, self._numbered(units)):
+                row = store.outcome(run_id, key)
+                if row is not None:
+                    yield unit, row
+
+    def count(self, units: Iterable[Unit]) -> int:
+        """How many of the units are those of this session's shard."""
+        return sum(1 for _ in self._numbered(units))
+
     def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
         """What makes a run the one it is: the work, and what of the `Pearl` decides its results."""
         if asked is None:
@@ -248,10 +266,11 @@ class Session:
         id: str | None,
         watcher: Watcher,
         summary: Summary,
+        redo: Callable[[Mapping[str, Any]], bool] | None,
     ) -> AsyncGenerator[Outcome[Any], None]:
         with ExitStack() as stack:
             store = stack.enter_context(self._opened(watcher))
-            pearl, execute = self._equipped(store, watcher)
+            pearl, execute = self._equipped(store, watcher, is_fresh=redo is not None)
             run: Run | None = None
             if store is not None and self._keeps_rows:
                 run = store.begin(self.spec(tasks, asked), fresh=self._is_fresh, id=id)
@@ -269,13 +288,17 @@ class Session:
                 summary.n_known += 1
                 watcher.on_known(key)
 
+            def has(key: bytes) -> bool:
+                assert run is not None
+                return run.has(key) and (redo is None or not redo(run.outcome(key) or {}))
+
             options: dict[str, Any] = {"listener": watcher.listener, "is_stopping": is_stopping}
             numbered = self._numbered(tasks)
             if run is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
             else:
                 outcomes = run_recorded(
-                    pearl, numbered, run, execute=execute, on_known=on_known, **options
+                    pearl, numbered, run, execute=execute, on_known=on_known, has=has, **options
                 )
             try:
                 async with aclosing(outcomes):
@@ -298,7 +321,9 @@ class Session:
                 }
                 run.finish(summary.status, counts)
 
-    def _equipped(self, store: Store | None, watcher: Watcher) -> tuple[Pearl, Execute]:
+    def _equipped(
+        self, store: Store | None, watcher: Watcher, *, is_fresh: bool
+    ) -> tuple[Pearl, Execute]:
         """What the tasks are run with and by: with the store's replies, within the budget.
 
         Raises:
@@ -311,26 +336,28 @@ class Session:
                 f"limits of a run are kept by the executor {DEFAULT}, not by {self._executor}",
                 help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
             )
-        replies: Replies | None = store.fresh() if store and self._is_fresh else store
+        is_fresh = is_fresh or self._is_fresh
+        replies: Replies | None = store.fresh() if store and is_fresh else store
         client = self._pearl.client
-        budget = client.budget
+        if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
+            self.budget = client.budget
+            if has_limits or not client.budget.is_limited:  # else those of the client hold
+                self.budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
+            if "on_begun" in signature(self._plugin.run).parameters:
+                self._begun = Forecaster(self._pearl, price=self.price)
         offered: Offered = {
             "on_progress": lambda progress: watcher.on_notice(str(progress)),
             "on_trouble": lambda error, wait_s: watcher.on_notice(
                 f"{error.message}; asked again for {wait_s / 60:.0f} minutes at most"
             ),
         }
+        if self._begun is not None:
+            offered["on_begun"] = self._begun.add
         if store is not None and replies is not None:
             offered |= {"replies": replies, "folder": store.folder}
-        execute = run_with(self._plugin, **offered)
-        if keeps_limits and (has_limits or self.price is not None):
-            if has_limits or not budget.is_limited:  # else those of the client hold
-                budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
-            if self._spending is None:
-                self._spending = Spending(self._pearl, budget)
-            budget, execute = self._spending.budget, self._spending.watched(execute)
+        budget = self.budget or client.budget
         own = Client(client.settings, model=client.model, replies=replies, budget=budget)
-        return self._pearl.asking(own), execute
+        return self._pearl.asking(own), run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
         """The tasks, to be gone through twice where it is they that make the run the one it is."""

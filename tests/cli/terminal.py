@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -31,10 +33,11 @@ class Terminal:
         self.folder = folder
         self._capsys = capsys
 
-    def __call__(self, *args: str, code: int = 0) -> str:
+    def __call__(self, *args: str, code: int = 0, stdin: bytes = b"") -> str:
         """Run, expect an exit code, return stdout; what stderr said is in `.talk`."""
         self._capsys.readouterr()
-        got = run(args)
+        with patch("sys.stdin", TextIOWrapper(BytesIO(stdin))):
+            got = run(args)
         captured = self._capsys.readouterr()
         self.talk = captured.err
         assert got == code, f"exit {got}: {captured.err}{captured.out}"

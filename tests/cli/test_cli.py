@@ -314,7 +314,7 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert done.stderr.count(b"\n") <= 1
 
 
-@pytest.mark.parametrize("form", ["", "--json"])
+@pytest.mark.parametrize("form", ["", pytest.param("--json", marks=pytest.mark.slow)])
 def test_a_reader_that_leaves_amid_many_documents_is_no_error(pearl: Terminal, form: str) -> None:
     row = {"plan": PLAN, "document": STORY * 20}
     Path("t.jsonl").write_text("\n".join(json.dumps({"id": i, **row}) for i in range(80)))

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pearl.cli import run as pearl_command
 from tests.server import Server
 
 PLAN = """\
@@ -34,28 +36,37 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, server: Server, *args: str) -> subprocess.Popen[str]:
+def command(folder: Path, server: Server, *args: str) -> list[str]:
     documents = sorted(path.name for path in folder.glob("d*.txt"))
-    command = [
-        "execute",
-        "why.plan",
-        *documents,
-        "--out",
-        "out.jsonl",
-        "--model",
-        "openai:test-model",
-    ]
+    return [
+        "execute", "why.plan", *documents, "--out", "out.jsonl", "--model", "openai:test-model",
+        "--base-url", server.url, "--concurrency", "2", *args,
+    ]  # fmt: skip
+
+
+def start(folder: Path, server: Server, *args: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pearl", *command, "--base-url", server.url, "--concurrency", "2", *args],
+        [sys.executable, "-m", "pearl", *command(folder, server, *args)],
         cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
-def execute(folder: Path, server: Server, *args: str, code: int = 0) -> str:
-    process = start(folder, server, *args)
-    _, said = process.communicate()
-    assert process.returncode == code, said
-    return said
+Execute = Callable[..., str]
+
+
+@pytest.fixture
+def execute(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Execute:
+    """The same command in this process; what it says on stderr."""
+    monkeypatch.chdir(folder)
+
+    def in_process(server: Server, *args: str, code: int = 0) -> str:
+        capsys.readouterr()
+        assert pearl_command(command(folder, server, *args)) == code
+        return capsys.readouterr().err
+
+    return in_process
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -74,38 +85,44 @@ def wait_for(server: Server, n: int) -> None:
         time.sleep(0.01)
 
 
-def test_the_same_command_again_makes_no_call(folder: Path, openai_server: Server) -> None:
-    execute(folder, openai_server)
+def test_the_same_command_again_makes_no_call(
+    folder: Path, openai_server: Server, execute: Execute
+) -> None:
+    execute(openai_server)
     first = (folder / "out.jsonl").read_bytes()
     assert len(openai_server.requests) == 2 * N
     assert ids(folder) == DOCUMENTS
-    said = execute(folder, openai_server)
+    said = execute(openai_server)
     assert len(openai_server.requests) == 2 * N
     assert f"{N} rows in out.jsonl, {N} of them from before" in said
     assert (folder / "out.jsonl").read_bytes() == first
 
 
 @pytest.mark.slow
-def test_a_fresh_run_starts_over(folder: Path, openai_server: Server) -> None:
-    execute(folder, openai_server)
-    said = execute(folder, openai_server, "--fresh")
+def test_a_fresh_run_starts_over(folder: Path, openai_server: Server, execute: Execute) -> None:
+    execute(openai_server)
+    said = execute(openai_server, "--fresh")
     assert "from before" not in said
     assert len(openai_server.requests) == 4 * N
     assert ids(folder) == DOCUMENTS
 
 
 @pytest.mark.slow
-def test_only_what_changed_is_done_again(folder: Path, openai_server: Server) -> None:
-    execute(folder, openai_server)
+def test_only_what_changed_is_done_again(
+    folder: Path, openai_server: Server, execute: Execute
+) -> None:
+    execute(openai_server)
     (folder / "d03.txt").write_text("She never left.\n")
-    said = execute(folder, openai_server)
+    said = execute(openai_server)
     assert len(openai_server.requests) == 2 * N + 2
     assert f"{N - 1} of them from before" in said
     assert ids(folder) == DOCUMENTS
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_where_it_was(folder: Path, openai_server: Server) -> None:
+def test_a_killed_run_goes_on_where_it_was(
+    folder: Path, openai_server: Server, execute: Execute
+) -> None:
     openai_server.delay_s = 0.05
     for n_kills in range(1, 4):
         process = start(folder, openai_server)
@@ -113,14 +130,14 @@ def test_a_killed_run_goes_on_where_it_was(folder: Path, openai_server: Server) 
         process.kill()
         process.communicate()
         assert not (folder / "out.jsonl").exists()
-    execute(folder, openai_server)
+    execute(openai_server)
     assert ids(folder) == DOCUMENTS
     # What was under way when it was killed is asked again: no more than its concurrency.
     assert len(openai_server.requests) <= 2 * N + 3 * 2
 
 
 def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
-    folder: Path, openai_server: Server
+    folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     openai_server.delay_s = 0.1
     process = start(folder, openai_server)
@@ -134,11 +151,8 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     run = said.partition("to go on: pearl runs resume ")[2].split()[0]
     assert f"runs resume {run} --base-url {openai_server.url}\n" in said
     openai_server.delay_s = 0.0
-    resumed = subprocess.run(
-        [sys.executable, "-m", "pearl", "runs", "resume", run, "--yes"],
-        cwd=folder.parent, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert resumed.returncode == 0, resumed.stderr
+    monkeypatch.chdir(folder.parent)
+    assert pearl_command(["runs", "resume", run, "--yes"]) == 0
     assert ids(folder) == DOCUMENTS
     assert len(openai_server.requests) == 2 * N
 
@@ -162,52 +176,54 @@ def test_a_second_interrupt_ends_at_once_and_says_how_to_go_on(
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "code"), [("quota", 5), ("401", 5)])
 def test_what_no_call_can_get_past_stops_the_run_at_once(
-    folder: Path, openai_server: Server, fault: str, code: int
+    folder: Path, openai_server: Server, fault: str, code: int, execute: Execute
 ) -> None:
-    execute(folder, openai_server, "--max-calls", "6", code=7)
+    execute(openai_server, "--max-calls", "6", code=7)
     assert len(openai_server.requests) == 6
     openai_server.next(*[fault] * 50)
-    said = execute(folder, openai_server, code=code)
+    said = execute(openai_server, code=code)
     assert len(openai_server.requests) <= 6 + 2
     assert "to go on: pearl runs resume " in said
     assert len(said.splitlines()) <= 5
     openai_server._queue.clear()
-    execute(folder, openai_server)
+    execute(openai_server)
     assert ids(folder) == DOCUMENTS
     assert {row["status"] for row in rows(folder)} == {"answered"}
 
 
 @pytest.mark.slow
 def test_a_server_that_wants_to_be_left_alone_for_long_pauses_the_run(
-    folder: Path, openai_server: Server
+    folder: Path, openai_server: Server, execute: Execute
 ) -> None:
     from tests.server import FAULTS, Canned
 
     slow = FAULTS["429"]
     openai_server.next(*[Canned(slow.body, 429, {"retry-after": "7200"})] * 9)
-    said = execute(folder, openai_server, code=75)
+    said = execute(openai_server, code=75)
     assert "the server wants 120 minutes before the next call" in said
     assert "to go on: pearl runs resume " in said
     assert len(openai_server.requests) <= 2
 
 
 @pytest.mark.slow
-def test_a_run_in_use_is_not_written_by_two(folder: Path, openai_server: Server) -> None:
+def test_a_run_in_use_is_not_written_by_two(
+    folder: Path, openai_server: Server, execute: Execute
+) -> None:
     openai_server.delay_s = 5.0
     first = start(folder, openai_server)
     wait_for(openai_server, 1)
-    said = execute(folder, openai_server, code=8)
+    said = execute(openai_server, code=8)
     assert f"in use by process {first.pid}" in said
     first.kill()
     first.communicate()
 
 
 @pytest.mark.slow
-def test_failed_rows_are_tried_again(folder: Path, openai_server: Server) -> None:
+def test_failed_rows_are_tried_again(folder: Path, openai_server: Server, execute: Execute) -> None:
     openai_server.next("400")
-    execute(folder, openai_server, code=1)
+    execute(openai_server, code=1)
     assert [row["status"] for row in rows(folder)].count("failed") == 1
-    execute(folder, openai_server)
+    execute(openai_server)
     assert [row["status"] for row in rows(folder)] == ["answered"] * N
     assert ids(folder) == DOCUMENTS
 
@@ -235,9 +251,9 @@ def test_too_many_errors_end_the_work_and_rows_say_where_they_are(
 
 @pytest.mark.slow
 def test_the_store_may_be_elsewhere_and_nobody_else_reads_it(
-    folder: Path, openai_server: Server
+    folder: Path, openai_server: Server, execute: Execute
 ) -> None:
-    execute(folder, openai_server, "--store", "kept")
+    execute(openai_server, "--store", "kept")
     assert (folder / "kept").stat().st_mode & 0o777 == 0o700
     assert (folder / "kept" / "store.db").stat().st_mode & 0o777 == 0o600
     assert not (Path(os.environ["XDG_DATA_HOME"]) / "pearl").exists()

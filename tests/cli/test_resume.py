@@ -62,7 +62,7 @@ def hostile(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostil
 
 
 WORK: dict[str, Any] = {
-    "domain": "generic", "context": "auto", "max_repairs": 4, "max_steps": 40, "concurrency": 8,
+    "domain": "generic", "context": "auto", "ranker": "bm25", "max_repairs": 4, "max_steps": 40, "concurrency": 8,
     "timeout_s": 60.0, "constrain": "auto", "prefix": "auto", "executor": "local",
 }  # fmt: skip
 

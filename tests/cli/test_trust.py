@@ -102,7 +102,7 @@ def test_a_file_of_the_folder_sends_nothing_anywhere(user: User, evil: Server) -
         (*EXECUTE, "--out", "rows.jsonl"),
         ("plan", "Why?"),
     ):
-        said = user.child(*command, code=2)
+        said = user(*command, code=2)
         assert "sets model, base_url" in said
         assert "pearl config trust" in said
         assert len(said.splitlines()) == 2

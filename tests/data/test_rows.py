@@ -234,7 +234,9 @@ def test_datasets_that_cannot_be_read(tmp_path: Path) -> None:
         assert len(str(error.value).splitlines()) == 2
 
 
-@pytest.mark.parametrize("name", ["no-such/dataset", "nothing"])
+@pytest.mark.parametrize(
+    "name", ["no-such/dataset", pytest.param("nothing", marks=pytest.mark.slow)]
+)
 def test_without_a_hub_a_missing_dataset_is_told_without_retries(name: str) -> None:
     code = f"from pearl.data.rows import read_rows; list(read_rows({name!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

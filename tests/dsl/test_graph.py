@@ -25,12 +25,10 @@ TEXT = (
 )
 
 
-def test_dependencies_levels_ancestors() -> None:
+def test_dependencies_and_levels() -> None:
     graph = build_graph(compile_plan(TEXT, LIBRARY))
     assert [sorted(needs) for needs in graph.dependencies] == [[], [], [0], [0, 1, 2]]
     assert graph.levels() == ((0, 1), (2,), (3,))
-    assert graph.ancestors(3) == {0, 1, 2}
-    assert graph.ancestors(0) == frozenset()
     assert [step.output for step in graph.steps] == ["a", "b", "c", "d"]
 
 
@@ -39,8 +37,6 @@ def test_step_order_is_an_order_of_execution(data: st.DataObject, library: Actio
     graph = build_graph(check(data.draw(valid_plans(library)), library))
     for index, needs in enumerate(graph.dependencies):
         assert all(i < index for i in needs)
-        assert needs <= graph.ancestors(index)
-        assert index not in graph.ancestors(index)
     levels = graph.levels()
     assert sorted(i for level in levels for i in level) == list(range(len(graph.steps)))
     level_of = {i: n for n, level in enumerate(levels) for i in level}

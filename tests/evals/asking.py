@@ -65,10 +65,9 @@ def run(
     pearl: Pearl, samples: Sequence[Sample], *methods: str, **settings: Any
 ) -> dict[tuple[str, str, int], EvalRecord]:
     """The records by their keys, of which there is one each."""
-    done = settings.pop("done", ())
 
     async def all_of_them() -> list[EvalRecord]:
-        found = evaluate(pearl, samples, Evaluation(methods, **settings), done=done)
+        found = evaluate(pearl, samples, Evaluation(methods, **settings))
         return [record async for record in found]
 
     records = asyncio.run(all_of_them())

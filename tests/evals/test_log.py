@@ -12,10 +12,11 @@ from pearl import Document, Pearl
 from pearl.data.samples import Sample
 from pearl.errors import DataError, ModelError
 from pearl.evals.log import EvalLog, EvalRecord, Price, read_log
-from pearl.evals.results import score_results
+from pearl.evals.results import EXECUTED, result_units
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.evals.scoring import rescored, score
 from pearl.llm import Usage
+from pearl.runs.executors import local
 from tests.evals import evallogs
 from tests.evals.asking import OPTIONS, acting, sample
 from tests.evals.evallogs import header, record
@@ -114,7 +115,8 @@ def row(id: str = "q1", **fields: Any) -> Sample:
 
 def scored(model: Acting, *rows: Sample, **settings: Any) -> list[EvalRecord]:
     async def main() -> list[EvalRecord]:
-        return [r async for r in score_results(Pearl(model), rows, **settings)]
+        units = result_units(rows, Evaluation((EXECUTED,), **settings))
+        return [outcome.result async for outcome in local.run(Pearl(model), units)]
 
     return sorted(asyncio.run(main()), key=lambda record: record.sample)
 
@@ -184,8 +186,3 @@ def test_results_with_a_reference_need_no_model() -> None:
     (found,) = scored(model := acting(), bare)
     assert (found.status, found.score) == ("answered", 1.0)
     assert model.requests == []
-
-
-def test_results_that_are_scored_are_not_scored_again() -> None:
-    found = scored(acting(), row("q1"), row("q2"), done={("q1", "executed", 0)})
-    assert [record.sample for record in found] == ["q2"]

@@ -134,15 +134,6 @@ def test_a_method_that_returns_nothing_is_a_failure(buggy: ModuleType) -> None:
     assert records["q1", "direct", 0].score == 1.0
 
 
-def test_what_is_done_is_not_run_again() -> None:
-    samples = [sample("q1"), sample("q2")]
-    model = acting()
-    done = {("q1", "direct", 0), ("q2", "mcq", 0), ("q2", "mcq", 1)}
-    records = run(Pearl(model), samples, "direct", "mcq", done=done)
-    assert set(records) == {("q1", "mcq", 0), ("q2", "direct", 0)}
-    assert len(model.requests) == sum(record.n_calls for record in records.values()) == 3
-
-
 @pytest.mark.parametrize(
     "asked",
     ["Why did Nils leave?", "why did NILS  leave", "“Why did Nils leave?!”", "ｗhy did Nils leave"],

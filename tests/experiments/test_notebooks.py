@@ -34,9 +34,6 @@ SHOWN = {
 }
 """What is worth seeing in each."""
 
-FAST = "02_plan_and_self_correct"
-"""The notebook that is run each time; a kernel takes seconds to start."""
-
 notebooks = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -76,13 +73,8 @@ def test_no_logic_of_its_own(path: Path) -> None:
         assert not any(isinstance(node, defined) for node in ast.walk(tree)), cell.source
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=() if path.stem == FAST else pytest.mark.slow)
-        for path in NOTEBOOKS
-    ],
-)
+@pytest.mark.slow  # a kernel takes seconds to start
+@notebooks
 def test_it_runs_and_shows_what_is_worth_seeing(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from pearl.mining.miner import Miner, Question
 from pearl.pipeline import Pearl
 from pearl.planner.writer import write_plan
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
+from tests.examples import times
 from tests.models import RandomWriter
 
 LIBRARY = load_library("quality")
@@ -57,7 +58,7 @@ def test_what_random_weights_write_under_a_grammar_is_a_valid_plan_at_once(
 ) -> None:
     """But for what no grammar says: that some step has to read the document."""
     model, fallback, n = RandomWriter(by), None, 0
-    for _ in range(15):
+    for _ in range(times(30)):
         fallback = fallback or ConstraintFallback(model.constrains)
         checked, trace = plan(model, fallback)
         assert set(rungs(trace)) == {level}
@@ -71,7 +72,7 @@ def test_what_random_weights_write_under_a_grammar_is_a_valid_plan_at_once(
 
 
 def test_the_second_phase_knows_what_the_first_declared() -> None:
-    for _ in range(10):
+    for _ in range(times(20)):
         model = RandomWriter()
         checked, _ = plan(model)
         header, steps = model.requests[-2:]
@@ -185,7 +186,7 @@ def test_an_empty_library_has_plans_of_new_actions_only() -> None:
 def test_mining_is_held_to_a_grammar_of_its_own() -> None:
     model = RandomWriter()
     miner = Miner(model, LIBRARY)
-    for i in range(10):
+    for i in range(times(20)):
         row = asyncio.run(miner.ask(Question(str(i), i, "Why did Ada sell the boat?")))
         assert row.constraint == "static"
         assert row.status == "mined"

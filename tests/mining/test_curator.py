@@ -13,10 +13,12 @@ from pearl import Document, Pearl
 from pearl.actions.library import load_library
 from pearl.cli import run as pearl_command
 from pearl.data.samples import Sample
+from pearl.documents.document import load
 from pearl.errors import ModelError
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
-from pearl.mining.curator import CurationRow, Try, choose_bank, curate
+from pearl.mining.curator import CurationRow, Try, choose_bank, curate_units
 from pearl.planner.examples import load_examples
+from pearl.runs.executors import local
 from tests.evals.asking import OPTIONS, sample
 from tests.models import Acting
 
@@ -48,7 +50,8 @@ def planner(*plans: str, answers: dict[str, str] | None = None) -> Acting:
 def tried(model: Acting, *samples: Sample, **settings: Any) -> list[CurationRow]:
     async def main() -> list[CurationRow]:
         pearl = Pearl(model, max_repairs=0)
-        return [row async for row in curate(pearl, samples, **settings)]
+        units = curate_units(samples, **settings)
+        return [outcome.result async for outcome in local.run(pearl, units)]
 
     return sorted(asyncio.run(main()), key=lambda row: row.index)
 
@@ -122,7 +125,8 @@ def test_closing_it_ends_what_is_under_way() -> None:
         return "no plan"
 
     async def main() -> int:
-        rows = curate(Pearl(Acting(act), max_repairs=0), [sample("quick"), sample("q2")])
+        units = curate_units([sample("quick"), sample("q2")])
+        rows = local.run(Pearl(Acting(act), max_repairs=0), units)
         await anext(rows)
         await rows.aclose()
         return len(asyncio.all_tasks())
@@ -137,7 +141,7 @@ def test_a_window_that_is_too_small_is_no_wrong_plan(context: Any) -> None:
     long = sample(document=Document("The hull was rotten and the rain came in. " * 500))
 
     async def main() -> list[CurationRow]:
-        return [row async for row in curate(pearl, [long])]
+        return [o.result async for o in local.run(pearl, curate_units([long]))]
 
     (row,) = asyncio.run(main())
     assert (row.outcome, row.tries) == ("failed", ())
@@ -250,48 +254,74 @@ def test_the_bank_is_the_same_however_it_was_made(bank: Bank) -> None:
 
 
 def test_a_run_is_gone_on_with_and_failures_are_tried_again(bank: Bank) -> None:
-    bank.rows(row("a", "Why was it sold?"), row("b", "Why did he go?"))
-    bank.rules = [{"match": "Write the plan.*Why did he go", "reply": "1. a = NO_SUCH(CTX) : f"}]
-    assert "failed 1" in " ".join(bank.make("--max-repairs", "0", code=1).split())
-    before = Path("bank/curation.jsonl").read_text("utf-8").splitlines()
-    bank.rules = [{"match": "Why was it sold", "reply": "asked twice"}]
-    bank.make("--max-repairs", "0")
-    after = Path("bank/curation.jsonl").read_text("utf-8").splitlines()
-    assert after[: len(before)] == before
-    assert [json.loads(line)["id"] for line in after[len(before) :]] == ["b"]
+    bank.rows(row("a", "Why was it sold?"), at("b", "b.txt"))
+    assert "failed 1" in " ".join(bank.make(code=1).split())
+    first, failed = tried_rows()
+    assert (first["outcome"], failed["outcome"]) == ("kept", "failed")
+    Path("b.txt").write_text("Nils sold it. The hull was rotten.", encoding="utf-8")
+    bank.make()
+    again, second = tried_rows()
+    assert again == first
+    assert second["outcome"] == "kept"
     assert len(bank.files) == 2
 
 
-def test_a_bank_is_not_gone_on_with_over_other_questions(bank: Bank) -> None:
+def test_a_document_of_many_questions_is_read_once(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def counted(path: str) -> Document:
+        read.append(str(path))
+        return load(path)
+
+    monkeypatch.setattr("pearl.data.samples.load", counted)
+    Path("b.txt").write_text("Nils sold it. The hull was rotten.", encoding="utf-8")
+    bank.rows(*(at(str(i), "b.txt") for i in range(5)))
+    bank.make()
+    assert len(read) == 1
+
+
+def at(id: str, path: str) -> dict[str, Any]:
+    """A row whose document is a file."""
+    known = row(id, f"Why did {id} go?", document_path=path)
+    del known["document"]
+    return known
+
+
+def tried_rows() -> list[dict[str, Any]]:
+    lines = Path("bank/curation.jsonl").read_text("utf-8").splitlines()[1:]
+    return [json.loads(line) for line in lines]
+
+
+def test_a_bank_is_of_the_questions_that_are_asked_now(bank: Bank) -> None:
     bank.rows(row("a", "Why was it sold?"), row("b", "Why did he go?"))
     bank.make()
     bank.rows(row("a", "Why did Ada stay?"))
-    assert "question 'a' was another one" in bank.make(code=3)
+    bank.make()
+    assert list(bank.files) == ["001-why-did-ada-stay.plan"]
     bank.rows(row("b", "Why did he go?"))
     bank.make()
     assert list(bank.files) == ["001-why-did-he-go.plan"]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "change",
     [
-        (("--max-repairs", "1"), "max repairs: "),
-        (("--nearest", "1"), "nearest: not given, now 1"),
-        (("--window", "9000"), "window: "),
-        (("--context", "retrieve"), "context: auto, now retrieve"),
-        (("--max-output-tokens", "99"), "max output tokens: not given, now 99"),
-        (("--examples", "other"), "bank: generic, now other"),
-        (("--retries", "1"), "retries: "),
+        ("--max-repairs", "1"), ("--nearest", "1"), ("--window", "9000"),
+        ("--context", "retrieve"), ("--max-output-tokens", "99"), ("--examples", "other"),
+        ("--retries", "1"),
     ],
-)
-def test_a_bank_is_not_gone_on_with_by_other_means(
-    bank: Bank, change: tuple[str, str], said: str
-) -> None:
+    ids=lambda change: str(change[0]),
+)  # fmt: skip
+def test_a_bank_of_other_settings_is_not_written_over(bank: Bank, change: tuple[str, str]) -> None:
     Path("other").mkdir()
     Path("other/1.plan").write_text(f"Question: Who?\n\n{SECOND}", encoding="utf-8")
     bank.rows(row("a", "Why was it sold?"))
     bank.make()
-    assert f"made with another {said}" in bank.make(*change, code=3)
+    before = tried_rows()
+    assert "is not what this command wrote" in bank.make(*change, code=2)
+    assert tried_rows() == before
 
 
 def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:

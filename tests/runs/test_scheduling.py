@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.runs.scheduling import as_completed, in_order
+from pearl.runs.scheduling import in_order
 
 
 class Work:
@@ -55,7 +55,7 @@ def test_every_item_has_its_result_and_the_bound_holds(
     work = Work(dict(enumerate(delays)))
 
     async def main() -> None:
-        found = [result async for result in as_completed(range(n_items), work, n)]
+        found = [result async for result in in_order(range(n_items), work, n)]
         assert sorted(found) == [2 * i for i in range(n_items)]
         assert await all_done()
 
@@ -68,19 +68,10 @@ def test_as_many_as_may_be_are_under_way() -> None:
     work = Work(dict.fromkeys(range(20), 0.005))
 
     async def main() -> None:
-        assert len([result async for result in as_completed(range(20), work, 7)]) == 20
+        assert len([result async for result in in_order(range(20), work, 7)]) == 20
 
     asyncio.run(main())
     assert work.peak == 7
-
-
-def test_results_come_as_they_are_ready() -> None:
-    work = Work({0: 0.1, 1: 0.05, 2: 0.0})
-
-    async def main() -> list[int]:
-        return [result async for result in as_completed(range(3), work, 3)]
-
-    assert asyncio.run(main()) == [4, 2, 0]
 
 
 def test_items_are_taken_when_there_is_room_for_them() -> None:
@@ -94,7 +85,7 @@ def test_items_are_taken_when_there_is_room_for_them() -> None:
             i += 1
 
     async def main() -> None:
-        results = as_completed(endless(), Work(), 3)
+        results = in_order(endless(), Work(), 3)
         for n_results in range(1, 10):
             await anext(results)
             assert len(taken) <= n_results + 3
@@ -104,38 +95,13 @@ def test_items_are_taken_when_there_is_room_for_them() -> None:
     asyncio.run(main())
 
 
-def test_a_failure_comes_through_and_cancels_the_rest() -> None:
-    work = Work({0: 0.0, 1: 0.01, 2: 60, 3: 60}, broken=1)
-    found: list[int] = []
-
-    async def main() -> None:
-        with pytest.raises(KeyError):
-            await collect(as_completed(range(100), work, 3), found)
-        assert await all_done()
-
-    asyncio.run(main())
-    assert found == [0]
-    assert work.begun == [0, 1, 2, 3]
-    assert sorted(work.cancelled) == [2, 3]
-
-
-def test_what_was_ready_beside_a_failure_is_not_lost() -> None:
-    async def main() -> list[int]:
-        found: list[int] = []
-        with pytest.raises(KeyError):
-            await collect(as_completed(range(4), Work(broken=1), 4), found)
-        return found
-
-    assert sorted(asyncio.run(main())) == [0, 4, 6]
-
-
 def test_several_failures_at_once_are_one() -> None:
     async def fail(item: int) -> int:
         raise ValueError(item)
 
     async def main() -> None:
         with pytest.raises(ValueError, match=r"\d"):
-            await collect(as_completed(range(10), fail, 5), [])
+            await collect(in_order(range(10), fail, 5), [])
         assert await all_done()
 
     asyncio.run(main())
@@ -151,7 +117,7 @@ def test_a_broken_source_cancels_what_is_under_way() -> None:
 
     async def main() -> None:
         with pytest.raises(OSError, match="gone"):
-            await collect(as_completed(source(), work, 3), [])
+            await collect(in_order(source(), work, 3), [])
         assert await all_done()
 
     asyncio.run(main())
@@ -164,7 +130,7 @@ def test_closing_and_cancelling_end_what_is_under_way(how: str) -> None:
     work = Work({1: 60, 2: 60})
 
     async def main() -> None:
-        results = as_completed(range(3), work, 3)
+        results = in_order(range(3), work, 3)
         assert await anext(results) == 0
         if how == "close":
             await results.aclose()
@@ -192,7 +158,7 @@ def test_a_source_that_ends_early_lets_the_rest_finish() -> None:
     async def main() -> list[int]:
         nonlocal is_stopping
         found = []
-        async for result in as_completed(until(), Work({1: 0.02, 2: 0.04}), 3):
+        async for result in in_order(until(), Work({1: 0.02, 2: 0.04}), 3):
             found.append(result)
             is_stopping = True
         return found
@@ -202,7 +168,7 @@ def test_a_source_that_ends_early_lets_the_rest_finish() -> None:
 
 def test_nothing_comes_of_nothing() -> None:
     async def main() -> list[int]:
-        return [result async for result in as_completed([], Work(), 3)]
+        return [result async for result in in_order([], Work(), 3)]
 
     assert asyncio.run(main()) == []
 
@@ -242,16 +208,6 @@ def test_a_failure_in_order_comes_after_what_was_before_it() -> None:
     asyncio.run(main())
     assert found == [0]
     assert work.cancelled == [2]
-
-
-def test_closing_ends_what_is_under_way_in_order() -> None:
-    async def main() -> bool:
-        results = in_order(range(5), asyncio.sleep, 3)
-        assert await anext(results) is None
-        await results.aclose()
-        return await all_done()
-
-    assert asyncio.run(main())
 
 
 # --- in_order, in groups ----------------------------------------------------------------------

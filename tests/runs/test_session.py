@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 import pearl
-from pearl.errors import DataError, ModelError, StoreError, UsageError
+from pearl import cli
+from pearl.errors import BudgetError, DataError, ModelError, StoreError, UsageError
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs import tasks as pearl_tasks
 from pearl.runs.executors import Task
 from pearl.runs.store import RunSpec, Store
 from pearl.runs.summary import Watcher
-from pearl.runs.tasks import over_files
 from tests.server import Server
 
 PLAN = """\
@@ -52,7 +52,7 @@ def asked(openai_server: Server) -> Iterator[pearl.Pearl]:
 
 
 def tasks() -> list[Task]:
-    return over_files([f"d{i}.txt" for i in range(N)], plan=PLAN)
+    return pearl.over_files([f"d{i}.txt" for i in range(N)], plan=PLAN)
 
 
 def test_a_run_is_forecast_done_and_not_done_again(
@@ -88,7 +88,7 @@ def test_only_what_changed_is_done_again(
     Path("d3.txt").write_text("She never left.\n")
     second = pearl.run(session.run(tasks()))
     assert (second.id, second.n_done, second.n_known) == (first.id, 1, N - 1)
-    other = pearl.run(session.run(over_files(["d3.txt"], plan=PLAN)))
+    other = pearl.run(session.run(pearl.over_files(["d3.txt"], plan=PLAN)))
     assert other.id != first.id
     fresh = pearl.run(pearl.Session(asked, store="kept", is_fresh=True).run(tasks()))
     assert fresh.id not in (first.id, other.id)
@@ -140,11 +140,10 @@ def test_time_is_a_limit_too(folder: Path, asked: pearl.Pearl, openai_server: Se
 CHILD = """
 import sys
 import pearl
-from pearl.runs.tasks import over_files
 
 url, plan, *paths = sys.argv[1:]
 session = pearl.Session(pearl.Pearl("openai:test-model", base_url=url, concurrency=2), store="kept")
-print(pearl.run(session.run(over_files(paths, plan=plan))).n_known)
+print(pearl.run(session.run(pearl.over_files(paths, plan=plan))).n_known)
 """
 
 
@@ -174,6 +173,35 @@ def test_a_killed_run_goes_on_where_it_was(
     assert done.n_known == info.n_results > 0
     # What was under way when it was killed is asked again: no more than its concurrency.
     assert len(openai_server.requests) <= 2 * N + 2
+
+
+def test_a_run_of_the_command_line_goes_on_from_python(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    Path("why.plan").write_text(PLAN)
+    names = [task.id for task in tasks()]
+    args = ["--out", "rows.jsonl", "--store", "kept", "--model", "openai:test-model"]
+    args += ["--base-url", openai_server.url, "--max-calls", "6", "--concurrency", "1"]
+    assert cli.run(["execute", "why.plan", *names, *args]) == BudgetError.exit_code
+    session = pearl.Session(asked, store="kept")
+    with Store.open(folder / "kept", read_only=True) as store:
+        (info,) = store.runs()
+    with pytest.raises(UsageError, match="does not have the tasks"):
+        session.resume(info.id)
+    done = pearl.run(session.resume(info.id, pearl.over_files(names, plan=PLAN)))
+    assert (done.id, done.n_known, done.n_rows) == (info.id, 3, N)
+    assert len(openai_server.requests) == 2 * N
+
+
+def test_a_run_of_python_is_shown_by_the_command_line_and_not_resumed(
+    folder: Path, asked: pearl.Pearl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = pearl.run(pearl.Session(asked, store="kept", max_calls=6).run(tasks()))
+    assert cli.run(["runs", "export", stopped.id, "--store", "kept"]) == 0
+    assert cli.run(["runs", "resume", stopped.id, "--store", "kept"]) == StoreError.exit_code
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == stopped.n_rows > 0
+    assert f"pearl.Session(...).resume('{stopped.id}')" in said.err
 
 
 def test_outcomes_come_as_they_are_done_and_are_on_the_disk_by_then(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Collection
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,23 +12,18 @@ import click
 
 from pearl import plugins
 from pearl.cli.help import Command
-from pearl.cli.options import (
-    as_json,
-    data_options,
-    open_pearl,
-    price_option,
-    read_data,
-    setting_options,
-)
-from pearl.cli.progress import Reporter
+from pearl.cli.options import as_json, data_options, read_data, setting_options
+from pearl.cli.units import Finished, Work, run_units, unit_options
 from pearl.cli.work import no_reply, report_left_out
-from pearl.cli.writing import OutputWriter, force_option, keep_inputs
+from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
-    from pearl.evals.log import EvalLog, EvalRecord, Key
+    from pearl.evals.log import EvalLog, Header
     from pearl.evals.report import Cluster
+    from pearl.evals.runner import Evaluation
+    from pearl.pipeline import Pearl
 
 
 @click.command(cls=Command)
@@ -53,7 +47,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "-o", "--out", type=click.Path(), metavar="LOG",
-    help="Write the log to LOG; what is there already is not run again.",
+    help="Write the log to LOG; methods and seeds that it has of the same run stay in it.",
 )  # fmt: skip
 @click.option(
     "--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
@@ -71,9 +65,8 @@ if TYPE_CHECKING:
 @click.option(
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
-@force_option
 @setting_options()
-@price_option
+@unit_options
 @as_json
 def command(
     methods: str, results: str | None, rescore: str | None, out: str | None,
@@ -81,8 +74,8 @@ def command(
 ) -> int:  # fmt: skip
     """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
 
-    What failed and what names no option is wrong, and counted. With -o, stop it at any time
-    (Ctrl-C) and run it again: it goes on where it stopped.
+    What failed and what names no option is wrong, and counted. Every reply and every record is kept
+    in the store: the same command goes on where it stopped, however it was stopped.
     """
     if sum(given is not None for given in (options["data"], results, rescore)) != 1:
         raise UsageError(
@@ -104,7 +97,8 @@ def command(
         return _rescore(rescore, out, writer, cluster, options)
     if results is not None:
         options["data"] = results
-    return asyncio.run(_evaluate(methods, results is not None, out, cluster, options))
+    options["force"] = force
+    return _evaluate(methods, results is not None, out, cluster, options)
 
 
 def _rescore(
@@ -124,15 +118,17 @@ def _rescore(
     return 0
 
 
-async def _evaluate(
+def _evaluate(
     methods: str, is_executed: bool, out: str | None, cluster: Cluster, options: dict[str, Any]
 ) -> int:
-    from pearl.cli.stopping import Stopper
+    from pearl.data.journal import write_journal
     from pearl.evals import runner
+    from pearl.evals.log import EvalLog, EvalRecord
     from pearl.evals.methods import Effort
-    from pearl.evals.recorder import describe, describe_results, record
-    from pearl.evals.results import EXECUTED, score_results
+    from pearl.evals.recorder import describe, describe_results
+    from pearl.evals.results import EXECUTED, result_units
     from pearl.evals.scorers import EXACT
+    from pearl.llm.prices import read_prices
 
     names = (EXECUTED,) if is_executed else tuple(dict.fromkeys(_names(methods)))
     evaluation = runner.Evaluation(
@@ -140,7 +136,7 @@ async def _evaluate(
         tuple(range(options["seeds"])),
         options["temperature"],
         Effort(options["token_budget"], options["part_tokens"]),
-        options["price"],
+        options["price"] or read_prices(options["prices"]).of(options["model"]),
         options["scorer"] or EXACT,
     )
     read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
@@ -155,7 +151,10 @@ async def _evaluate(
     if not is_executed:
         runner.refuse_unfit(samples, names)
     name, n_bad = Path(options["data"]).name, len(bad) + len(unfit)
-    async with open_pearl(options) as pearl:
+    header: Header | None = None
+
+    def prepare(pearl: Pearl) -> Work[Any]:
+        nonlocal header
         if is_executed:  # whose bank and library are not those of the model that maps
             header = describe_results(
                 pearl.client.name,
@@ -168,44 +167,45 @@ async def _evaluate(
         else:
             runner.refuse_known(samples, pearl.examples)
             header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
-        n_all = len(samples) * len(names) * len(evaluation.seeds)
-        with Stopper() as stopper, Reporter(n_all) as reporter:
+        units = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
+        # Methods and seeds may be added to what is there.
+        effort = (evaluation.temperature, *astuple(evaluation.effort))
+        settings = {"effort": effort, "kind": "results" if is_executed else "methods"}
+        return Work(tuple(units), settings, {"samples": header.data_sha256})
 
-            def run(done: Collection[Key]) -> AsyncIterator[EvalRecord]:
-                if is_executed:
-                    return score_results(
-                        pearl,
-                        samples,
-                        price=evaluation.price,
-                        scorer=evaluation.scorer,
-                        done=done,
-                        until=stopper.until,
-                    )
-                return runner.evaluate(
-                    pearl, samples, evaluation, done=done, until=stopper.until, listener=reporter
-                )
+    def finish(ran: Finished[Any]) -> int:
+        assert header is not None
+        units = ran.units if is_executed else _added(out, evaluation).units(samples)
+        records = tuple(
+            runner.graded(EvalRecord.model_validate(row), evaluation) for _, row in ran.kept(units)
+        )
+        log = EvalLog(header, records)
+        if out is not None:
+            with ran.writer.open(out) as file:
+                write_journal(file, header, records)
+        unanswered = [one.error for one in records if one.status == "failed" and not one.n_calls]
+        of_model = [error for error in unanswered if str(error).startswith("ModelError")]
+        if of_model and len(unanswered) == len(records) and not ran.n_left:
+            raise no_reply(len(records), "records", of_model[0])
+        if records:
+            _print(log, cluster, is_json=options["as_json"])
+        return ran.code(1 if bad or any(one.status == "failed" for one in records) else 0)
 
-            n_done = 0
+    return run_units("eval", prepare, options, finish, outs=[out])
 
-            def tick(one: EvalRecord) -> None:
-                nonlocal n_done
-                if one.method in names and one.seed in evaluation.seeds:  # a log may have more
-                    n_done += 1
-                    reporter.advance()
 
-            log = await record(header, run, out, on_record=tick)
-    unanswered = [one.error for one in log.records if one.status == "failed" and not one.n_calls]
-    of_model = [error for error in unanswered if str(error).startswith("ModelError")]
-    if of_model and len(unanswered) == len(log.records) and not stopper.is_stopping:
-        raise no_reply(len(log.records), "records", of_model[0])
-    if log.records:
-        _print(log, cluster, is_json=options["as_json"])
-    if stopper.is_stopping:
-        left = n_all - n_done
-        again = "run it again to go on" if out else "-o LOG keeps what is done"
-        click.echo(f"pearl: stopped with {left} left; {again}", err=True)
-        return 130
-    return 1 if bad or any(one.status == "failed" for one in log.records) else 0
+def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
+    """What is evaluated, and the methods and seeds that the log has of the same run already."""
+    from pearl.evals.log import read_log
+
+    if out is None or not Path(out).is_file() or not Path(out).stat().st_size:
+        return evaluation
+    known = read_log(out).records
+    return replace(
+        evaluation,
+        methods=tuple(dict.fromkeys([*evaluation.methods, *(one.method for one in known)])),
+        seeds=tuple(dict.fromkeys([*evaluation.seeds, *(one.seed for one in known)])),
+    )
 
 
 def _names(methods: str) -> list[str]:

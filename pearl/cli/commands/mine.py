@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +17,19 @@ from pearl.cli.options import (
     DRAFTING,
     as_json,
     data_options,
-    open_pearl,
-    price_option,
     read_data,
     setting_options,
 )
-from pearl.cli.progress import Reporter
-from pearl.cli.work import no_reply, report_left_out, report_reasons, report_stopped
+from pearl.cli.units import Finished, Work, run_units, unit_options
+from pearl.cli.work import no_reply, report_left_out, report_reasons
 from pearl.cli.writing import keep_inputs
+from pearl.data.journal import write_journal
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.mining.drafts import MinedRow
-    from pearl.mining.miner import Question
+    from pearl.mining.drafts import MinedHeader, MinedRow
+    from pearl.mining.miner import MineUnit, Question
+    from pearl.pipeline import Pearl
 
 N_COMMON = 15
 """Drafts in the table."""
@@ -49,78 +47,73 @@ N_COMMON = 15
 )  # fmt: skip
 @click.option("--again", is_flag=True, help="Ask anew what had an unreadable reply.")
 @setting_options(*ASKING, *DRAFTING)
-@price_option
+@unit_options
 @as_json
-def command(out: str, seed_library: str, again: bool, price: Any, **options: Any) -> int:
+def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
     """Draft actions from the questions of --data, one prompt a question.
 
     The prompt shows the actions of --seed-library and the domain's examples; --library is where the
-    definitions of what those examples call are from. Stop it at any time (Ctrl-C) and run it again:
-    it goes on where it stopped.
+    definitions of what those examples call are from. Every reply and every row is kept in the store:
+    the same command goes on where it stopped, however it was stopped.
     """
-    if options["data"] is None:
+    from pearl.mining.miner import mine_units, mined, miner_of
+
+    data = options["data"]
+    if data is None:
         raise UsageError("mining needs questions", help="--data FILE")
-    keep_inputs([out], [options["data"]])
-    return asyncio.run(_mine(out, seed_library, again, price, options))
-
-
-async def _mine(
-    out: str, seed_library: str, again: bool, price: Any, options: dict[str, Any]
-) -> int:
-    from pearl.actions.library import load_library
-    from pearl.cli.stopping import Stopper
-    from pearl.data.journal import Journal
-    from pearl.mining.drafts import MinedRow
-    from pearl.mining.miner import Miner
-    from pearl.trace import Trace
-
+    keep_inputs([out], [data])
     samples, bad = read_data(options)
     questions, n_doubles = _questions(samples)
     report_left_out(bad)
     if not questions:
-        raise DataError("there is no question in the data", path=options["data"])
+        raise DataError("there is no question in the data", path=data)
     began = time.monotonic()
-    async with open_pearl(options) as pearl:
-        seed = load_library(seed_library)
-        reporter = Reporter(len(questions))
-        waits = Trace("", partial(reporter, ""))
-        miner = Miner(
-            pearl.calls(waits), seed, pearl.examples, pearl.library, pearl.client.settings.constrain,
-            max_output_tokens=pearl.limits.max_output_tokens,
-        )  # fmt: skip
-        header = miner.header(domain=options["domain"], data=Path(options["data"]).name)
-        # Another version is no other mining: what it asks is told apart by the prompt's digest.
-        with Journal(out, header, MinedRow, varying={"pearl_version"}) as journal:
-            rows = _known(journal.rows, questions, out)
-            anew = ("failed", "unreadable") if again else ("failed",)
-            done = {id for id, row in rows.items() if row.status not in anew}
-            todo = [question for question in questions if question.id not in done]
-            n_asked = 0
-            with Stopper() as stopper, reporter:
-                for _ in done:
-                    reporter.advance()
-                async for row in miner.mine(stopper.until(todo), pearl.client.settings.concurrency):
-                    journal.append(row)
-                    rows[row.id] = row
-                    n_asked += 1
-                    reporter.advance()
-    mined = sorted(rows.values(), key=lambda row: row.index)
-    _report(
-        mined, n_asked, n_doubles, len(bad), price, time.monotonic() - began,
-        is_json=options["as_json"],
-    )  # fmt: skip
-    failures = [row.error for row in mined if row.status == "failed"]
-    if failures and len(failures) == len(mined) and not stopper.is_stopping:
+    header: MinedHeader | None = None
+
+    def prepare(pearl: Pearl) -> Work[MineUnit]:
+        nonlocal header
+        miner = miner_of(pearl, seed_library)
+        header = miner.header(domain=options["domain"], data=Path(data).name)
+        units = tuple(mine_units(questions, seed_library, miner.prompt))
+        # Of the data its place: more questions may come, and those that are known stay so.
+        place = str(Path(data).resolve()) if Path(data).exists() else data
+        return Work(units, {"prompt_sha256": miner.prompt_sha256}, {"data": place})
+
+    def finish(ran: Finished[MineUnit]) -> int:
+        assert header is not None
+        rows = [mined(row, unit) for unit, row in ran.kept(ran.units)]
+        with ran.writer.open(out) as file:
+            write_journal(file, header, rows)
+        n_asked = ran.summary.n_done - ran.summary.n_unfinished
+        price = ran.session.price
+        duration_s = time.monotonic() - began
+        is_json = options["as_json"]
+        _report(rows, n_asked, n_doubles, len(bad), price, duration_s, is_json=is_json)
+        return ran.code(_code(rows, n_bad=len(bad), is_over=not ran.n_left))
+
+    def is_unreadable(row: Mapping[str, Any]) -> bool:
+        return row.get("status") == "unreadable"
+
+    redo = is_unreadable if again else None
+    return run_units("mine", prepare, options, finish, outs=[out], redo=redo)
+
+
+def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
+    """The exit code of what came to its end.
+
+    Raises:
+        ModelError: Not one question got a reply.
+    """
+    failures = [row.error for row in rows if row.status == "failed"]
+    if failures and len(failures) == len(rows) and is_over:
         raise no_reply(len(failures), "questions", failures[0])
-    if stopper.is_stopping:
-        return report_stopped(len(todo) - n_asked)
-    if not any(row.status == "mined" for row in mined):
+    if is_over and not any(row.status == "mined" for row in rows):
         click.echo(
             "pearl: not one reply could be read as actions; --again asks those questions anew",
             err=True,
         )
         return 1
-    return 1 if bad or failures else 0
+    return 1 if n_bad or failures else 0
 
 
 def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
@@ -133,25 +126,6 @@ def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
         text = " ".join(sample.question.split())
         found.setdefault(text, Question(sample.id, index, text))
     return list(found.values()), len(asked) - len(found)
-
-
-def _known(
-    rows: Sequence[MinedRow], questions: Sequence[Question], out: str
-) -> dict[str, MinedRow]:
-    """The last row of every question that is there already.
-
-    Raises:
-        DataError: A row has the id of a question and another text.
-    """
-    asked = {question.id: question.text for question in questions}
-    for row in rows:
-        if row.id in asked and asked[row.id] != row.question:
-            raise DataError(
-                f"question '{row.id}' was another one when this file was begun",
-                path=out,
-                help="name another output file for other questions",
-            )
-    return {row.id: row for row in rows if row.id in asked}
 
 
 def _report(

@@ -21,6 +21,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
+from pearl.cli.units import unit_options
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
 from pearl.errors.escaping import escaped
@@ -228,6 +229,7 @@ def _calls(refinement: Refinement) -> str:
     help="Data to be evaluated on: its questions are left out of the bank.",
 )  # fmt: skip
 @setting_options(*ASKING, *PLANNING, *READING)
+@unit_options
 def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **options: Any) -> int:
     """Make a bank of examples: plans for the questions of --data that reached the gold answer.
 
@@ -238,4 +240,4 @@ def fewshot(out: str, retries: int, max_examples: int, held_out: str | None, **o
 
     if options["data"] is None:
         raise UsageError("a bank is made from questions", help="--data FILE")
-    return asyncio.run(make_bank(out, retries, max_examples, held_out, options))
+    return make_bank(out, retries, max_examples, held_out, options)

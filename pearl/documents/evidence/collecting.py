@@ -64,6 +64,13 @@ class Evidence:
             at = span.end
         return " ".join((shown + self.text[at:]).split())
 
+    @property
+    def where(self) -> str:
+        """The place of the passage and the steps that quote it, for people."""
+        span = self.source_span
+        elided = "; elided" if self.omitted else ""
+        return f"{self.source}, characters {span.start:,}-{span.end:,}; {', '.join(self.steps)}{elided}"
+
     def to_json(self) -> dict[str, Any]:
         """The passage as JSON data; positions are in the text of its source."""
         data = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 from pearl.documents.digest import digest
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.single_flight import SingleFlight
 
 __all__ = ["CacheWriter", "DedupCache", "Replies", "request_key"]
 
@@ -65,12 +65,11 @@ def _parts(request: Request, identity: str) -> Iterator[str]:
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
-    """A call that is under way."""
+class _Shared:
+    """What came of a call, and whether somebody was told its cost."""
 
-    task: asyncio.Task[Completion]
-    n_waiting: int = 0
-    is_paid: bool = False
+    completion: Completion
+    is_paid: bool
 
 
 class CacheWriter(Wrapper):
@@ -102,10 +101,9 @@ class CacheWriter(Wrapper):
 class DedupCache(Wrapper):
     """Makes identical calls once.
 
-    Those who wait for the same call share what comes of it, an error, too; whoever asks after an
-    error calls anew. Whoever is cancelled leaves the others alone, and the last one to leave ends
-    the call. One of those who share a reply is told what it cost; to the others, and to all who
-    come later, it is remembered and costs nothing.
+    Those who wait for the same call share what comes of it, as `SingleFlight` has it. One of those
+    who share a reply is told what it cost; to the others, and to all who come later, it is
+    remembered and costs nothing.
 
     For models that read `Request.messages`: one that computes its reply from `Request.task` may
     make a difference between requests with the same messages.
@@ -118,7 +116,7 @@ class DedupCache(Wrapper):
     def __init__(self, model: Model, replies: Replies | None = None) -> None:
         super().__init__(model)
         self._replies = replies
-        self._calls: dict[bytes, _Call] = {}
+        self._calls: SingleFlight[_Shared] = SingleFlight()
 
     async def complete(self, request: Request) -> Completion:
         """The reply to a request, asked for if need be.
@@ -127,38 +125,17 @@ class DedupCache(Wrapper):
             ModelError: There is no usable reply.
         """
         key = request_key(request, self.identity)
-        call = self._calls.get(key)
-        if call is None:
-            call = self._calls[key] = _Call(asyncio.create_task(self._ask(key, request)))
-        call.n_waiting += 1
-        try:
-            completion = await asyncio.shield(call.task)
-        finally:
-            call.n_waiting -= 1
-            if not call.n_waiting and not call.task.done():
-                self._forget(key, call.task)  # at once: who asks now must not join what is ending
-                call.task.cancel()
-                await asyncio.gather(call.task, return_exceptions=True)
-        if call.is_paid:
-            return _remembered(completion)
-        call.is_paid = True
-        return completion
+        shared = await self._calls.do(key, lambda: self._ask(key, request))
+        if shared.is_paid:
+            return _remembered(shared.completion)
+        shared.is_paid = True
+        return shared.completion
 
-    async def _ask(self, key: bytes, request: Request) -> Completion:
-        task = asyncio.current_task()
-        assert task is not None
-        try:
-            known = None if self._replies is None else await self._replies.reply(key)
-            if known is not None:
-                return _remembered(known)
-            return await self._model.complete(request)
-        finally:
-            self._forget(key, task)
-
-    def _forget(self, key: bytes, task: asyncio.Task[Completion]) -> None:
-        """Let later requests call anew, unless another call has taken the place of this one."""
-        if key in self._calls and self._calls[key].task is task:
-            del self._calls[key]
+    async def _ask(self, key: bytes, request: Request) -> _Shared:
+        known = None if self._replies is None else await self._replies.reply(key)
+        if known is not None:
+            return _Shared(known, is_paid=True)
+        return _Shared(await self._model.complete(request), is_paid=False)
 
 
 def _remembered(completion: Completion) -> Completion:

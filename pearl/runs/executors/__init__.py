@@ -33,7 +33,9 @@ from pearl import plugins
 from pearl.documents.document import Document
 from pearl.errors import BudgetError, ModelError, PausedError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.runs.resources import Resources
+from pearl.interpreter.estimate import Range, StepCosts
+from pearl.pipeline import Pearl
+from pearl.runs.resources import OnBegun, Resources
 from pearl.trace import Event, Trace
 
 if TYPE_CHECKING:
@@ -97,6 +99,15 @@ class Unit(ABC):
         """Calls of it that follow one another; 0 where that is not known yet."""
         return 0
 
+    def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
+        """What it takes, under a name for all like it, where its document is not looked at.
+
+        Args:
+            pearl: What it would be performed with; nothing is asked of its model.
+        """
+        some = Range(1, None)
+        return "(units)", StepCosts(some, some, some, some)
+
     @abstractmethod
     async def perform(self, resources: Resources, trace: Trace) -> Any:
         """Do the work.
@@ -111,6 +122,10 @@ class Unit(ABC):
         Raises:
             Exception: What stops it.
         """
+
+    def is_failure(self, result: Any) -> bool:
+        """Whether what `perform` returned is a failure."""
+        return False
 
     @abstractmethod
     def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
@@ -163,6 +178,7 @@ class Task(Unit):
         if self.problem is not None or self.document is None:
             raise self.problem or PearlError("the task has no document")
         document = await resources.document(self.document)
+        await resources.begin(self, document)
         if self.plan is None:
             return await resources.pearl.ask(self.question or "", document, trace=trace)
         plan = resources.plan(self.plan, self.question)
@@ -199,6 +215,11 @@ class Outcome(Generic[U]):
     result: Any
     error: Exception | None
     trace: Trace = field(repr=False)
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether its row says that it failed, and is to be tried again."""
+        return self.error is not None or self.unit.is_failure(self.result)
 
     @property
     def is_unfinished(self) -> bool:
@@ -249,12 +270,14 @@ class Offered(TypedDict, total=False):
     Attributes:
         replies: Where the model's replies are found and kept.
         folder: That of the store, for what has to outlive the process.
+        on_begun: Told, in a thread, of every unit that is begun, with its document.
         on_progress: Told how far the work is, as what `str` makes a line of.
         on_trouble: Told what a server fails with, and for how many seconds it is asked again.
     """
 
     replies: Replies
     folder: Path
+    on_begun: OnBegun
     on_progress: Callable[[object], None]
     on_trouble: Callable[[ModelError, float], None]
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Unit
-from pearl.runs.resources import Resources, loader_key
+from pearl.runs.resources import OnBegun, Resources, loader_key
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
@@ -34,6 +34,7 @@ async def run(
     listener: Listener | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
     window: int | None = None,
+    on_begun: OnBegun | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
     """Run the units; outcomes come in the order of the units.
 
@@ -46,8 +47,9 @@ async def run(
         is_stopping: Whether no more units are to be begun, those taken ahead included.
         window: Units under way at once, begun in their order, where all of them only wait; None
             for as many as keep `concurrency` calls going.
+        on_begun: Told, in a thread, of every task that is begun with its document.
     """
-    resources = Resources(pearl)
+    resources = Resources(pearl, on_begun)
     n = pearl.client.settings.concurrency
 
     async def one(unit: U) -> Outcome[U]:
@@ -66,7 +68,7 @@ async def run(
             is_stopping=is_stopping,
         )
     with pearl.client.breaker.running():
-        async with aclosing(resources), aclosing(found) as outcomes:
+        async with aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome
 

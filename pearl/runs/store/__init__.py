@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from pearl.errors import StoreError
@@ -230,6 +229,10 @@ class Store:
         """As `Run.has`, of a run that somebody else may be writing."""
         return self._reader.is_done(run_id, key)
 
+    def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
+        """As `Run.outcome`, of a run that somebody else may be writing."""
+        return self._reader.outcome(run_id, key)
+
     def tally(self, run_id: str) -> dict[str, int]:
         """How many rows of a run have which status."""
         return self._reader.tally(run_id)
@@ -308,10 +311,5 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -119,7 +119,9 @@ class Reader:
         """Tokens of all rows of a run, of replies that were of use."""
         names = ("input_tokens", "output_tokens", "cached_tokens", "implausible_calls")
         sums = ", ".join(
-            f"total(CASE WHEN json_valid(row) THEN json_extract(row, '$.usage.{name}') END)"
+            # Records of evaluations, drafts and curations name them as `Usage` does.
+            "total(CASE WHEN json_valid(row) THEN coalesce("
+            f"json_extract(row, '$.usage.{name}'), json_extract(row, '$.usage.n_{name}')) END)"
             for name in names
         )
         (found,) = self.all(f"SELECT {sums} FROM results WHERE run_id = ?", (run_id,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli.terminal import Terminal, child
+from tests.cli.terminal import Terminal
 
 # --- check and fmt ----------------------------------------------------------------------------
 
@@ -30,10 +30,9 @@ def test_check_fix_mends_what_is_obvious(pearl: Terminal) -> None:
     assert '1. a = FIND_REASON(CTX, "x") : ' in Path("bad.plan").read_text("utf-8")
 
 
-def test_check_reads_action_files_and_stdin() -> None:
-    done = child("check", "-", "--json", stdin=b"FIND(CTX, X) : f\nFIND(CTX) : g\nBAD(CTX : h\n")
-    assert done.returncode == 1
-    (report,) = json.loads(done.stdout)
+def test_check_reads_action_files_and_stdin(pearl: Terminal) -> None:
+    actions = b"FIND(CTX, X) : f\nFIND(CTX) : g\nBAD(CTX : h\n"
+    (report,) = json.loads(pearl("check", "-", "--json", stdin=actions, code=1))
     assert report["path"] == "<stdin>"
     assert [(d["line"], d["code"]) for d in report["diagnostics"]] == [
         (2, "duplicate-name"),
@@ -60,8 +59,8 @@ def test_fmt_writes_the_canonical_form(pearl: Terminal) -> None:
     )
     assert Path("loose.actions").read_text("utf-8") == "# mine\nDIG(CTX, X) : Dig for X\n"
     pearl("fmt", "--check", "loose.plan", "loose.actions")
-    done = child("fmt", "-", "--fix", stdin="a = FIND(CTX, ‘x’)".encode())
-    assert done.stdout.decode().startswith('New actions:\n- None\n\n1. a = FIND(CTX, "x") : ')
+    formatted = pearl("fmt", "-", "--fix", stdin="a = FIND(CTX, ‘x’)".encode())
+    assert formatted.startswith('New actions:\n- None\n\n1. a = FIND(CTX, "x") : ')
 
 
 def test_fmt_leaves_what_it_cannot_read(pearl: Terminal) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 
 from pearl.cli import run as pearl_command
 from pearl.cli.stopping import Stopper
+from pearl.documents.document import Document, load
 from pearl.evals.log import read_log
 from tests.server import Server
 
@@ -60,7 +61,8 @@ def pearl(
 
 def row(i: int, **fields: Any) -> dict[str, Any]:
     known = {
-        "id": f"q{i}", "question": f"Why did Nils sell boat {i}?", "document": STORY,
+        "id": f"q{i}", "question": f"Why did Nils sell boat {i}?",
+        "document": f"{STORY} It was boat {i}.",
         "options": OPTIONS, "gold": "A",
     }  # fmt: skip
     return {**known, **fields}
@@ -147,31 +149,25 @@ def test_failures_are_counted_told_and_tried_again(pearl: Terminal, served: Serv
     (counted,) = pearl.json(*args)["rows"]
     assert (counted["n"], counted["n_failed"], counted["n_correct"]) == (4, 0, 4)
     assert len(served.requests) == 5
-    assert len(Path("l").read_text("utf-8").splitlines()) == 6
+    assert len(Path("l").read_text("utf-8").splitlines()) == 5
     pearl(*args)
     assert len(served.requests) == 5
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "change",
     [
-        (("--model", "scripted:rules.json"), "another model: extractive, now scripted:rules.json"),
-        (("--library", "quality"), "another library: "),
-        (("--data", "other.jsonl"), "other data: questions, documents"),
-        (("--token-budget", "4000"), "another token budget: not given, now 4000"),
-        (("--temperature", "0.5"), "another temperature: not given, now 0.5"),
-        (("--fallback", "direct"), "another fallback: not given, now direct"),
-        (("--max-output-tokens", "99"), "another max output tokens: not given, now 99"),
-        (("--max-repairs", "1"), "another max repairs: "),
-        (("--examples", "more/bank"), "other examples in the bank"),
+        ("--model", "scripted:rules.json"), ("--library", "quality"), ("--data", "other.jsonl"),
+        ("--token-budget", "4000"), ("--temperature", "0.5"), ("--fallback", "direct"),
+        ("--max-output-tokens", "99"), ("--max-repairs", "1"), ("--examples", "more/bank"),
     ],
+    ids=lambda change: str(change[0]),
 )  # fmt: skip
-def test_a_log_of_something_else_is_refused(
-    pearl: Terminal, change: tuple[str, ...], said: str
+def test_a_log_of_something_else_is_not_written_over(
+    pearl: Terminal, change: tuple[str, ...]
 ) -> None:
     Path("more").mkdir()
     data([row(9)], "other.jsonl")
-    data([row(9)], "more/data.jsonl")
     Path("rules.json").write_text('[{"match": ".", "reply": "A"}]', encoding="utf-8")
     for bank, question in (("bank", "Who?"), ("more/bank", "Where?")):
         Path(bank).mkdir()
@@ -179,9 +175,76 @@ def test_a_log_of_something_else_is_refused(
     args = ("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l", "--examples", "bank")
     pearl(*args)
     before = Path("l").read_bytes()
-    pearl(*args, *change, code=3)
-    assert f"the file was made with {said}" in pearl.talk
+    pearl(*args, *change, code=2)
+    assert "'l' is there, and is not what this command wrote" in pearl.talk
     assert Path("l").read_bytes() == before
+    pearl(*args, *change, "--force")
+
+
+def test_prices_and_scorers_make_no_call(pearl: Terminal, served: Server) -> None:
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "-o", "l")
+    pearl(*args)
+    n_asked = len(served.requests)
+    assert {one.cost_usd for one in read_log("l").records} == {None}
+    pearl(*args, "--price", "1/0/10", "--scorer", "f1")
+    assert all(one.cost_usd for one in read_log("l").records)
+    assert read_log("l").header.scorer == "f1"
+    assert len(served.requests) == n_asked
+
+
+def test_a_document_is_read_once_for_all_methods_and_seeds(
+    pearl: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def counted(path: str) -> Document:
+        read.append(str(path))
+        return load(path)
+
+    monkeypatch.setattr("pearl.data.samples.load", counted)
+    rows = []
+    for i in range(6):
+        Path(f"{i % 3}.txt").write_text(f"{STORY} It was number {i % 3}.", encoding="utf-8")
+        one = row(i, document_path=f"{i % 3}.txt")
+        del one["document"]
+        rows.append(one)
+    data(rows)
+    pearl("eval", "--data", "data.jsonl", "--methods", "pearl,direct,mcq,cot", "--seeds", "2")
+    assert len(read) == 3
+
+
+def test_shards_merge_to_the_log_of_one_run(pearl: Terminal, served: Server) -> None:
+    data([row(i) for i in range(6)])
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl,mcq")
+    for i in (1, 2):
+        pearl(*args, "--shard", f"{i}/2", "--store", f"s{i}", "-o", f"l{i}")
+    pearl("runs", "merge", "s1", "s2", "--into", "s")
+    n_asked = len(served.requests)
+    pearl(*args, "--store", "s", "-o", "l")
+    assert len(served.requests) == n_asked
+    whole = read_log("l").records
+    parts = [one for i in (1, 2) for one in read_log(f"l{i}").records]
+    assert len(whole) == 12
+    assert sorted(parts, key=lambda one: one.key) == sorted(whole, key=lambda one: one.key)
+
+
+def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served: Server) -> None:
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl", "-o", "l")
+    found = pearl.json(*args, "--dry-run")
+    assert (found["n_tasks"], found["total"]["calls"]) == (4, {"least": 4, "most": None})
+    assert served.requests == []
+    pearl(*args, "--max-calls", "7", "--concurrency", "1", code=7)
+    assert len(served.requests) == 7
+    done = read_log("l").records
+    assert {one.status for one in done} == {"answered"}
+    assert f"stopped with {4 - len(done)} left" in pearl.talk
+    pearl(*args)
+    log = read_log("l")
+    assert log.records[: len(done)] == done
+    # What was paid for before counts in full, and is not paid for again.
+    assert [one.n_calls for one in log.records] == [3] * 4
+    assert all(one.usage.n_input_tokens == 300 for one in log.records)
+    assert len(served.requests) == 12
 
 
 def test_methods_and_seeds_are_added_to_a_log(pearl: Terminal) -> None:
@@ -348,8 +411,8 @@ def test_a_log_of_results_is_about_what_made_them(pearl: Terminal) -> None:
     assert (made.model, made.mapper) == ("extractive", "scripted:rules.json")
     assert (made.library, made.bank, made.n_actions, made.n_examples) == ("", "", 0, 0)
     assert (made.domain, made.context) == ("", "")
-    pearl("eval", "--results", "results.jsonl", "-o", "l", code=3)
-    assert "made with another mapper" in pearl.talk
+    pearl("eval", "--results", "results.jsonl", "-o", "l", code=2)
+    assert "is not what this command wrote" in pearl.talk
     text = Path("results.jsonl").read_text("utf-8")
     Path("mixed.jsonl").write_text(text.replace('"extractive"', '"other"', 1), encoding="utf-8")
     assert pearl.json("eval", "--results", "mixed.jsonl")["header"]["model"] == "several"
@@ -391,10 +454,12 @@ def test_what_is_left_is_of_this_run_alone(
 ) -> None:
     pearl("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l")
 
-    def at_once(self: Stopper, items: Iterable[Any]) -> Iterator[Any]:
-        self.is_stopping = True
-        return iter(())
+    enter = Stopper.__enter__
 
-    monkeypatch.setattr(Stopper, "until", at_once)
+    def at_once(self: Stopper) -> Stopper:
+        enter(self).is_stopping = True
+        return self
+
+    monkeypatch.setattr(Stopper, "__enter__", at_once)
     pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", code=130)
     assert "stopped with 4 left" in pearl.talk

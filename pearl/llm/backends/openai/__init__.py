@@ -175,7 +175,6 @@ class OpenAIModel:
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        self._constraining.cancel()
         client, self._client = self._client, None
         if client and self._loop is asyncio.get_running_loop():
             await client.close()

@@ -21,8 +21,8 @@ from pearl.llm.backends.openai import faults, replies, servers
 from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 from pearl.llm.backends.openai.faults import Refuses
 from pearl.llm.backends.openai.servers import Body, Server
-from pearl.llm.backends.openai.shared import Shared
 from pearl.llm.blank import is_blank
+from pearl.llm.single_flight import SingleFlight
 
 __all__ = ["PROBE", "PROBE_PROMPT", "SENTENCE", "Constraining", "Send"]
 
@@ -106,8 +106,9 @@ class Constraining:
         self._send = send
         self._owners = owners
         self._timeout_s = timeout_s
-        self._kind: Shared[Server | Literal["unknown"]] = Shared()
-        self._verdicts: dict[ConstrainBy, Shared[Form | ModelError]] = {}
+        self._kind: Server | Literal["unknown"] | None = None
+        self._verdicts: dict[ConstrainBy, Form | ModelError] = {}
+        self._asking: SingleFlight[None] = SingleFlight()
 
     @property
     def constrains(self) -> Constrains:
@@ -130,43 +131,45 @@ class Constraining:
             raise _unconstrained(f"{where} takes no {_WANTED[by]}", server.help)
         if by == "json" and constraint.json_form is None:
             raise _unconstrained(f"the language '{constraint.name}' has no form as JSON", _OFF)
-        verdicts = self._verdicts.setdefault(by, Shared())
-        verdict = await verdicts.get(lambda: self._probe_in_time(server, request))
+        if by not in self._verdicts:
+            await self._find_out(by, lambda: self._judge(by, server, request))
+        verdict = self._verdicts[by]
         if isinstance(verdict, ModelError):
             raise verdict.copy()
-        assert verdict
         completion = await self._ask(server, request, constraint, verdict)
         if verdict != "json-schema":
             return completion
         return replace(completion, text=self._text_of(completion.text, constraint))
 
-    def cancel(self) -> None:
-        """Cancel a running probe."""
-        self._kind.cancel()
-        for verdict in self._verdicts.values():
-            verdict.cancel()
-
     async def _find_server(self, by: ConstrainBy) -> Server:
         if self._server:
             return self._server
-        found = await self._kind.get(self._recognise)
-        if isinstance(found, Server):
-            return found
+        if self._kind is None:
+            await self._find_out("kind", self._recognise)
+        if isinstance(self._kind, Server):
+            return self._kind
         raise _unconstrained(
             f"{self._endpoint.shown} does not tell what kind of server it is, "
             f"and so not how it takes a {_WANTED[by]}",
             f"say which kind of server it is: --server vllm, or {', '.join(servers.names())}",
         )
 
-    async def _recognise(self) -> Server | Literal["unknown"] | None:
-        owners = await self._owners()
-        return None if owners is None else servers.by_owner(owners) or "unknown"
+    async def _find_out(self, what: str, find: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Ask the server once for all who want to know; what fails is asked again by the next."""
+        try:
+            await self._asking.do(what, find)
+        except ModelError as error:
+            raise error.copy() from None
 
-    async def _probe_in_time(self, server: Server, request: Request) -> Form | ModelError:
+    async def _recognise(self) -> None:
+        owners = await self._owners()
+        self._kind = None if owners is None else servers.by_owner(owners) or "unknown"
+
+    async def _judge(self, by: ConstrainBy, server: Server, request: Request) -> None:
         # The first caller may be cancelled or time out while others still wait.
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._probe(server, request)
+                self._verdicts[by] = await self._probe(server, request)
         except TimeoutError:
             raise faults.too_slow(self._timeout_s, self._endpoint) from None
 

@@ -2,6 +2,10 @@
 
 No network here: `Limiter` is told reports and gives leases. A lease that is not renewed ends, so the
 share of a worker that is dead goes to the others without anybody having to notice.
+
+Reports count calls, a second's at once and late by up to another. `AdaptiveRate` needs each call when it
+is sent: fed with reports of four workers it took counts for refusals at random, or found 57 % of a rate
+(0.76 of the goodput), where additive increase and multiplicative decrease keep 0.99 with 0.5 % refused.
 """
 
 from __future__ import annotations

@@ -295,11 +295,10 @@ def calling(weights: Path, *manner: str) -> Iterator[tuple[subprocess.Popen[str]
     ("by", "manner"),
     [
         (signal.SIGKILL, "untidy"),
-        (signal.SIGINT, "tidy"),
         *(
             pytest.param(by, manner, marks=pytest.mark.slow)
             for by, manner in [
-                (signal.SIGKILL, "tidy"), (signal.SIGINT, "untidy"),
+                (signal.SIGKILL, "tidy"), (signal.SIGINT, "tidy"), (signal.SIGINT, "untidy"),
                 (signal.SIGTERM, "tidy"), (signal.SIGTERM, "untidy"),
             ]
         ),

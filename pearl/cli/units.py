@@ -1,0 +1,201 @@
+"""Units of work → rows of a run of the store, whatever ends it: what `eval`, `mine` and `refine fewshot` share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import click
+
+from pearl import plugins
+from pearl.cli.options import model_opened, new_pearl, report_refused
+from pearl.cli.progress import Reporter
+from pearl.cli.spending import budget_options
+from pearl.cli.storing import notice, opened_folder, run_options, written_store
+from pearl.cli.work import new_session, report_spent_by, show_forecast
+from pearl.cli.writing import OutputWriter, force_option
+from pearl.errors import BudgetError
+
+if TYPE_CHECKING:
+    from pearl.pipeline import Pearl
+    from pearl.runs.executors import Unit
+    from pearl.runs.session import Session
+    from pearl.runs.store import RunSpec
+    from pearl.runs.summary import Summary
+
+__all__ = ["Finished", "Work", "run_units", "unit_options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+U = TypeVar("U", bound="Unit")
+V = TypeVar("V", bound="Unit")
+
+
+def unit_options(command: Command) -> Command:
+    """What `run_units` takes, but for the model's: limits, store, executor, shard, `--force`."""
+    options = [
+        budget_options,
+        run_options,
+        click.option(
+            "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
+            show_default=True, help="Where it runs: here, or on a Ray cluster.",
+        ),
+        click.option(
+            "--max-errors", type=click.IntRange(min=0), metavar="N",
+            help="Begin no more once more than N have failed [default: go on].",
+        ),
+        click.option(
+            "--shard", metavar="I/N",
+            help="Only part I of N of the work, a run of its own; `pearl runs merge` unites them.",
+        ),
+        force_option,
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[U]):
+    """What a command has to do.
+
+    Attributes:
+        units: All of it, in the order of the rows.
+        settings: What decides the rows beside the `Pearl`.
+        inputs: Name and digest, or path, of what is worked on.
+    """
+
+    units: Sequence[U]
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[U]):
+    """How far it came.
+
+    Attributes:
+        units: All of the work.
+        session: What has run it.
+        writer: What may write the files of the run.
+        summary: What the run says of itself.
+        is_interrupted: Whether the user has stopped it.
+    """
+
+    units: Sequence[U]
+    session: Session
+    writer: OutputWriter
+    summary: Summary
+    is_interrupted: bool
+
+    def kept(self, units: Iterable[V]) -> list[tuple[V, dict[str, Any]]]:
+        """Those units that have a row, with it, in their order."""
+        return list(self.session.kept(units, self.summary.id))
+
+    @property
+    def n_left(self) -> int:
+        """Units that are yet to be done."""
+        n_begun = self.summary.n_known + self.summary.n_done - self.summary.n_unfinished
+        return self.session.count(self.units) - n_begun
+
+    def code(self, own: int) -> int:
+        """The exit code, once what is there was told; what is left is said.
+
+        Args:
+            own: The code where the work came to its end.
+
+        Raises:
+            PearlError: What ended the run for all units.
+        """
+        error = self.summary.error
+        if not self.is_interrupted and error is not None and not isinstance(error, BudgetError):
+            raise error
+        if not self.n_left:
+            return own
+        if error is not None:
+            click.echo(f"pearl: {error.message}", err=True)
+        click.echo(f"pearl: stopped with {self.n_left} left; run it again to go on", err=True)
+        return 130 if self.is_interrupted else BudgetError.exit_code
+
+
+def run_units(
+    command: str,
+    prepare: Callable[[Pearl], Work[U]],
+    options: dict[str, Any],
+    finish: Callable[[Finished[U]], int],
+    *,
+    outs: Sequence[str | None] = (),
+    redo: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> int:
+    """Do what has no row yet, and then what is to be done with the rows.
+
+    Args:
+        command: Its name.
+        prepare: Says what is to be done.
+        options: Of the command line: those of `setting_options`, and `unit_options`.
+        finish: Writes and tells what came of it, and gives the exit code.
+        outs: Files that are to be written.
+        redo: Which rows are made again that are no failures.
+
+    Returns:
+        The exit code.
+    """
+    from pearl.runs.store import RunSpec
+
+    context = click.get_current_context()
+    arguments: tuple[str, ...] = context.find_root().obj or ()
+
+    def asked(work: Work[U]) -> RunSpec:
+        return RunSpec(arguments, {"command": command, **work.settings}, work.inputs)
+
+    if options["dry_run"]:
+        pearl = new_pearl(options, is_asked=False)
+        folder = opened_folder(options["store"])
+        session = new_session(pearl, options, folder, keeps_rows=True)
+        work = prepare(pearl)
+        return show_forecast(session, work.units, asked(work), {"as_json": False, **options})
+    with ExitStack() as stack:
+        store = stack.enter_context(written_store(options["store"]))
+        pearl = new_pearl(options)
+        session = new_session(pearl, options, store, keeps_rows=True)
+        stack.callback(report_spent_by, session)
+        work = prepare(pearl)
+        key = session.spec(work.units, asked(work)).key.hex()
+        writer = OutputWriter(key, options["store"], is_forced=options["force"])
+        writer.check(*outs)
+        ran = asyncio.run(_run(pearl, session, work, asked(work), options, redo))
+        return finish(Finished(work.units, session, writer, *ran))
+
+
+async def _run(
+    pearl: Pearl,
+    session: Session,
+    work: Work[Any],
+    asked: RunSpec,
+    options: dict[str, Any],
+    redo: Callable[[Mapping[str, Any]], bool] | None,
+) -> tuple[Summary, bool]:
+    """What came of the run, and whether the user has stopped it."""
+    from pearl.cli.stopping import Stopper
+    from pearl.runs.summary import Watcher
+
+    stopper, reporter = Stopper(), Reporter(len(work.units))
+    watcher = Watcher(
+        reporter,
+        is_stopping=lambda: stopper.is_stopping,
+        on_known=lambda key: reporter.advance(),
+        on_notice=notice,
+    )
+    run = session.run(work.units, asked, id=options["run"], watcher=watcher, redo=redo)
+    async with model_opened(pearl, options):
+        try:
+            with stopper, reporter:
+                async with aclosing(run):
+                    async for outcome in run:
+                        reporter.advance(is_failure=outcome.is_failed)
+        finally:
+            report_refused(run.summary.limits, pearl.client.settings.concurrency)
+    return run.summary, stopper.is_stopping
