@@ -312,10 +312,10 @@ class Model(Protocol):
         ...
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What a model is held to while it writes, and what is tried next where it cannot be.
+"""Constraint levels: the strictest one that the model supports, and fallbacks.
 
 The constraint levels, from the strictest to none:
 
@@ -77,7 +77,7 @@ def _plan_flaw(text: str) -> str | None:
 
 
 class ConstraintFallback:
-    """Where one model stands; shared by all that ask it for the same kind of text.
+    """The constraint state of one model, shared by all requests for the same kind of text.
 
     Args:
         constrains: What the model takes.
@@ -118,7 +118,7 @@ class ConstraintFallback:
 
     @property
     def level(self) -> ConstraintLevel:
-        """The best that was not refused yet."""
+        """The strictest level not rejected yet."""
         return self._rungs[0]
 
     def step_down(self, refused: ConstraintLevel, error: ModelError) -> None:

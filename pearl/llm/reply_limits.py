@@ -1,4 +1,4 @@
-"""Task → how many tokens its reply may have: as the user says, or by the kind of task.
+"""Task → maximum tokens of its reply: as configured, or by the kind of task.
 
 No request leaves without a limit: a small model that repeats itself would write until its window
 is full, for minutes. A limit is generous, since the hidden tokens of a model that reasons count
@@ -15,7 +15,7 @@ from pearl.llm import ActionTask, ChooseTask, CombineTask, MineTask, PlanTask, R
 __all__ = ["READING_TOKENS", "reading_limit", "reply_limit"]
 
 REASONING_TOKENS = 4_096
-"""For what a model thinks and does not show."""
+"""For hidden reasoning."""
 
 READING_TOKENS = 4_096
 """For what a step, or the merging of its parts, says about a document."""

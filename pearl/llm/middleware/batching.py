@@ -1,7 +1,7 @@
-"""Calls wait for each other and go out together: as one batch, when nothing more can be asked.
+"""Collects calls and sends them together as one batch when no further call can be made.
 
-A caller sees a model that takes its time. Behind it, requests are collected until it has been quiet
-for a while: then whoever could ask has asked, and waits. What was collected is one round.
+To a caller it is a slow model. Requests are collected until none has arrived for a while: then
+every caller waits. The collected requests form one round.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Batched(Wrapper):
         """Carry out one request, with the others of its round.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
             PearlError: The run is over.
         """
         self.breaker.check()
@@ -186,7 +186,7 @@ class Batched(Wrapper):
         future.exception()  # nobody may be left to hear of it
 
     def _leave(self, key: bytes) -> None:
-        """Nobody is asked for what nobody waits for any more, unless it is on its way."""
+        """Drop a request that nobody awaits, unless it was submitted."""
         self._n_waiting[key] -= 1
         if not self._n_waiting[key]:
             del self._n_waiting[key]

@@ -1,4 +1,4 @@
-"""So many calls at once and so many a minute, as given and as the server bears."""
+"""Concurrency and rate limits: the configured ones and those learned from the server."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from pearl.llm.middleware.wrapper import Wrapper
 __all__ = ["Limited", "LimiterStatus", "Reason"]
 
 Reason = Literal["", "a place", "the rate limit", "the token limit", "the server"]
-"""What the next call waits for; "" where none waits."""
+"""What the next call waits for; "" if none waits."""
 
 MOST_REFUSED = 1_000
 """Refused requests that are known again when they are made anew; who gives up does not say so."""
 
 PAUSE_S = 0.5
-"""Seconds that a server is left alone after it refused a call and named no time."""
+"""Backoff in seconds after a rejection without `retry-after`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimiterStatus:
-    """What a limiter allows at a moment, and what it is doing.
+    """Current limits and state of a limiter.
 
     Attributes:
-        n_running: Calls under way.
+        n_running: Calls in flight.
         n_waiting: Calls in the queue.
-        n_places: Calls that may be under way at once.
+        n_places: Maximum concurrent calls.
         requests_per_s: Calls that are sent each second at most; None for as many as come.
         waits_for: What the first of the queue waits for.
         wait_s: Seconds until it is sent, at the earliest; 0 where nobody knows.
@@ -62,7 +62,7 @@ class LimiterStatus:
 
 
 class Limited(Wrapper):
-    """Sends as many calls as are allowed, in the order in which they came.
+    """Sends calls within the limits, first come, first served.
 
     Allowed are `n` at once and, where they are given, so many requests and tokens per minute. A
     server that refuses calls is asked for less: it is left alone by all calls for as long as it
@@ -118,7 +118,7 @@ class Limited(Wrapper):
 
     @property
     def limits(self) -> LimiterStatus:
-        """What is allowed now, and why calls wait."""
+        """The current limits, and why calls wait."""
         queue = self._queue
         waits_for: Reason = ""
         wait_s: float | None = None
@@ -138,11 +138,11 @@ class Limited(Wrapper):
         )
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request as soon as it is its turn.
+        """Send one request when the limits allow it.
 
         Raises:
-            ModelError: There is no usable reply.
-            PausedError: The server wants a longer wait than it may, or is gone.
+            ModelError: The model gave no usable reply.
+            PausedError: The server asks for too long a wait, or is unreachable.
         """
         queue = self._queue
         if queue is None or queue.loop is not asyncio.get_running_loop():

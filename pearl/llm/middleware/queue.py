@@ -1,4 +1,4 @@
-"""First come, first served: calls that wait until they may be sent."""
+"""FIFO queue of calls that wait for the limits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Queue:
 
     @property
     def next_cost(self) -> float | None:
-        """Cost of the call that is next; None where none waits."""
+        """Cost of the next call; None if none waits."""
         return self._waiters[0].cost if self._waiters else None
 
     async def turn(self, cost: float) -> Sent:
@@ -91,12 +91,12 @@ class Queue:
             raise
 
     def end(self) -> None:
-        """A call has ended: its place is another's."""
+        """Record the end of a call, which frees its slot."""
         self.n_running -= 1
         self.serve()
 
     def serve(self) -> None:
-        """Let those go whose turn it is, and come back when it is the next one's."""
+        """Release the calls that may be sent, and schedule the next check."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

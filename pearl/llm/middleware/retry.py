@@ -1,4 +1,4 @@
-"""Ask again where the same request may succeed later."""
+"""Retries with exponential backoff."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROWN_WAIT_S = 60.0
 
 
 class Retrying(Wrapper):
-    """Asks again where the same request may succeed later, and reports the waits.
+    """Retries requests after transient failures, and reports the waits.
 
     The server's own `retry_after_s` is kept to, at any length up to `longest_wait_s`; one that
     wants more ends the run, as do a spent quota and a key that is refused.
@@ -75,7 +75,7 @@ class Retrying(Wrapper):
         self._budget = budget
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
             BudgetError: The time that a budget gives was over before the reply, or between calls.
@@ -105,7 +105,7 @@ class Retrying(Wrapper):
     async def _persist(
         self, request: Request, failures: list[ModelError], deadline: float | None
     ) -> Completion:
-        """Ask until there is a reply or no hope; `failures` is what it leaves if it is cut short."""
+        """Retry until success or a final failure; `failures` is available after a time-out."""
         while True:
             self._breaker.check()
             try:
@@ -129,7 +129,7 @@ class Retrying(Wrapper):
             await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:
-        """Calls at most, the first included."""
+        """Maximum calls, the first included."""
         is_patient = error.kind == "rate_limited" and self._attempts > 1
         return self._attempts * (PATIENCE if is_patient else 1)
 

@@ -140,7 +140,7 @@ class OpenAIModel:
         The first constrained request is preceded by probes of the server.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         self._connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most, reply_bytes
