@@ -1,4 +1,4 @@
-"""The straight line: question → plan → run → answer. `Pearl` puts the parts together."""
+"""Question → plan → run → answer. `Pearl` composes the parts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Pearl"]
 
 
 class Pearl:
-    """A model, a library and how to use them: writes plans, runs them, answers questions.
+    """Writes plans, runs them and answers questions with a model and an action library.
 
     Use it as an asynchronous context manager, or call `aclose` when done.
 
@@ -142,7 +142,7 @@ class Pearl:
         return load_examples(self.bank, self.library)
 
     def examples_for(self, question: str) -> tuple[Example, ...]:
-        """What the planner is shown for a question."""
+        """The examples in the planner's prompt for a question."""
         if self.nearest is None or self.nearest >= len(self.examples):
             return self.examples
         return select(self.examples, question, self.nearest)
@@ -154,13 +154,13 @@ class Pearl:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Let go of the model's connections."""
+        """Close the model's connections."""
         await self.client.aclose()
 
     async def plan(
         self, question: str, *, rejected: Sequence[Rejected] = (), trace: Trace | None = None
     ) -> CheckedPlan:
-        """Have a plan written for a question.
+        """Write a plan for a question.
 
         Args:
             question: Not blank.
@@ -299,7 +299,7 @@ class Pearl:
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Choice:
-        """Have one of several options chosen, by an answer in words or by a document.
+        """Choose one of several options, based on an answer in words or on a document.
 
         Args:
             question: What was asked.

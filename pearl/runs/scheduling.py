@@ -1,4 +1,4 @@
-"""Work over many items, so many at once: the one way in which items are turned into tasks.
+"""Bounded concurrency over many items.
 
 Items are taken one by one, when there is room for the next, so an iterable that ends early ends the
 work: what is under way is still finished. Closing the iterator cancels it instead.
@@ -87,7 +87,7 @@ async def in_order(
 
 
 async def _end(running: Collection[asyncio.Future[Result]]) -> None:
-    """Cancel what is under way, and wait until it is over."""
+    """Cancel running tasks and wait for them."""
     for unfinished in running:
         unfinished.cancel()
     await asyncio.gather(*running, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""By the Batch API of an OpenAI server: half the price, and hours. One round per level of the plans.
+"""The Batch API of an OpenAI server: half the price, hours of latency. One round per level of the plans.
 
 All tasks of a window run at once, and every call of theirs waits for the batch that it is in. So the
 first round holds the first steps of all documents, the second what follows from them, and so on.
@@ -34,13 +34,13 @@ DESCRIPTION = "by a Batch API: half the price, hours later"
 KEEPS_LIMITS = False
 
 WINDOW = 5_000
-"""Tasks under way at once, with their documents in memory: of 100 kB, a gigabyte or two."""
+"""Maximum concurrent tasks, with documents in memory: one or two gigabytes for 100 kB each."""
 
 ATTEMPTS = 3
-"""Rounds in which one request is asked at most: each costs hours."""
+"""Maximum rounds in which a request is tried: each takes hours."""
 
 LOOK_S = 0.2
-"""Seconds between two looks at whether the run is to stop."""
+"""Polling interval of the stop flag in seconds."""
 
 
 @runtime_checkable
@@ -139,7 +139,7 @@ async def run(
 
 
 class _Loading:
-    """Counts documents that are being loaded: their tasks have asked nothing yet."""
+    """Counts documents being loaded, whose tasks have not sent a request yet."""
 
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._lock = Lock()
@@ -162,7 +162,7 @@ def _task(unit: Unit) -> Task:
 
 
 def _counted(task: Task, loading: _Loading) -> Task:
-    """The task, with its document counted while it is loaded."""
+    """The task, with its document counted during loading."""
     load = task.document
     if load is None:
         return task
@@ -182,7 +182,7 @@ def _load(loading: _Loading, load: Callable[..., Document], *args: Any, **option
 
 
 async def _watch(is_stopping: Callable[[], bool], batched: Batched) -> None:
-    """A batch takes hours: nobody who wants to stop waits for it."""
+    """Stop without waiting for batches, which take hours."""
     while not is_stopping():  # noqa: ASYNC110 - whoever stops tells nobody
         await asyncio.sleep(LOOK_S)
     batched.leave()

@@ -1,4 +1,4 @@
-"""In this process, so many units at once."""
+"""Runs units concurrently in this process."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def run(
 
 
 async def perform(unit: U, resources: Resources, listener: Listener | None = None) -> Outcome[U]:
-    """What becomes of one unit; what stops it is in the outcome, and never raised.
+    """Execute one unit; errors are recorded in the outcome, never raised.
 
     Args:
         unit: What is to be done.
@@ -90,5 +90,5 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
 
 
 def document_of(unit: Unit) -> Hashable:
-    """What tells units over one document from others; None where nothing does."""
+    """The key that groups units over the same document, or None."""
     return None if unit.document is None else loader_key(unit.document)
