@@ -86,7 +86,7 @@ def make_bank(
         _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
         return ran.code(1 if bad or any(row.outcome == "failed" for row in rows) else 0)
 
-    return run_units("refine fewshot", prepare, options, finish, outs=[str(folder / JOURNAL)])
+    return run_units("fewshot", prepare, options, finish, outs=[str(folder / JOURNAL)])
 
 
 def _good(

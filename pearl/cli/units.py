@@ -117,7 +117,11 @@ class Finished(Generic[U]):
             return own
         if error is not None:
             click.echo(f"pearl: {error.message}", err=True)
-        click.echo(f"pearl: stopped with {self.n_left} left; run it again to go on", err=True)
+        click.echo(
+            f"pearl: stopped with {self.n_left} left; to go on: the same command, or "
+            f"pearl runs resume {self.summary.id}",
+            err=True,
+        )
         return 130 if self.is_interrupted else BudgetError.exit_code
 
 
@@ -143,13 +147,14 @@ def run_units(
     Returns:
         The exit code.
     """
-    from pearl.runs.store import RunSpec
+    from pearl.runs.request import REQUESTS
 
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
+    request = REQUESTS[command].of(context.params)
 
     def asked(work: Work[U]) -> RunSpec:
-        return RunSpec(arguments, {"command": command, **work.settings}, work.inputs)
+        return request.spec(arguments, work.settings, work.inputs)
 
     if options["dry_run"]:
         pearl = new_pearl(options, is_asked=False)

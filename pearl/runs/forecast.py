@@ -324,7 +324,7 @@ class Forecaster:
         self._named(PLANNING).add(costs, 0)
 
     def _time_s(self, total: StepForecast) -> Range | None:
-        """Lower bound of the time: the longest chain of calls, or all calls at the given concurrency."""
+        """Lower bound of the time: the longest chain, or all calls at this concurrency."""
         if self._call_s is None:
             return None
         n = self._pearl.client.settings.concurrency

@@ -1,4 +1,4 @@
-"""Units of work → outcomes; each row is stored before its outcome is yielded, and stored units are skipped.
+"""Units of work → outcomes; each row is stored before its outcome is yielded.
 
 The one work loop, of execute, eval, mine and curate. What tells one unit from another is what its row
 depends on, never its place: its id, what it says that it depends on, its document, and everything of

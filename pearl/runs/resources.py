@@ -120,7 +120,11 @@ class _Documents:
         document = self._known.get(key)
         if document is not None:
             return document
-        document = await self._loading.do(key, lambda: asyncio.to_thread(load))
+        return await self._loading.do(key, lambda: self._load(key, load))
+
+    async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:
+        document = await asyncio.to_thread(load)
+        # Before it counts as loaded: who asks then must not load it again.
         if document not in self._kept:
             self._kept.append(document)
         self._known[key] = document

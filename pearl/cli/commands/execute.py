@@ -74,7 +74,7 @@ def command(
     """
     from pearl.cli.work import report_left_out, run_tasks
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.request import RunRequest
+    from pearl.runs.request import ExecuteRequest
     from pearl.runs.tasks import over_files
 
     if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
@@ -85,7 +85,8 @@ def command(
     options["out"] = out
     asked = None
     if out is not None:
-        asked = RunRequest.of(context.params).spec(context.find_root().obj or ())
+        request = ExecuteRequest.of(context.params)
+        asked = request.spec(context.find_root().obj or (), {}, request.worked_on)
     inputs = [*plan_and_documents, *filter(None, (tasks, data))]
     keep_inputs([out, options["trace"]], inputs)
     if data is None and options["longest"] is not None:

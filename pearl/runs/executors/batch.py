@@ -1,4 +1,4 @@
-"""The Batch API of an OpenAI server: half the price, hours of latency. One round per level of the plans.
+"""The Batch API of an OpenAI server: half the price, hours later. One round per plan level.
 
 All tasks of a window run at once, and every call of theirs waits for the batch that it is in. So the
 first round holds the first steps of all documents, the second what follows from them, and so on.
