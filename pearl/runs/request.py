@@ -1,7 +1,7 @@
 """What a run of `pearl execute`, `eval`, `mine` or `refine fewshot` was asked for, as data that a store keeps; checked when it is read.
 
-A store is a file that anybody may have made: of what stands in it nothing is run as a command, and
-the request is read field by field.
+A store is untrusted: nothing in it is executed as a command, and every field of the request is
+validated.
 """
 
 from __future__ import annotations
@@ -267,10 +267,10 @@ def request_of(info: RunInfo) -> RunRequest:
 
 
 def refuse_others(folder: Path) -> None:
-    """Make sure that a store is the user's alone.
+    """Check that only the user can write to a store.
 
     Raises:
-        StoreError: Another user may have written what is in it.
+        StoreError: Other users may have written to it.
     """
     for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
         why = why_unsafe(path) if path.exists() else ""
@@ -283,9 +283,9 @@ def refuse_others(folder: Path) -> None:
 
 
 def _content(path: str) -> str:
-    """What tells a file from others: its SHA-256; of a folder, or what is none of these, the path.
+    """Identity of a file: its SHA-256; for a folder or anything else, the path.
 
-    What can be read but once is never the same again.
+    A pipe never has the same identity twice.
     """
     if Path(path).is_fifo():
         return f"{path} {time_ns()}"
