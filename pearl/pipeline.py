@@ -1,4 +1,4 @@
-"""The straight line: question → plan → run → answer. `Pearl` puts the parts together."""
+"""Question → plan → run → answer. `Pearl` composes the parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import STRATEGIES, Strategy
 from pearl.interpreter.execution import answer_plan, direct_plan
-from pearl.interpreter.shares import share, share_parts, told_as_budget
+from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.interpreter.steps import ContextLimits
 from pearl.llm import Model
 from pearl.llm.client import Client, ClientSettings
@@ -36,7 +36,7 @@ __all__ = ["Pearl"]
 
 
 class Pearl:
-    """A model, a library and how to use them: writes plans, runs them, answers questions.
+    """Writes plans, runs them and answers questions with a model and an action library.
 
     Use it as an asynchronous context manager, or call `aclose` when done.
 
@@ -142,7 +142,7 @@ class Pearl:
         return load_examples(self.bank, self.library)
 
     def examples_for(self, question: str) -> tuple[Example, ...]:
-        """What the planner is shown for a question."""
+        """The examples in the planner's prompt for a question."""
         if self.nearest is None or self.nearest >= len(self.examples):
             return self.examples
         return select(self.examples, question, self.nearest)
@@ -154,13 +154,13 @@ class Pearl:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Let go of the model's connections."""
+        """Close the model's connections."""
         await self.client.aclose()
 
     async def plan(
         self, question: str, *, rejected: Sequence[Rejected] = (), trace: Trace | None = None
     ) -> CheckedPlan:
-        """Have a plan written for a question.
+        """Write a plan for a question.
 
         Args:
             question: Not blank.
@@ -172,7 +172,7 @@ class Pearl:
             PlanningError: No valid plan came out of the repair loop.
             ModelError: The model gave no usable reply.
         """
-        with self.client.halt.running():
+        with self.client.breaker.running():
             return await write_plan(
                 question,
                 self.library,
@@ -182,7 +182,7 @@ class Pearl:
                 max_steps=self.max_steps,
                 max_output_tokens=self.limits.max_output_tokens,
                 rejected=rejected,
-                ladder=self.client.plan_fallback,
+                fallback=self.client.plan_fallback,
                 trace=trace,
             )
 
@@ -299,7 +299,7 @@ class Pearl:
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Choice:
-        """Have one of several options chosen, by an answer in words or by a document.
+        """Choose one of several options, based on an answer in words or on a document.
 
         Args:
             question: What was asked.
@@ -316,7 +316,7 @@ class Pearl:
             ExecutionError: Nothing of the document fits, or not all of it with `context="full"`.
             ModelError: The model gave no usable reply.
         """
-        with self.client.halt.running(), told_as_budget(token_budget):
+        with self.client.breaker.running(), reported_as_budget(token_budget):
             return await choose(
                 question,
                 options,
@@ -360,10 +360,10 @@ class Pearl:
         trace: Trace | None,
     ) -> Answer:
         """Run a plan over a document by this `Pearl`'s model."""
-        with self.client.halt.running(), told_as_budget(token_budget):
+        with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits,
-                method=method, ladder=self.client.reply_fallback, trace=trace,
+                method=method, fallback=self.client.reply_fallback, trace=trace,
             )  # fmt: skip
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> ContextLimits:

@@ -153,7 +153,7 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that failed is made again at once."""
     from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 
-    monkeypatch.setattr(CircuitBreaker, "sleep", lambda halt, wait_s: asyncio.sleep(0))
+    monkeypatch.setattr(CircuitBreaker, "sleep", lambda breaker, wait_s: asyncio.sleep(0))
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ async def ours(url: str, seconds: float, n_workers: int) -> None:
 
     model = create_model("openai:sim", ModelSettings(url))
     limited = Limited(model, AT_ONCE)
-    wrapped = Retrying(limited, halt=limited.halt)
+    wrapped = Retrying(limited, breaker=limited.breaker)
 
     async def ask(text: str) -> bool:
         try:
@@ -122,7 +122,7 @@ async def overhead_us() -> float:
 
     def wrapped() -> Retrying:
         limited = Limited(plain(), AT_ONCE)
-        return Retrying(limited, halt=limited.halt)
+        return Retrying(limited, breaker=limited.breaker)
 
     alone = min([await took(plain()) for _ in range(5)])
     inside = min([await took(wrapped()) for _ in range(5)])
@@ -200,7 +200,7 @@ async def outlast(url: str, n_calls: int, n_workers: int) -> tuple[float, int]:
 
     model = create_model("openai:sim", ModelSettings(url))
     limited = Limited(model, AT_ONCE)
-    wrapped = Retrying(limited, first_wait_s=0.5, halt=limited.halt)
+    wrapped = Retrying(limited, first_wait_s=0.5, breaker=limited.breaker)
     numbers, n_failed = iter(range(n_calls)), 0
 
     async def worker() -> None:

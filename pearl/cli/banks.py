@@ -14,7 +14,7 @@ import click
 from pearl.cli.options import read_data
 from pearl.cli.output import read_input
 from pearl.cli.units import Finished, Work, run_units
-from pearl.cli.work import tell_left_out, tell_reasons
+from pearl.cli.work import report_left_out, report_reasons
 from pearl.cli.writing import new_file
 from pearl.data.journal import read_journal, write_journal
 from pearl.data.samples import Sample
@@ -62,7 +62,7 @@ def make_bank(
         DataError: Nothing can be trained on, or the folder holds something else.
     """
     samples, bad = read_data(options)
-    tell_left_out(bad)
+    report_left_out(bad)
     good = _good(samples, held_out, options)
     folder = _folder(out)
     header: CurationHeader | None = None
@@ -86,7 +86,7 @@ def make_bank(
         _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
         return ran.code(1 if bad or any(row.outcome == "failed" for row in rows) else 0)
 
-    return run_units("refine fewshot", prepare, options, finish, outs=[str(folder / JOURNAL)])
+    return run_units("fewshot", prepare, options, finish, outs=[str(folder / JOURNAL)])
 
 
 def _good(
@@ -205,4 +205,4 @@ def _tell(rows: list[CurationRow], n_left_out: int, n_examples: int, n_by_hand: 
         ("output tokens", usage.n_output_tokens),
     ):
         click.echo(f"{name:<26}{value:>10,}", err=True)
-    tell_reasons(row.error for row in rows if row.outcome == "failed")
+    report_reasons(row.error for row in rows if row.outcome == "failed")

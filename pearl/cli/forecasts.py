@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pearl.llm.middleware.budget import Budget
     from pearl.runs.forecast import Forecast
 
-__all__ = ["print_forecast", "tell_spent"]
+__all__ = ["print_forecast", "report_spent"]
 
 UNKNOWN = "unknown"
 
@@ -57,7 +57,7 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
         console.print(line, markup=False)
 
 
-def tell_spent(found: Forecast | None, budget: Budget) -> None:
+def report_spent(found: Forecast | None, budget: Budget) -> None:
     """What was predicted for the tasks that were begun, where it was, and what they took, on stderr."""
     spent = budget.spent
     usage = spent.usage

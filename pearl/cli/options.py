@@ -40,8 +40,8 @@ __all__ = [
     "open_samples",
     "price_option",
     "read_data",
+    "report_refused",
     "setting_options",
-    "tell_refused",
     "trace_option",
     "warn_ignored_settings",
 ]  # fmt: skip
@@ -383,7 +383,7 @@ async def open_pearl(
         try:
             yield pearl
         finally:
-            tell_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
+            report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
@@ -396,7 +396,7 @@ def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
         )
 
 
-def tell_refused(limits: LimiterStatus | None, concurrency: int) -> None:
+def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
     """Say how many calls were refused for their rate, and what the others were held to in the end."""
     if limits is None or not limits.n_refused:
         return

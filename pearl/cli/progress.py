@@ -142,7 +142,7 @@ class Reporter:
     def __init__(self, total: int | None, *, tells_plans: bool = False) -> None:
         self._total = total
         self._tells_plans = tells_plans
-        self._told_plans: set[str] = set()
+        self._reported_plans: set[str] = set()
         self._n_done = self._n_failed = 0
         self._tasks: dict[str, _Doing] = {}
         self._latest = ""
@@ -231,9 +231,9 @@ class Reporter:
             return f"{self._latest}: {doing}" if self._latest else str(doing)
 
     def _tell_plan(self, event: RunStarted) -> None:
-        if event.method != "plan" or event.plan in self._told_plans:
+        if event.method != "plan" or event.plan in self._reported_plans:
             return
-        self._told_plans.add(event.plan)
+        self._reported_plans.add(event.plan)
         if self._progress is not None:
             from rich.text import Text
 

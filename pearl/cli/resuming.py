@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli.commands.execute import command as execute
 from pearl.cli.options import FOUND, warn_ignored_settings
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.errors.escaping import visible
 from pearl.llm.backends import ModelSettings, address_of, create_model, default_key_variable
-from pearl.runs.request import RunRequest
+from pearl.runs.request import REQUESTS, RunRequest
 
 if TYPE_CHECKING:
     from pearl.runs.store import RunInfo
 
-__all__ = ["ALLOWED", "agreed", "params_of"]
+__all__ = ["ALLOWED", "agreed", "command_of", "params_of"]
 
 ALLOWED = ("force", "allow_outside")
-"""Options of `pearl execute` that no store says for the user."""
+"""Options that no store says for the user."""
 
 FIXED = (
     "plan_and_documents", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
-    "fresh", "run",
+    "fresh", "run", "results", "rescore", "temperature", "token_budget", "part_tokens",
+    "seed_library", "retries", "held_out",
 )  # fmt: skip
-"""Options of `pearl execute` that would make it another run."""
+"""Options that would make it another run."""
 
 N_SHOWN = 8
 """Files that are named one by one, where they are in the folder of the run."""
@@ -44,15 +44,26 @@ MAX_LINE = 100_000_000
 """Bytes of a row that are read to see what it is."""
 
 
+def command_of(request: RunRequest) -> click.Command:
+    """The command that carries a request out."""
+    from pearl.cli.commands.eval import command as evaluate
+    from pearl.cli.commands.execute import command as execute
+    from pearl.cli.commands.mine import command as mine
+    from pearl.cli.commands.refine import fewshot
+
+    known = dict(zip(REQUESTS, (execute, evaluate, mine, fewshot), strict=True))
+    return known[request.COMMAND]
+
+
 def params_of(
     ctx: click.Context, request: RunRequest, options: tuple[str, ...], out: str | None
 ) -> tuple[dict[str, Any], set[str]]:
-    """What `pearl execute` is called with: the request, and what the user says now in its place.
+    """What the command is called with: the request, and what the user says now in its place.
 
     Args:
         ctx: Of `pearl runs resume`.
         request: As the store has it.
-        options: Of `pearl execute`, as the user gives them now.
+        options: Of the command, as the user gives them now.
         out: Where the user wants the rows; None for where they were.
 
     Returns:
@@ -62,14 +73,16 @@ def params_of(
         UsageError: An option would make it another run, or the user's settings and the store name
             different servers.
     """
-    own = (ctx.find_root().default_map or {}).get("execute") or {}
-    of_user = {
+    name = request.COMMAND
+    own = (ctx.find_root().default_map or {}).get(name) or {}
+    defaults = {
         name: own[name]
         for name in ("base_url", "api_key_env")
         if name in own and name not in ctx.meta.get(FOUND, ())
     }
     words = ["--model", request.model, *options]  # of an option that is there twice the last counts
-    said = execute.make_context("execute", words, parent=ctx, default_map=of_user)
+    defaults["out"] = request.out  # without which some make no context
+    said = command_of(request).make_context(name, words, parent=ctx, default_map=defaults)
 
     flags = {
         name
@@ -124,12 +137,16 @@ def _key(params: Mapping[str, Any], said: str | None, *, is_named: bool) -> str 
     return default_key_variable(params["model"], params["base_url"])
 
 
-def agreed(info: RunInfo, params: Mapping[str, Any], said: Container[str], *, is_yes: bool) -> bool:
+def agreed(
+    info: RunInfo, request: RunRequest, params: Mapping[str, Any], said: Container[str],
+    *, is_yes: bool,
+) -> bool:  # fmt: skip
     """Show on stderr what a run will do, in the folder it is resumed in, and have it confirmed.
 
     Args:
         info: The run.
-        params: What `pearl execute` will be called with.
+        request: What is asked for now.
+        params: What its command will be called with.
         said: Names of those parameters that the user says now.
         is_yes: Whether the user has confirmed it beforehand.
 
@@ -137,14 +154,13 @@ def agreed(info: RunInfo, params: Mapping[str, Any], said: Container[str], *, is
         UsageError: Nobody is there to confirm it.
         DataError: It would write over a file that no run has written.
     """
-    request = RunRequest.of(params)
     click.echo(f"pearl: run {info.id} goes on in {visible(str(Path.cwd()))}", err=True)
     click.echo(f"  model   {visible(_model(params))}", err=True)
     warn_ignored_settings(params)
     click.echo(f"  reads   {_listed(list(request.inputs))}", err=True)
     click.echo(f"  writes  {_listed(list(request.outputs))}", err=True)
-    for option, name in (("out", request.out), ("trace", request.trace)):
-        if name and option not in said:
+    for name in request.outputs:
+        if ("trace" if name == params.get("trace") else "out") not in said:
             _keep_others(name)
     if is_yes:
         return True
@@ -184,14 +200,17 @@ def _keep_others(name: str) -> None:
 
 
 def _is_of_a_run(path: Path) -> bool:
-    """Whether a file is empty, or begins as rows or traces do."""
+    """Whether a file is empty, or begins as rows, traces, logs or drafts do."""
     with path.open("rb") as file:
         first = file.readline(MAX_LINE)
     try:
         row = json.loads(first or b'{"event": ""}')
     except ValueError:
         return False
-    return isinstance(row, dict) and ({"id", "status"} <= row.keys() or "event" in row)
+    is_header = isinstance(row, dict) and str(row.get("kind")).startswith("pearl-")
+    return is_header or (
+        isinstance(row, dict) and ({"id", "status"} <= row.keys() or "event" in row)
+    )
 
 
 def _listed(names: list[str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pearl.cli.terminal import new_console
-from pearl.cli.work import tell_reasons
+from pearl.cli.work import report_reasons
 from pearl.evals import report
 from pearl.evals.scorers import load_scorer
 from pearl.evals.stats import Interval
@@ -62,7 +62,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     if found:
         _say("")
         print_comparisons(found)
-    tell_reasons((record.error for record in log.records if record.error), n=5)
+    report_reasons((record.error for record in log.records if record.error), n=5)
 
 
 def _subset(score: Score) -> str | None:

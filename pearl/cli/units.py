@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import click
 
 from pearl import plugins
-from pearl.cli.options import model_opened, new_pearl, tell_refused
+from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.progress import Reporter
 from pearl.cli.spending import budget_options
 from pearl.cli.storing import notice, opened_folder, run_options, written_store
-from pearl.cli.work import new_session, show_forecast, tell_spent_by
+from pearl.cli.work import new_session, report_spent_by, show_forecast
 from pearl.cli.writing import OutputWriter, force_option
 from pearl.errors import BudgetError
 
@@ -117,7 +117,11 @@ class Finished(Generic[U]):
             return own
         if error is not None:
             click.echo(f"pearl: {error.message}", err=True)
-        click.echo(f"pearl: stopped with {self.n_left} left; run it again to go on", err=True)
+        click.echo(
+            f"pearl: stopped with {self.n_left} left; to go on: the same command, or "
+            f"pearl runs resume {self.summary.id}",
+            err=True,
+        )
         return 130 if self.is_interrupted else BudgetError.exit_code
 
 
@@ -143,13 +147,14 @@ def run_units(
     Returns:
         The exit code.
     """
-    from pearl.runs.store import RunSpec
+    from pearl.runs.request import REQUESTS
 
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
+    request = REQUESTS[command].of(context.params)
 
     def asked(work: Work[U]) -> RunSpec:
-        return RunSpec(arguments, {"command": command, **work.settings}, work.inputs)
+        return request.spec(arguments, work.settings, work.inputs)
 
     if options["dry_run"]:
         pearl = new_pearl(options, is_asked=False)
@@ -161,7 +166,7 @@ def run_units(
         store = stack.enter_context(written_store(options["store"]))
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=True)
-        stack.callback(tell_spent_by, session)
+        stack.callback(report_spent_by, session)
         work = prepare(pearl)
         key = session.spec(work.units, asked(work)).key.hex()
         writer = OutputWriter(key, options["store"], is_forced=options["force"])
@@ -197,5 +202,5 @@ async def _run(
                     async for outcome in run:
                         reporter.advance(is_failure=outcome.is_failed)
         finally:
-            tell_refused(run.summary.limits, pearl.client.settings.concurrency)
+            report_refused(run.summary.limits, pearl.client.settings.concurrency)
     return run.summary, stopper.is_stopping

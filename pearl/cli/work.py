@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli.options import model_opened, new_pearl, tell_refused
+from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import notice, opened_folder, written_store
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 __all__ = [
     "new_session",
     "no_reply",
+    "report_failures",
+    "report_left_out",
+    "report_reasons",
+    "report_spent_by",
     "run_tasks",
     "show_forecast",
-    "tell_failures",
-    "tell_left_out",
-    "tell_reasons",
-    "tell_spent_by",
 ]
 
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
@@ -88,9 +88,9 @@ def run_tasks(
                 store = stack.enter_context(_reply_store(options["store"]))
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=asked is not None)
-        stack.callback(tell_spent_by, session)
+        stack.callback(report_spent_by, session)
         if asked is None:
-            code = asyncio.run(_run_told(pearl, session, tasks, n_tasks, options, writer, told))
+            code = asyncio.run(_run_reported(pearl, session, tasks, n_tasks, options, writer, told))
         else:
             assert store is not None
             code = asyncio.run(_run_kept(pearl, session, store, tasks, n_tasks, options, asked))
@@ -155,12 +155,12 @@ def show_forecast(
     return 1 if found.n_problems else 0
 
 
-def tell_spent_by(session: Session) -> None:
+def report_spent_by(session: Session) -> None:
     """What the tasks were predicted to take and what they took, where that was counted."""
-    from pearl.cli.forecasts import tell_spent
+    from pearl.cli.forecasts import report_spent
 
     if session.budget is not None:
-        tell_spent(session.predicted, session.budget)
+        report_spent(session.predicted, session.budget)
 
 
 @contextmanager
@@ -181,7 +181,7 @@ def _reply_store(store: str | None) -> Iterator[Store | None]:
         yield opened
 
 
-async def _run_told(
+async def _run_reported(
     pearl: Pearl,
     session: Session,
     tasks: Iterable[Task],
@@ -216,7 +216,7 @@ async def _run_told(
                                     )
                         reporter.advance(is_failure=outcome.error is not None)
                 finally:
-                    tell_refused(summary.limits, pearl.client.settings.concurrency)
+                    report_refused(summary.limits, pearl.client.settings.concurrency)
         last = summary.last
         if n_tasks == 1 and last is not None and last.error is None:
             if as_json:
@@ -274,7 +274,7 @@ async def _run_kept(
             click.echo(f"  to go on: {_resume_command(summary.id, options)}", err=True)
             raise
         finally:
-            tell_refused(summary.limits, pearl.client.settings.concurrency)
+            report_refused(summary.limits, pearl.client.settings.concurrency)
     _write(store, summary.id, out, trace, writer)
     _tell_kept(summary, out, options)
     if stopper.is_stopping:
@@ -294,7 +294,7 @@ def _code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
     if n_tasks == 1 and last is not None and last.error is not None:
         raise last.error
     if summary.first_failure is not None:
-        tell_failures(summary.n_failed, _reason(summary.first_failure), n_done)
+        report_failures(summary.n_failed, _reason(summary.first_failure), n_done)
         return 1
     return 0
 
@@ -370,13 +370,13 @@ def _reason(outcome: Outcome[Task]) -> str:
     return f"{id}: {str(outcome.error).partition(chr(10))[0]}{told}"
 
 
-def tell_failures(n_failed: int, first: str, n_done: int) -> None:
+def report_failures(n_failed: int, first: str, n_done: int) -> None:
     """Say on stderr how many rows failed and why the first of them did; the rows have the rest."""
     click.echo(f"pearl: {n_failed} of {n_done} failed", err=True)
     click.echo(f"  first: {first}", err=True)
 
 
-def tell_left_out(problems: Sequence[PearlError]) -> None:
+def report_left_out(problems: Sequence[PearlError]) -> None:
     """Say on stderr how many rows are left out, and why the first of them is."""
     if problems:
         rows = counted(len(problems), "row")
@@ -384,7 +384,7 @@ def tell_left_out(problems: Sequence[PearlError]) -> None:
         click.echo(f"pearl: {rows} left out; the first: {first}", err=True)
 
 
-def tell_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
+def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
     """Say on stderr what failed how often, the commonest reasons first."""
     counts = Counter(reason or "no reason was given" for reason in reasons)
     for reason, times in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]:

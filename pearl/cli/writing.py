@@ -82,7 +82,7 @@ class OutputWriter:
         """
         for path in paths:
             if path is not None and path not in STDOUT:
-                _keep_room(path)
+                _check_writable(path)
                 self._check_own(path)
 
     @contextmanager
@@ -145,7 +145,7 @@ def new_file(
         return
     target = Path(path).resolve()  # a link stays one: what it points to is written
     if target.exists() and not target.is_file():
-        with _told(path), target.open("w", encoding="utf-8") as device:
+        with _os_errors_reported(path), target.open("w", encoding="utf-8") as device:
             yield device
         return
     try:
@@ -160,7 +160,7 @@ def new_file(
     except OSError as error:
         raise _unwritable(path, error) from None
     try:
-        with _told(path):
+        with _os_errors_reported(path):
             with handle:
                 yield handle
             Path(handle.name).chmod(_rights(target))
@@ -181,7 +181,7 @@ def _rights(target: Path) -> int:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _os_errors_reported(path: str) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
@@ -196,7 +196,7 @@ def _unwritable(path: str, error: OSError) -> DataError:
     )
 
 
-def _keep_room(path: str) -> None:
+def _check_writable(path: str) -> None:
     target = Path(path).resolve()
     if target.exists() and not target.is_file() and not target.is_dir():
         return

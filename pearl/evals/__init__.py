@@ -1,5 +1,5 @@
 """Samples × methods × seeds → an `EvalLog`; a log → scores, intervals and tests.
 
-`runner` writes the log line by line, `scorers` decide what is right, `stats` says how sure one can
-be. Whatever reads a log calls no model.
+`runner` appends to the log, `scorers` score answers, `stats` computes intervals and tests. Reading
+a log never calls a model.
 """

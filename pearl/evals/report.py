@@ -1,7 +1,7 @@
-"""An `EvalLog` → a line a method and subset, and paired comparisons; no model is called.
+"""An `EvalLog` → one score per method and subset, and paired comparisons; calls no model.
 
 Failures and unmapped replies count as wrong: the denominator is every sample that was tried.
-Several seeds of one sample are no further samples, so intervals resample samples, or documents.
+Seeds of one sample are not independent, so intervals resample samples or documents.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ __all__ = [
 Cluster = Literal["sample", "document"]
 
 MIN_CLUSTERS = 20
-"""With fewer, percentile intervals are too narrow to be read as tests: three wins in six samples
-would be called significant, which no exact test would."""
+"""Minimum clusters for a bootstrap p: with fewer, percentile intervals are too narrow to serve as
+tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a method did on a subset of the samples.
+    """The score of a method on a subset of the samples.
 
     Attributes:
         subset: Its name, or `all`.
         n: Records: samples times seeds.
-        n_samples: Different samples.
-        n_clusters: What the interval resamples: samples, or documents.
-        accuracy: Share of right answers, or mean score, with its 95 % interval, 0 to 1.
-        by_seed: The same for every seed alone, without intervals.
+        n_samples: Distinct samples.
+        n_clusters: Number of resampled units: samples or documents.
+        accuracy: Fraction of correct answers, or mean score, with its 95 % interval, 0 to 1.
+        by_seed: The same per seed, without intervals.
         usage: Tokens of all records together.
-        cost_usd: Of all records together; None where prices are not known.
+        cost_usd: Total cost; None if prices are unknown.
         latency_p50_s: Median seconds of a record.
-        latency_p95_s: Seconds that 95 % of the records stay below.
+        latency_p95_s: 95th percentile of the seconds of a record.
     """
 
     method: str
@@ -83,27 +83,26 @@ class Score:
 
     @property
     def cost_per_record_usd(self) -> float | None:
-        """Mean cost; None where prices are not known."""
+        """Mean cost; None if prices are unknown."""
         return None if self.cost_usd is None else self.cost_usd / self.n
 
     def to_json(self) -> dict[str, Any]:
-        """The score as JSON data, shares in percent to one decimal as well."""
+        """The score as JSON data, with fractions also in percent to one decimal."""
         return {**asdict(self), "accuracy_pct": round(100 * self.accuracy.estimate, 1)}
 
 
 @dataclass(frozen=True, slots=True)
 class MethodComparison:
-    """Two methods on the samples that both were tried on.
+    """A paired comparison of two methods on their common samples.
 
     Attributes:
-        difference: Share of the first minus that of the second, paired, with its 95 % interval.
+        difference: Accuracy of the first minus that of the second, paired, with its 95 % interval.
         n: Pairs of records.
-        n_samples: Different samples.
-        n_clusters: What the interval resamples: samples, or documents.
+        n_samples: Distinct samples.
+        n_clusters: Number of resampled units: samples or documents.
         bootstrap_p: Two-sided p of the paired bootstrap; None with fewer than `MIN_CLUSTERS`.
-        mcnemar: Exact test over pairs of records; None where answers are not right or wrong but more
-            or less so, and where pairs depend on one another, by
-            several seeds or, resampled by document, by their document.
+        mcnemar: Exact test over pairs of records; None if scores are fractional, or if pairs are
+            dependent: several seeds, or clusters by document.
     """
 
     first: str
@@ -122,26 +121,26 @@ class MethodComparison:
 
 
 def chance(records: Iterable[EvalRecord]) -> float | None:
-    """The share that guessing gets right, a sample counted once; None where one has no options."""
+    """Expected accuracy of guessing, per sample; None if a sample has no options."""
     sizes = [len(options) for _, options in {(r.sample, r.options) for r in records}]
     return fmean(1 / size for size in sizes) if sizes and all(sizes) else None
 
 
 def is_below(score: Score, guess: float | None) -> bool:
-    """Whether a method does worse than guessing, by more than its interval allows for."""
+    """Whether a method's interval lies below the accuracy of guessing."""
     return guess is not None and score.accuracy.high < guess
 
 
 def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
-    """A score a method for all samples, then for each subset.
+    """One score per method, for all samples and for each subset.
 
     Args:
         log: The log.
-        cluster: What intervals resample; by document they are wider and more honest where many
-            questions are about one document.
+        cluster: The resampled unit; use documents if many questions share one: the intervals are
+            wider and more accurate.
 
     Raises:
-        UsageError: The log has no record.
+        UsageError: The log has no records.
     """
     if not log.records:
         raise UsageError("the log has no record", help="run `pearl eval` again to go on with it")
@@ -156,7 +155,7 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
 def score_of(
     method: str, subset: str, records: Sequence[EvalRecord], *, cluster: Cluster = "sample"
 ) -> Score:
-    """How one method did on its records of one subset, of which there is at least one."""
+    """The score of one method on its non-empty records of one subset."""
     statuses = Counter(record.status for record in records)
     seeds = sorted({record.seed for record in records})
     costs = [record.cost_usd for record in records if record.cost_usd is not None]
@@ -205,10 +204,10 @@ def compare(
     subset: str = "all",
     cluster: Cluster = "sample",
 ) -> MethodComparison | None:
-    """Compare two sets of records on the samples and seeds that are in both; None if none are.
+    """Compare two sets of records on their common samples and seeds; None if there are none.
 
     Raises:
-        UsageError: The same sample id stands for different questions.
+        UsageError: A sample id belongs to different questions.
     """
     others = {(record.sample, record.seed): record for record in second}
     pairs = [
@@ -246,14 +245,14 @@ def compare(
 
 
 def comparisons(log: EvalLog, *, cluster: Cluster = "sample") -> list[MethodComparison]:
-    """Every two methods of a log, on all samples and on each subset."""
+    """Every pair of methods of a log, on all samples and on each subset."""
     return _compared(log, log, list(combinations(log.methods, 2)), cluster)
 
 
 def across(
     first: EvalLog, second: EvalLog, *, cluster: Cluster = "sample"
 ) -> list[MethodComparison]:
-    """The methods of two logs: those of one name with each other, else each with each."""
+    """Pairs of methods of two logs: those with equal names, or all pairs if there are none."""
     common = [name for name in first.methods if name in second.methods]
     pairs = [(name, name) for name in common] or list(product(first.methods, second.methods))
     return _compared(first, second, pairs, cluster)
@@ -278,7 +277,7 @@ def _compared(
 
 
 def errors(log: EvalLog, n: int = 5) -> list[tuple[str, int]]:
-    """The commonest reasons of failures with their numbers."""
+    """The most frequent reasons of failures, with counts."""
     counts: dict[str, int] = defaultdict(int)
     for record in log.records:
         if record.error:

@@ -1,4 +1,4 @@
-"""Prediction + what is right → 0 to 1. What names no option, and what failed, is wrong."""
+"""Prediction + gold answer → score from 0 to 1. Unmapped and failed predictions score 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["reason", "rescored", "right_option", "score"]
 
 
 def right_option(options: Sequence[str], reference: str) -> int | None:
-    """The one option that a right answer in words is; None if it is none of them, or several.
+    """The index of the only option that equals a reference answer, or None.
 
     Example:
         >>> right_option(["a mill", "The boat"], "boat.")
@@ -24,10 +24,10 @@ def right_option(options: Sequence[str], reference: str) -> int | None:
 
 
 def score(record: EvalRecord, scorer: str = EXACT) -> float:
-    """1 where the right option was chosen, else 0; of free text, what the scorer says.
+    """1 for the correct option, else 0; for free text, the scorer's value.
 
     Raises:
-        UsageError: There is no such scorer, or what it needs is not installed.
+        UsageError: The scorer does not exist, or its dependency is not installed.
 
     Example:
         >>> record = EvalRecord(sample="1", method="mcq", status="answered", question="Who?", gold=1)
@@ -44,22 +44,22 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
 
 
 def reason(error: Exception) -> str:
-    """What a record says of an error: its type and the first line of its message."""
+    """The text of an error in a record: its type and the first line of its message."""
     first = str(error).partition("\n")[0].encode(errors="backslashreplace").decode()
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
 def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
-    """The log with its replies read anew and its records scored anew; no model is called.
+    """Parse the replies of a log again and rescore its records; calls no model.
 
-    What the records keep of a model is its reply, so a change of how replies are read shows.
+    Records keep the model's reply, so changes of the parser take effect.
 
     Args:
         log: The log.
-        scorer: Of free text; None for the one that the log names.
+        scorer: The scorer of free text; None for that of the log.
 
     Raises:
-        UsageError: There is no such scorer, or what it needs is not installed.
+        UsageError: The scorer does not exist, or its dependency is not installed.
     """
     header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
     return EvalLog(header, tuple(_rescored(record, header.scorer) for record in log.records))

@@ -1,8 +1,8 @@
-"""Right and wrong answers → shares with intervals, and paired tests between two methods.
+"""Correct and wrong answers → accuracies with intervals, and paired tests of two methods.
 
 Intervals are percentile intervals of the bootstrap, the paired test is McNemar's, exact. Questions
-on one document resemble each other: name the document of each in `clusters`, and whole documents
-are resampled. scipy, of the extra `eval`, does the statistics.
+about one document are correlated: pass the documents as `clusters` to resample whole documents.
+Needs scipy, of the extra `eval`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["Interval", "McNemar", "accuracy", "bootstrap_p", "difference", "mcnemar"]
 
 N_DRAWS_AT_ONCE = 1_000_000
-"""Draws held in memory at a time; some 30 bytes each."""
+"""Draws per batch in memory; about 30 bytes each."""
 
 MIN_RESAMPLES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate and the ends of its interval, 95 % unless told otherwise.
+    """An estimate and its interval, 95 % by default.
 
     Attributes:
         estimate: Share from 0 to 1, or a difference of two from -1 to 1.
@@ -43,7 +43,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """How two methods did on the same samples, and the exact test of their difference.
+    """The outcomes of two methods on the same samples, and the exact test of their difference.
 
     Attributes:
         n_both: Samples both got right.
@@ -68,20 +68,20 @@ def accuracy(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> Interval:
-    """The share of right answers with its percentile bootstrap interval.
+    """The fraction of correct answers with its percentile bootstrap interval.
 
-    Where every cluster has the same share, as when all answers are right, resampling cannot vary
-    and its interval would have no width. The interval is then an exact one: of n clusters none
-    deviated, so at most a share u (Clopper and Pearson's upper end for 0 of n) does, each at worst
-    to the end of the scale. For answers all right or all wrong this is Clopper and Pearson's own.
+    If every cluster has the same fraction, as when all answers are correct, a bootstrap interval
+    would have no width. The interval is then exact: of n clusters none deviated, so at most a share
+    u (Clopper and Pearson's upper end for 0 of n) does, each at worst to the end of the scale. For
+    answers all right or all wrong this is Clopper and Pearson's own.
 
     Args:
-        correct: Whether each answer is right, or how far, from 0 to 1.
-        clusters: What each belongs to, such as its document, by name; the order of the answers
-            does not matter then. Without, each stands alone.
+        correct: Whether each answer is correct, or its score from 0 to 1.
+        clusters: The cluster of each answer, such as its document; the order of the answers does
+            not matter then. By default each answer is a cluster.
         confidence: Coverage of the interval, between 0 and 1.
         n_resamples: How often to resample, at least 100.
-        seed: Same seed, same interval.
+        seed: Seed of the resampling.
 
     Returns:
         Shares from 0 to 1.
@@ -112,14 +112,14 @@ def difference(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> Interval:
-    """The share of `first` minus that of `second` with its paired bootstrap interval.
+    """The accuracy of `first` minus that of `second` with its paired bootstrap interval.
 
-    Samples are resampled, or whole clusters, with both answers of each. Without any spread, as when
+    Samples are resampled, or whole clusters, with both answers of each. Without variance, as when
     the methods agree everywhere, the interval is exact, as in `accuracy`.
 
     Args:
-        first: Whether one method is right on each sample.
-        second: Whether the other is, on the same samples in the same order.
+        first: Correctness of one method on each sample.
+        second: Correctness of the other, on the same samples in the same order.
         clusters: As in `accuracy`.
         confidence: As in `accuracy`.
         n_resamples: As in `accuracy`.
@@ -157,9 +157,9 @@ def bootstrap_p(
     plus one, and 1 is the most. So p is below 0.05 where the 95 % interval leaves out 0, ties and
     rounding aside, and never 0.
 
-    Where every cluster has the same difference, resampling cannot vary. The sign test over the
-    clusters takes its place: p is 2 / 2^n for n clusters that all favour one method, 1 for none.
-    With few clusters the bootstrap is too sure of itself; `mcnemar` is exact.
+    If every cluster has the same difference, the sign test over the clusters is used instead: p is
+    2 / 2^n for n clusters that all favour one method, 1 for none. With few clusters the bootstrap
+    is overconfident; `mcnemar` is exact.
 
     Args:
         first: As in `difference`.
@@ -196,12 +196,12 @@ def bootstrap_p(
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     """McNemar's exact test: do the discordant samples favour one of two methods?
 
-    Were the methods equally good, each sample that only one of them got right would be a fair toss.
-    Without any such sample p is 1. The test knows no clusters.
+    Under the null hypothesis each discordant sample is a fair coin toss. Without discordant samples
+    p is 1. The test ignores clusters.
 
     Args:
-        first: Whether one method is right on each sample.
-        second: Whether the other is, on the same samples in the same order.
+        first: Correctness of one method on each sample.
+        second: Correctness of the other, on the same samples in the same order.
 
     Returns:
         The four counts and the two-sided p value.
@@ -232,7 +232,7 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """1 where only the first is right, -1 where only the second is, and what lies between."""
+    """Paired score differences: 1 if only the first is correct, -1 if only the second is."""
     if len(first) != len(second):
         raise UsageError(
             f"{len(first):,} answers cannot be paired with {len(second):,}",
@@ -250,9 +250,9 @@ def _require_some(answers: Sequence[object]) -> None:
 def _per_cluster(
     values: Sequence[float], clusters: Sequence[str] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sum of the values of each cluster, and how many they are, by the clusters' names.
+    """Sum and count of the values of each cluster, sorted by name.
 
-    Seeded resamples go by place, which must not depend on the order in which answers came.
+    Sorted so that seeded resamples do not depend on the order of the answers.
     """
     import numpy as np
 
@@ -271,7 +271,7 @@ def _per_cluster(
 
 
 def _is_uniform(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> bool:
-    """Whether every cluster has the same mean; fractions are compared without rounding."""
+    """Whether every cluster has the same mean, compared exactly."""
     return bool((sums * sizes[0] == sums[0] * sizes).all())
 
 

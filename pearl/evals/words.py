@@ -1,4 +1,4 @@
-"""A text as the words and signs that count when an answer is compared with what is right."""
+"""Text → normalised tokens for comparing an answer with a reference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import regex
 __all__ = ["words"]
 
 _KEPT = ("<super>", "<sub>", "<fraction>")
-"""Compatibility forms that say something else than their plain form: 10² is not 102."""
+"""Compatibility forms that differ in meaning from their plain form: 10² is not 102."""
 
 _LINES = r"[-‐‑‒–—−]"
 
@@ -33,13 +33,13 @@ _ARTICLES = frozenset({"a", "an", "the"})
 
 
 def words(text: str) -> list[str]:
-    """What an answer is compared by: its words, numbers and signs, in order.
+    """The comparison tokens of an answer: words, numbers and signs, in order.
 
-    Case, blanks, quotation marks, punctuation and the English articles before a word do not count.
-    What changes a value does: signs and comparisons (`-5.2%`, `< 5 mg`, `AB+`, `C++`, `10-20`),
-    currencies and units, vowel marks, decimal points. Widths and ligatures are made plain, digits of
-    all scripts are digits, and commas between thousands go. Scripts that put no blanks between words
-    give a token a character. Where nothing of this is left, the text counts as it is.
+    Ignored: case, blanks, quotation marks, punctuation and English articles before a word. Kept:
+    signs and comparisons (`-5.2%`, `< 5 mg`, `AB+`, `C++`, `10-20`), currencies and units, vowel
+    marks, decimal points. Width variants and ligatures are normalised, digits of all scripts are
+    equal, and thousands commas are removed. Scripts without blanks between words give one token per
+    character. If no token is left, the text itself is the token.
 
     Source:
         Rajpurkar et al., SQuAD (2016), whose scorer drops all marks; Lewis et al., MLQA (2020), for
@@ -86,7 +86,7 @@ def _number(digits: str) -> str:
 
 
 def _is_article(tokens: list[regex.Match[str]], i: int) -> bool:
-    """Whether a word is an article: before another word, and no letter that names, as in `vitamin A`."""
+    """Whether a word is an article: before another word, and not a letter as in `vitamin A`."""
     token = tokens[i]
     if token[0].casefold() not in _ARTICLES or i + 1 == len(tokens):
         return False

@@ -118,12 +118,14 @@ def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
     most = limits.prompt_tokens
     n_document = count(text)
 
-    def show(room: int | None) -> Context:
-        is_whole = limits.strategy == "full" or room is None or n_document <= room
+    def show(available_tokens: int | None) -> Context:
+        is_whole = (
+            limits.strategy == "full" or available_tokens is None or n_document <= available_tokens
+        )
         return fit(
             text,
             strategy="full" if is_whole else "retrieve",
-            budget=room,
+            budget=available_tokens,
             count=count,
             query=" ".join([task.question, *task.options]),
             n_tokens=n_document,

@@ -272,28 +272,36 @@ class CostEstimator:
         frame = self._tokens(self._calls.request(replace(task, document="")).prompt)
         length = self._tokens(document)
         is_known = not self._marks.search(document)
-        room = Range(0, None) if cap is None else self._room(task, frame, cap)
+        available_tokens = (
+            Range(0, None) if cap is None else self._available_tokens(task, frame, cap)
+        )
         if limits.strategy == "retrieve":
-            shown = self._retrieved(document, length, room, is_known)
+            shown = self._retrieved(document, length, available_tokens, is_known)
             most = None if frame.most is None else frame.most + shown
             return self._costs(_capped(Range(frame.least, most), cap), 1, 1)
         prompt = self._tokens(self._calls.request(task).prompt)
         fits = cap is None or (
             prompt.most is not None and prompt.most <= cap
-            and length.most is not None and length.most <= room.least
+            and length.most is not None and length.most <= available_tokens.least
         )  # fmt: skip
         if fits or limits.strategy == "full":
             prefixes = (self._prefix(task),) if is_known else ()
             return self._costs(_capped(prompt, cap), 1, 1, prefixes=prefixes)
         assert cap is not None
-        return self._in_parts(task, document, frame, length, room, cap)
+        return self._in_parts(task, document, frame, length, available_tokens, cap)
 
     def _in_parts(
-        self, task: ActionTask, document: str, frame: Range, length: Range, room: Range, cap: int
+        self,
+        task: ActionTask,
+        document: str,
+        frame: Range,
+        length: Range,
+        available_tokens: Range,
+        cap: int,
     ) -> StepCosts:
         """Costs of a step whose document may have to be split."""
         is_known = not self._marks.search(document)
-        parts = self._parts(document, length, room, is_known)
+        parts = self._parts(document, length, available_tokens, is_known)
         n_parts = None if parts.most is None else int(parts.most)
         most: float | None = None if n_parts is None else n_parts * cap
         wide = self._wide(document)
@@ -304,13 +312,15 @@ class CostEstimator:
             least += self._counter.bounds(document)[0]
         tokens = Range(least if most is None else min(least, most), most)
         prefixes: tuple[str, ...] = ()
-        if parts.least > 1 and chunk_size(int(room.least)) == chunk_size(int(room.most or 0)):
-            cut = self._calls.cut(document, chunk_size(int(room.least)))
+        if parts.least > 1 and chunk_size(int(available_tokens.least)) == chunk_size(
+            int(available_tokens.most or 0)
+        ):
+            cut = self._calls.cut(document, chunk_size(int(available_tokens.least)))
             prefixes = tuple(self._prefix(replace(task, document=text)) for text in cut.texts)
         merging = self._merging(task, parts)
         return self._costs(tokens, int(parts.least), n_parts, merging, prefixes)
 
-    def _room(self, task: ActionTask, frame: Range, cap: int) -> Range:
+    def _available_tokens(self, task: ActionTask, frame: Range, cap: int) -> Range:
         """Bounds of the prompt budget for the document, for any inputs.
 
         Raises:
@@ -331,35 +341,43 @@ class CostEstimator:
         narrow = cap - ceil(max(frame.most, around.most)) - excess - PROMPT_MARGIN - 2 * self._seam
         return Range(max(0, narrow), widest)
 
-    def _parts(self, document: str, length: Range, room: Range, is_known: bool) -> Range:
+    def _parts(
+        self, document: str, length: Range, available_tokens: Range, is_known: bool
+    ) -> Range:
         """Bounds of the number of chunks of a document."""
         least, n = 1, len(document) if is_known else None
-        if length.most is None or room.most is None or room.least < 1:
+        if length.most is None or available_tokens.most is None or available_tokens.least < 1:
             pass
-        elif not is_known or room.least < SMALL_PART:
-            n = PARTS * ceil(length.most / chunk_size(int(room.least)))
+        elif not is_known or available_tokens.least < SMALL_PART:
+            n = PARTS * ceil(length.most / chunk_size(int(available_tokens.least)))
             n = min(n, len(document)) if is_known else n
         else:
             found: list[int] = []
-            at = chunk_size(int(room.most))
-            while at >= chunk_size(int(room.least)):
+            at = chunk_size(int(available_tokens.most))
+            while at >= chunk_size(int(available_tokens.least)):
                 found.append(len(self._calls.cut(document, at).texts) if at < length.most else 1)
                 at = chunk_size(at - 1)
             n = max(found)
-            least = min(found) if length.least > room.most else 1
+            least = min(found) if length.least > available_tokens.most else 1
         most = self._limits.max_parts
         if most is not None:  # then the chunk size follows the budget, not a sixteenth
             return Range(1, max(1, min(most, len(document)) if is_known else most))
         return Range(least, n if n is None else max(1, n))
 
-    def _retrieved(self, document: str, length: Range, room: Range, is_known: bool) -> int:
+    def _retrieved(
+        self, document: str, length: Range, available_tokens: Range, is_known: bool
+    ) -> int:
         """Maximum tokens of the passages that a step is shown."""
         limit = self._limits.max_retrieved
         gap = self._counter.bounds(GAP)[1] + 2 * self._seam
         # Each passage has at least one token, and `GAP_TOKENS` for the gap before it.
         most = self._counter.most(limit) + gap * (limit // (1 + GAP_TOKENS) + 1)
         whole = PASSAGE_TOKENS + GAP_TOKENS
-        if is_known and limit >= whole and (room.most is None or room.least >= whole):
+        if (
+            is_known
+            and limit >= whole
+            and (available_tokens.most is None or available_tokens.least >= whole)
+        ):
             n = len(chunks(document, PASSAGE_TOKENS, self._counter.count)) if document else 0
             most = min(most, self._counter.bounds(document)[1] + gap * (n + 1))
         return most

@@ -47,7 +47,7 @@ async def answer_plan(
     limits: ContextLimits,
     *,
     method: Literal["plan", "direct"],
-    ladder: ConstraintFallback | None = None,
+    fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> Answer:
     """Run a plan over a document.
@@ -58,7 +58,7 @@ async def answer_plan(
         model: The model that carries out its steps.
         limits: Token limits of each call.
         method: `plan`, or `direct` for `direct_plan`.
-        ladder: The constraints to try for replies that have a form; None for those that the model
+        fallback: The constraints to try for replies that have a form; None for those that the model
             supports.
         trace: Records all events.
 
@@ -93,7 +93,7 @@ async def answer_plan(
     for rewrite in rewritten.rewrites:
         trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
-        ran = await run(rewritten.graph, document, model, limits, trace, ladder)
+        ran = await run(rewritten.graph, document, model, limits, trace, fallback)
     except PearlError:
         spent = trace.usage
         trace.append(

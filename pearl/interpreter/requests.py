@@ -180,20 +180,20 @@ class RequestBuilder:
             ContextOverflowError: It does not fit, and the strategy allows nothing else.
         """
         context = fit_prompt(
-            self.room(task),
-            lambda room: self._fit(task, document, room),
+            self.available_tokens(task),
+            lambda available_tokens: self._fit(task, document, available_tokens),
             lambda text: self._excess(action_messages(replace(task, document=text)), text),
         )
         return context, tuple(replace(task, document=text) for text in context.texts)
 
-    def cut(self, document: str, room: int) -> Context:
+    def cut(self, document: str, available_tokens: int) -> Context:
         """Split a document that is too long for one call, independently of the step."""
-        key = (document, room)
+        key = (document, available_tokens)
         if key not in self._cuts:
             self._cuts[key] = fit(
                 document,
                 strategy="map-reduce",
-                budget=room,
+                budget=available_tokens,
                 count=self.limits.counter.count,
                 query="",
                 n_tokens=self.count(document),
@@ -206,14 +206,14 @@ class RequestBuilder:
         Raises:
             ContextOverflowError: Not even two results fit.
         """
-        room = self.room(task)
-        if room is None:
+        available_tokens = self.available_tokens(task)
+        if available_tokens is None:
             return [list(texts)]
         groups: list[list[str]] = [[]]
         used = 0
         for text in texts:
             n = self.limits.counter.count(text) + MARK_TOKENS
-            if groups[-1] and used + n > room:
+            if groups[-1] and used + n > available_tokens:
                 groups.append([])
                 used = 0
             groups[-1].append(text)
@@ -226,7 +226,7 @@ class RequestBuilder:
             )
         return groups
 
-    def room(self, task: ActionTask) -> int | None:
+    def available_tokens(self, task: ActionTask) -> int | None:
         """Tokens available for the document in a call of this task."""
         most = self.limits.prompt_tokens
         if most is None:
@@ -241,20 +241,20 @@ class RequestBuilder:
             self._n_tokens[text] = self.limits.counter.count(text)
         return self._n_tokens[text]
 
-    def _fit(self, task: ActionTask, document: str, room: int | None) -> Context:
+    def _fit(self, task: ActionTask, document: str, available_tokens: int | None) -> Context:
         limits = self.limits
         # Without a limit, the document is shown in full and need not be counted.
-        is_counted = room is not None or limits.strategy == "map-reduce"
+        is_counted = available_tokens is not None or limits.strategy == "map-reduce"
         n_tokens = self.count(document) if is_counted else 0
         if (
-            room is not None and 0 < room < n_tokens and limits.max_parts is None
+            available_tokens is not None and 0 < available_tokens < n_tokens and limits.max_parts is None
             and limits.strategy in ("auto", "map-reduce")
         ):  # fmt: skip
-            return self.cut(document, chunk_size(room))
+            return self.cut(document, chunk_size(available_tokens))
         return fit(
             document,
             strategy=limits.strategy,
-            budget=room,
+            budget=available_tokens,
             count=limits.counter.count,
             query=" ".join([*(value for _, value in task.arguments), task.explanation]),
             n_tokens=n_tokens,
@@ -284,7 +284,7 @@ class RequestBuilder:
         return self.limits.counter.excess(prompt, most, document)
 
 
-def chunk_size(room: int) -> int:
+def chunk_size(available_tokens: int) -> int:
     """The chunk size in tokens for a prompt budget, rounded down.
 
     At most a sixteenth smaller than the budget. So steps whose inputs differ slightly in length
@@ -294,7 +294,7 @@ def chunk_size(room: int) -> int:
         >>> chunk_size(118_000), chunk_size(117_000), chunk_size(7)
         (114688, 114688, 7)
     """
-    return room - room % (1 << max(0, room.bit_length() - 5))
+    return available_tokens - available_tokens % (1 << max(0, available_tokens.bit_length() - 5))
 
 
 def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Value:

@@ -11,7 +11,7 @@ from pearl.errors import ExecutionError
 from pearl.interpreter.context import ContextOverflowError
 from pearl.interpreter.steps import ContextLimits
 
-__all__ = ["share", "share_parts", "told_as_budget"]
+__all__ = ["reported_as_budget", "share", "share_parts"]
 
 
 def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> ContextLimits:
@@ -44,7 +44,7 @@ def share_parts(limits: ContextLimits, token_budget: int | None) -> ContextLimit
 
 
 @contextmanager
-def told_as_budget(token_budget: int | None) -> Iterator[None]:
+def reported_as_budget(token_budget: int | None) -> Iterator[None]:
     """Re-raise a context overflow as one that names the budget instead of the context window.
 
     Raises:

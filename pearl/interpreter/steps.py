@@ -99,7 +99,7 @@ async def run(
     model: Model,
     limits: ContextLimits,
     trace: Trace,
-    ladder: ConstraintFallback | None = None,
+    fallback: ConstraintFallback | None = None,
 ) -> tuple[StepResult, ...]:
     """Run every step.
 
@@ -109,7 +109,7 @@ async def run(
         model: The model that carries out the other steps.
         limits: Token limits of each call.
         trace: Records all events.
-        ladder: What the model is held to where a reply has a form; None for what it can be.
+        fallback: The constraints to try for replies that have a form; None for the model's own.
 
     Returns:
         One result per step, in plan order.
@@ -117,7 +117,7 @@ async def run(
     Raises:
         ExecutionError: A step failed; `__cause__` is the reason. The other steps were cancelled.
     """
-    interpreter = _Interpreter(graph, document, model, limits, trace, ladder)
+    interpreter = _Interpreter(graph, document, model, limits, trace, fallback)
     return await interpreter.run()
 
 
@@ -131,13 +131,13 @@ class _Interpreter:
         model: Model,
         limits: ContextLimits,
         trace: Trace,
-        ladder: ConstraintFallback | None,
+        fallback: ConstraintFallback | None,
     ) -> None:
         self._graph = graph
         self._calls = RequestBuilder(graph, document, limits)
         self._model = model
         self._trace = trace
-        self._ladder = ladder or reply_fallback(model.constrains)
+        self._fallback = fallback or reply_fallback(model.constrains)
 
     async def run(self) -> tuple[StepResult, ...]:
         tasks: list[asyncio.Task[StepResult]] = []
@@ -259,14 +259,14 @@ class _Interpreter:
         """Send a request, constrained to the form of its reply if the model supports that."""
         wanted = self._graph.gives[step.output]
         began = time.monotonic()
-        constraint = reply_constraint(wanted, self._ladder.max_text)
+        constraint = reply_constraint(wanted, self._fallback.max_text)
         if constraint is None:
             completion = await self._model.complete(request)
         else:
-            completion, _ = await self._ladder.ask(
-                lambda rung: self._model.complete(constrained(request, constraint, rung.by)),
-                lambda rung, error: self._trace.append(
-                    ConstraintRefused(constraint=rung.name, reason=error.message)
+            completion, _ = await self._fallback.ask(
+                lambda level: self._model.complete(constrained(request, constraint, level.by)),
+                lambda level, error: self._trace.append(
+                    ConstraintRefused(constraint=level.name, reason=error.message)
                 ),
                 lambda text: None if follows_form(text, wanted) else "the reply has another form",
             )

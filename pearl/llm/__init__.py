@@ -1,7 +1,7 @@
 """Models: `Request → Completion`. `backends` make models, `middleware` wraps them.
 
-A request says the same thing twice: `messages`, the prompt that a language model reads, and
-`task`, the same request as data, for backends that compute a reply instead of reading a prompt.
+A request has two equivalent forms: `messages`, the prompt for a language model, and `task`, the
+same request as data, for backends that compute a reply without a prompt.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Message:
 
 
 def messages_digest(messages: Iterable[Message]) -> str:
-    """What tells messages from others, in hexadecimal."""
+    """Digest of messages in hexadecimal."""
     return digest(part for each in messages for part in (each.role, each.content)).hex()
 
 
@@ -53,7 +53,7 @@ class PlanTask:
 
     Attributes:
         round: 0 for the first try, n for the n-th repair.
-        n_rejected: Valid plans that were run before and did not reach the right answer.
+        n_rejected: Valid plans that did not reach the gold answer.
     """
 
     question: str
@@ -68,14 +68,14 @@ class ActionTask:
 
     Attributes:
         output: Name of the step's output.
-        action: What to do.
-        arguments: Parameter name and value of every argument but the document, in order.
-        document: The text that CTX stands for, or the part of it that fits; None where the
-            action takes none.
-        explanation: What the plan says the step is for.
-        question: The question of the plan, "" if it does not say.
+        action: The action.
+        arguments: Parameter name and value of every argument except the document, in order.
+        document: The text of `CTX`, or the part of it that fits; None if the action reads no
+            document.
+        explanation: The explanation of the step in the plan.
+        question: The question of the plan, or "".
         inputs: Names of those arguments that are outputs of earlier steps.
-        gives: The type in which the result is read.
+        gives: The type that the result is parsed as.
     """
 
     output: str
@@ -98,13 +98,13 @@ class CombineTask:
 
 @dataclass(frozen=True, slots=True)
 class ChooseTask:
-    """Choose the option that answers a question, by a document or by an answer in words.
+    """Choose the option that answers a question, based on a document or on an answer in words.
 
     Attributes:
         question: What is asked.
         options: Two or more; the reply names one of them by its letter, A for the first.
-        document: What to choose by, where the question is asked of a document.
-        answer: What to choose by, where the question was answered in words before.
+        document: The document to choose by, or None.
+        answer: The earlier answer in words to choose by, or None.
         is_reasoned: Whether the reply reasons before it names the option.
     """
 
@@ -117,7 +117,7 @@ class ChooseTask:
 
 @dataclass(frozen=True, slots=True)
 class MineTask:
-    """Name the new actions that answering a question would need, beside those of a library."""
+    """Propose the actions that answering a question needs beyond those of a library."""
 
     question: str
     library: ActionLibrary
@@ -125,11 +125,11 @@ class MineTask:
 
 @dataclass(frozen=True, slots=True)
 class RefineTask:
-    """Merge drafts of actions that do the same into fewer, more general ones.
+    """Merge equivalent drafts of actions into fewer, more general ones.
 
     Attributes:
         drafts: Numbered from 1 in the prompt; the reply says which of them each action stands for.
-        max_actions: So many are wanted at most.
+        max_actions: Maximum actions to return.
     """
 
     drafts: tuple[Action, ...]
@@ -145,14 +145,14 @@ ConstrainBy = Literal["grammar", "line", "json"]
 
 @dataclass(frozen=True, slots=True)
 class Constrains:
-    """How a model may be held to a constraint.
+    """Support of a model for constraints.
 
-    A model that says it can may still find out, when it is asked, that its server cannot or will
-    not: that is a `ModelError` of the kind `unconstrained`.
+    The server may still reject a constraint at run time: that is a `ModelError` of the kind
+    `unconstrained`.
 
     Attributes:
-        by: The forms it can be asked for.
-        max_text: Characters of a free text in a constraint for it; None for no limit.
+        by: The supported forms.
+        max_text: Maximum characters of a free text in its constraints; None for no limit.
     """
 
     by: frozenset[ConstrainBy] = frozenset()
@@ -161,18 +161,18 @@ class Constrains:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a model, in both forms.
+    """A request to a model.
 
     Attributes:
-        messages: The prompt; where there is a document, it stands first.
+        messages: The prompt; a document comes first.
         task: The same as data.
         max_output_tokens: None for the backend's own limit.
         temperature: 0 for the most likely reply; None for the backend's own.
-        seed: For servers that draw their replies by one; None for the backend's own.
-        constraint: What the reply has to be a sentence of; only for models that say they can be
-            held to one. Whoever asks reads the reply all the same.
-        constrain_by: The form of it that is wanted; a reply in JSON comes back as the sentence
-            that it stands for.
+        seed: Sampling seed for servers that support one; None for the backend's default.
+        constraint: The constraint on the reply; only for models that support it. The caller still
+            validates the reply.
+        constrain_by: The form of the constraint; a JSON reply is converted to a sentence of the
+            language.
     """
 
     messages: tuple[Message, ...]
@@ -186,7 +186,7 @@ class Request:
 
     @property
     def digest(self) -> str:
-        """Of the messages, in hexadecimal; taken once, for they hold a document."""
+        """Digest of the messages in hexadecimal; cached, because they contain a document."""
         if not self._digest:
             object.__setattr__(self, "_digest", messages_digest(self.messages))
         return self._digest
@@ -199,14 +199,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one or more calls, as the server counts them; none is below 0.
+    """Token usage of one or more calls as reported by the server; never negative.
 
     Attributes:
         n_input_tokens: Of prompts.
         n_output_tokens: Of replies, hidden ones included.
         n_cached_tokens: Those of the input tokens that a cache served.
-        n_implausible_calls: Calls for which the server reported what cannot be (fewer than none,
-            more cached than read, no number): these numbers are left out or cut down.
+        n_implausible_calls: Calls with impossible reported usage (negative, more cached than input
+            tokens, not a number), which was dropped or capped.
     """
 
     n_input_tokens: int = 0
@@ -228,7 +228,7 @@ class Usage:
         return self.n_input_tokens + self.n_output_tokens
 
     def larger(self, other: Usage) -> Usage:
-        """The larger of the input tokens, and of the output tokens, of two counts of one call."""
+        """Element-wise maximum of two counts of one call."""
         return replace(
             self,
             n_input_tokens=max(self.n_input_tokens, other.n_input_tokens),
@@ -238,14 +238,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class PrefixUse:
-    """How a call met the server's cache of prompts.
+    """How a call used the server's prefix cache.
 
     Attributes:
-        role: `first` primes the cache with the beginning of its prompt, the document; `waited`
-            was held back until that was done; `free` went as it came.
-        why: The reason, in words.
-        waited_s: Seconds that it was held back.
-        n_expected_cached_tokens: Input tokens that the cache should serve, in whole blocks.
+        role: `first` warms up the cache with its prefix, the document; `waited` was delayed until
+            that was done; `free` was not delayed.
+        why: The reason.
+        waited_s: Seconds of delay.
+        n_expected_cached_tokens: Input tokens expected from the cache, in whole blocks.
     """
 
     role: Literal["first", "waited", "free"]
@@ -256,15 +256,14 @@ class PrefixUse:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A usable reply. What is not usable is a `ModelError`, never an empty completion.
+    """A usable reply. An unusable one raises `ModelError`; a completion is never empty.
 
     Attributes:
         text: Not blank (`pearl.llm.blank`), no lone surrogates.
-        model: What the server says answered.
-        finish_reason: Why the text ends: `stop`, or None where the server does not say; a cut reply
-            is an error.
-        is_remembered: Whether no call was made for it: its usage is 0 then.
-        prefix: How the call met the server's cache of prompts, where a wrapper looks after that.
+        model: The model name that the server reports.
+        finish_reason: `stop`, or None if the server reports none; a truncated reply is an error.
+        is_remembered: Whether it is a cache hit, whose usage is 0.
+        prefix: How the call used the server's prefix cache, if the warm-up middleware is active.
     """
 
     text: str
@@ -285,41 +284,41 @@ class Model(Protocol):
 
     @property
     def identity(self) -> str:
-        """What tells it from all others whose replies may be different: name, server, weights.
+        """The cache identity: everything that replies depend on (name, server, weights).
 
-        Replies that are kept under an identity are given in place of later calls. It holds no
-        secrets, and is never blank.
+        Replies cached under an identity replace later calls. It contains no secrets and is never
+        blank.
         """
         ...
 
     @property
     def window(self) -> int | None:
-        """Tokens it reads and writes in one call; None where there is no limit."""
+        """Context window in tokens; None for no limit."""
         ...
 
     @property
     def notice(self) -> str:
-        """One line to show people before its first use, or ""."""
+        """One line to show users before its first use, or ""."""
         ...
 
     @property
     def constrains(self) -> Constrains:
-        """How it may be held to a constraint; `Constrains()` for not at all."""
+        """Its support for constraints; `Constrains()` for none."""
         ...
 
     @property
     def reads_prompts(self) -> bool:
-        """Whether equal messages are the same request to it; not, if it computes from the task."""
+        """Whether replies depend on the messages only; False if it computes from the task."""
         ...
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         ...
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...

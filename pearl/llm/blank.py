@@ -1,4 +1,4 @@
-"""Texts in which there is nothing to see."""
+"""Detects texts without visible characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ mark among them), surrogates, what is no character, and marks that need a letter
 
 
 def is_blank(text: str) -> bool:
-    r"""Whether a text shows nothing: it is empty, or all of it is white, zero-width or control.
+    r"""Whether a text is empty or consists of white, zero-width and control characters only.
 
     Example:
         >>> is_blank(" \n\u200b\ufeff\u2800\0"), is_blank("\u200bno"), is_blank("-")

@@ -1,7 +1,7 @@
-"""Settings → a model with everything that its calls go through, put together in one place.
+"""Settings → a model with its middleware, composed in one place.
 
-The command line, Python, the workers of a cluster and batches all ask a `Client`; its `layers` are
-the one list of what stands between a caller and a model.
+The command line, Python, cluster workers and batches all use a `Client`; `layers` is the list of
+middleware between a caller and a model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Layer = Callable[[Model], Model]
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """What a client is built from; where the model is a name, they can be sent to another process.
+    """Settings of a client; picklable if the model is a name.
 
     Attributes:
         model: `extractive` (no network, quotes passages), `openai:NAME`, ... or a `Model`.
@@ -98,24 +98,24 @@ class ClientSettings:
 
 
 class Client(Wrapper):
-    """A model as pearl asks it: calls are cached, retried, limited and paid for from a budget.
+    """A model with caching, retries, limits and a budget.
 
     Args:
-        settings: What it is built from; None for the embedded default.
+        settings: The settings; None for the embedded default.
         model: Who is asked, where that is made already; None for what the settings say.
         replies: Where replies are kept, so that no call is made twice: a `pearl.runs.store.Store`.
         budget: What calls may spend; None for no limit, and for spending as the server tells it.
         collecting: Collects calls and sends them another way, as batches do; the cache of the
             server is not warmed up then.
-        halt: What ends the run.
+        breaker: The circuit breaker of the run.
 
     Attributes:
         settings: What it is built from.
         model: Who is asked in the end.
         counter: Counts tokens the way the model does, or estimates them.
-        halt: What ends the run.
+        breaker: The circuit breaker of the run.
         budget: What calls may spend, and what they have spent.
-        layers: What a call goes through, from outside to inside.
+        layers: The middleware, from outside to inside.
         limiter: The one of them that sends; its `limits` say what the server bore.
         plan_fallback: What the model is held to while it writes plans.
         reply_fallback: What it is held to where the reply to a step has a form.
@@ -138,12 +138,12 @@ class Client(Wrapper):
         replies: Replies | None = None,
         budget: Budget | None = None,
         collecting: Layer | None = None,
-        halt: CircuitBreaker | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.model = model = model or settings.create_model()
         self.counter = counter = Counter.for_model(model.name)
-        self.halt = halt or CircuitBreaker()
+        self.breaker = breaker or CircuitBreaker()
         self._replies = replies
         self.budget = budget or Budget()
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
@@ -166,7 +166,7 @@ class Client(Wrapper):
                 requests_per_minute=settings.requests_per_minute,
                 tokens_per_minute=settings.tokens_per_minute,
                 count_tokens=lambda request: counter.count(request.prompt),
-                halt=self.halt,
+                breaker=self.breaker,
             ),
             # Kept within the place of the call: a kill loses no more replies than there are places.
             partial(CacheWriter, replies=replies) if reads and replies is not None else None,
@@ -186,12 +186,12 @@ class Client(Wrapper):
         return self.settings.window or self.model.window
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
-            BudgetError: The budget has no room for it.
-            ModelError: There is no usable reply.
-            PausedError: The server wants a longer wait than it may, or is gone.
+            BudgetError: The budget does not allow it.
+            ModelError: The model gave no usable reply.
+            PausedError: The server asks for too long a wait, or is unreachable.
         """
         return await self._model.complete(request)
 
@@ -221,7 +221,7 @@ class Client(Wrapper):
             self.settings.attempts,
             first_wait_s=self.settings.first_wait_s,
             deadline_s=self.settings.deadline_s,
-            halt=self.halt,
+            breaker=self.breaker,
             budget=self.budget,
         )
 

@@ -1,6 +1,6 @@
-"""What a model is held to while it writes, and what is tried next where it cannot be.
+"""Constraint levels: the strictest one that the model supports, and fallbacks.
 
-The rungs, from what leaves nothing to mend to what leaves everything:
+The constraint levels, from the strictest to none:
 
     lines        a new grammar for every line, where the decoder takes one: every plan is valid
     library      new actions first, then steps under a grammar of all actions: every plan is valid
@@ -9,7 +9,7 @@ The rungs, from what leaves nothing to mend to what leaves everything:
     json-static  as static, as JSON
     none         no constraint: replies are read tolerantly, and what is wrong with them goes back
 
-A rung that a model has refused once is not tried with it again.
+A level that a model has rejected once is not tried with it again.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def _plan_flaw(text: str) -> str | None:
 
 
 class ConstraintFallback:
-    """Where one model stands; shared by all that ask it for the same kind of text.
+    """The constraint state of one model, shared by all requests for the same kind of text.
 
     Args:
         constrains: What the model takes.
         mode: What the user wants.
-        names: The rungs there are for this kind of text.
+        names: The levels that exist for this kind of text.
 
     Attributes:
         max_text: Characters of a free text in constraints for this model; None for no limit.
@@ -91,7 +91,7 @@ class ConstraintFallback:
         UsageError: The model takes nothing of what the mode insists on.
 
     Example:
-        >>> ConstraintFallback(Constrains(frozenset({"grammar"}))).rung.name
+        >>> ConstraintFallback(Constrains(frozenset({"grammar"}))).level.name
         'library'
     """
 
@@ -117,12 +117,12 @@ class ConstraintFallback:
             )
 
     @property
-    def rung(self) -> ConstraintLevel:
-        """The best that was not refused yet."""
+    def level(self) -> ConstraintLevel:
+        """The strictest level not rejected yet."""
         return self._rungs[0]
 
     def step_down(self, refused: ConstraintLevel, error: ModelError) -> None:
-        """Go on below a rung; once, if several tasks under way were refused the same.
+        """Step down from a level; only once if several concurrent tasks were rejected at it.
 
         Raises:
             ModelError: There is nothing below: the mode insists.
@@ -138,38 +138,38 @@ class ConstraintFallback:
         on_refused: Callable[[ConstraintLevel, ModelError], None],
         flaw: Callable[[str], str | None] = _plan_flaw,
     ) -> tuple[Completion, ConstraintLevel]:
-        """Ask on the best rung that the model takes.
+        """Send a request at the strictest level that the model supports.
 
-        Some servers take a grammar and do without it in silence, so a reply on a rung is read by
-        a strict reader: one that it does not read is returned, and its rung not used again.
+        Some servers accept a grammar and silently ignore it. So a constrained reply is validated:
+        an invalid one is still returned, but its level is not used again.
 
         Args:
-            ask: Makes and sends the requests of a rung, and returns the text.
-            on_refused: Told of every rung that was refused, or not kept to.
+            ask: Builds and sends the request of a level.
+            on_refused: Callback for every level that was rejected or ignored.
             flaw: How a text departs from what it was held to; None where it does not.
 
         Returns:
-            The reply, and the rung it was had on.
+            The reply and its level.
 
         Raises:
             ModelError: There is no usable reply, or the model takes nothing that the mode allows.
         """
         while True:
-            rung = self.rung
+            level = self.level
             try:
-                completion = await ask(rung)
+                completion = await ask(level)
             except ModelError as error:
                 if error.kind != "unconstrained":
                     raise
-                on_refused(rung, error)
-                self.step_down(rung, error)
+                on_refused(level, error)
+                self.step_down(level, error)
                 continue
-            if rung.by is not None and (broken := flaw(completion.text)):
+            if level.by is not None and (broken := flaw(completion.text)):
                 ignored = ModelError(
                     f"{completion.model} does not keep to the grammar: {broken}",
                     kind="unconstrained",
                     help="--constrain off does without",
                 )
-                on_refused(rung, ignored)
-                self.step_down(rung, ignored)
-            return completion, rung
+                on_refused(level, ignored)
+                self.step_down(level, ignored)
+            return completion, level

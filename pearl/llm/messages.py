@@ -1,4 +1,4 @@
-"""What the messages of every prompt have in common.
+"""Building blocks of all prompts.
 
 A document stands first, and every message before the task is the same for all calls over one
 document, so that a server's prefix cache serves them; the same holds for the action library, the
@@ -30,7 +30,7 @@ def block(tag: str, text: str) -> str:
 
 
 def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy | None) -> Request:
-    """The request held to a constraint in one of its forms; as it is where there is none."""
+    """The request with a constraint in one of its forms, or unchanged without one."""
     if by is None or constraint is None:
         return request
     messages = request.messages

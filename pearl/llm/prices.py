@@ -1,4 +1,4 @@
-"""Name of a model → what its tokens cost; an unknown price is None, never 0."""
+"""Model name → price of its tokens; an unknown price is None, never 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call to a model is doing, told by whoever knows to whoever listens.
+"""Progress reports of calls, from backends and limits to listeners.
 
 Backends `report` how far they are; limits and retries report what a call waits for. A caller listens
 around its call. It goes by a context variable, so that nothing in between has to pass it on, and
@@ -27,7 +27,7 @@ REPORT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CallProgress:
-    """How far a call is.
+    """Progress of a call.
 
     Attributes:
         phase: What is being done.
@@ -43,7 +43,7 @@ class CallProgress:
 
 @dataclass(frozen=True, slots=True)
 class CallWait:
-    """Why a call is not sent now.
+    """Why a call waits.
 
     Attributes:
         reason: In words.
@@ -62,7 +62,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def report(news: CallProgress | CallWait) -> None:
-    """Tell the listener of this call, if there is one; in the thread of the event loop."""
+    """Report to the listener of this call, if any, in the thread of the event loop."""
     listener = _listener.get()
     if listener is not None:
         listener(news)
@@ -70,7 +70,7 @@ def report(news: CallProgress | CallWait) -> None:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Be told what the calls are doing that are made within.
+    """Listen to the calls made within this context.
 
     Example:
         >>> with listening(print):

@@ -1,4 +1,4 @@
-"""Text that ends in a loop: the same words over and over, as small models write them without end."""
+"""Detects text that ends in a loop, a common failure of small models."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError
 
 
 class Watch:
-    """Looks out for a loop in a text while it is written.
+    """Detects a loop in a text while it is generated.
 
     Example:
         >>> watch = Watch()

@@ -1,4 +1,4 @@
-"""Task → how many tokens its reply may have: as the user says, or by the kind of task.
+"""Task → maximum tokens of its reply: as configured, or by the kind of task.
 
 No request leaves without a limit: a small model that repeats itself would write until its window
 is full, for minutes. A limit is generous, since the hidden tokens of a model that reasons count
@@ -15,7 +15,7 @@ from pearl.llm import ActionTask, ChooseTask, CombineTask, MineTask, PlanTask, R
 __all__ = ["READING_TOKENS", "reading_limit", "reply_limit"]
 
 REASONING_TOKENS = 4_096
-"""For what a model thinks and does not show."""
+"""For hidden reasoning."""
 
 READING_TOKENS = 4_096
 """For what a step, or the merging of its parts, says about a document."""
@@ -41,7 +41,7 @@ def reply_limit(
 
     Args:
         task: What is asked for.
-        window: Tokens of the model's window; None for no limit.
+        window: Context window in tokens; None for no limit.
         max_output_tokens: What the user says; None for a limit by the kind of task.
         max_steps: Steps that a plan may have.
 
@@ -67,7 +67,7 @@ def reading_limit(window: int | None, max_output_tokens: int | None = None) -> i
     """Tokens of a reply at most to whatever is asked of a document.
 
     Args:
-        window: Tokens of the model's window; None for no limit.
+        window: Context window in tokens; None for no limit.
         max_output_tokens: As in `reply_limit`.
 
     Example:

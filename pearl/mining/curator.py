@@ -1,8 +1,8 @@
 """Training questions with a gold answer → a bank of examples whose plans reached it.
 
 A plan is written, run over the document and its answer mapped to the options. Only a plan that
-reaches the gold option enters the bank; a wrong one goes back to the planner with that fact, up to
-a number of times. The planner is never told what is right.
+reaches the gold option enters the bank; after a wrong answer the planner is asked for another plan,
+up to a limit. The planner never sees the gold answer.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ __all__ = [
 
 
 class Try(Frozen):
-    """One plan and what came of it."""
+    """One plan and its outcome."""
 
     plan: str
     answer: str = ""
     reply: str = ""
     choice: int | None = None
-    """The option, counted from 0; None where the answer named none, or the plan failed."""
+    """Index of the option, from 0; None if the answer names none or the plan failed."""
     error: str | None = None
 
 
 class CurationHeader(RunConfig):
-    """What a bank is made from, and with what."""
+    """The header of a curation journal: data and settings."""
 
     kind: Literal["pearl-curation"] = "pearl-curation"
     v: Literal[1] = 1
@@ -63,23 +63,23 @@ class CurationHeader(RunConfig):
 
 
 class CurationRow(Frozen):
-    """A training question and every plan that was tried for it."""
+    """A training question with every plan that was tried."""
 
     id: str
     index: int
-    """Place in the data, from 0."""
+    """Index in the data, from 0."""
     question: str
     gold: int
     outcome: Literal["kept", "wrong", "repeated", "failed"]
     """`kept`: the last plan reached the gold answer; `wrong`: none did; `repeated`: the planner came
-    back with a plan that was wrong before; `failed`: there was no plan, no reply, or no room for the document."""
+    back with a plan that was wrong before; `failed`: no plan, no reply, or a context overflow."""
     tries: tuple[Try, ...] = ()
     error: str | None = None
     usage: Usage = Usage()
 
 
 def trainable(samples: Iterable[Sample]) -> list[Sample]:
-    """The samples that a bank can be made from: those with question, document and gold option."""
+    """The samples that can be used: those with question, document and gold option."""
     return [
         sample
         for sample in samples
@@ -154,8 +154,8 @@ def curate_units(samples: Iterable[Sample], retries: int = 2) -> Iterator[Curate
     """A unit for each sample.
 
     Args:
-        samples: As `trainable` picks them.
-        retries: How often a wrong plan goes back.
+        samples: Samples selected by `trainable`.
+        retries: Maximum further plans after a wrong one.
     """
     for index, sample in enumerate(samples):
         yield CurateUnit(sample.id, sample.loader, sample.source, sample, index, retries)
@@ -177,7 +177,7 @@ async def _try(
 ) -> Literal["kept", "wrong", "repeated"]:
     """What comes of the plans, each of which is added to `tries`."""
     for _ in range(retries + 1):
-        rejected = [Rejected(each.plan, _told(each.error)) for each in tries]
+        rejected = [Rejected(each.plan, _without_values(each.error)) for each in tries]
         checked = await pearl.plan(sample.question, rejected=rejected, trace=trace)
         plan = print_plan(checked.plan)
         if any(plan == each.plan for each in tries):
@@ -201,8 +201,8 @@ async def _try(
     return "wrong"
 
 
-def _told(error: str | None) -> str | None:
-    """A failure as the planner is told of it: without the value, which comes from the document."""
+def _without_values(error: str | None) -> str | None:
+    """A failure for the planner's prompt, without values from the document."""
     if error is None:
         return None
     step, mark, problem = error.partition("): ")
@@ -210,13 +210,13 @@ def _told(error: str | None) -> str | None:
 
 
 def choose_bank(rows: Iterable[CurationRow], max_examples: int) -> list[Example]:
-    """The examples of a bank: all that were kept, or those of them that are least like one another.
+    """The examples of a bank: all kept plans, or the most diverse of them.
 
-    The same rows give the same bank, in whatever order they come.
+    The result does not depend on the order of the rows.
     """
     kept = sorted((row for row in rows if row.outcome == "kept"), key=lambda row: row.index)
     examples: dict[str, Example] = {}
-    for row in kept:  # a question that is asked twice is one example
+    for row in kept:  # one example per question
         plan = parse(row.tries[-1].plan)
         examples.setdefault(row.question, Example(row.question, plan))
     return spread(list(examples.values()), max_examples)

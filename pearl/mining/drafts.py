@@ -1,4 +1,4 @@
-"""Drafts of actions: what mining writes and refining reads.
+"""The file format of drafts of actions, written by mining and read by refining.
 
 The first line of a file of mined drafts is the header, every further line a question with what the
 model proposed for it, in the order of the data. It is an export of mining's run in the store.
@@ -18,7 +18,7 @@ DRAFTS_VERSION: Literal[1] = 1
 
 
 class MinedHeader(Frozen):
-    """What was mined, and with what."""
+    """The header: data and settings of the mining run."""
 
     kind: Literal["pearl-mined"] = "pearl-mined"
     v: Literal[1] = DRAFTS_VERSION
@@ -29,9 +29,9 @@ class MinedHeader(Frozen):
     library: str
     """Name of the library whose actions the prompt showed."""
     seed_actions: tuple[str, ...]
-    """Those actions, as an action file has them: `NAME(CTX, X) : definition`."""
+    """Those actions, in the format of an action file: `NAME(CTX, X) : definition`."""
     prompt_sha256: str
-    """Of the prompt without the question."""
+    """Digest of the prompt without the question."""
 
 
 class MinedRow(Frozen):
@@ -42,19 +42,19 @@ class MinedRow(Frozen):
     """Place of the question in the data, from 0."""
     question: str
     status: Literal["mined", "unreadable", "failed"]
-    """`mined`: every action of the reply was read, be it none; `unreadable`: some or all were not;
-    `failed`: there was no reply."""
+    """`mined`: every action of the reply was parsed, possibly none; `unreadable`: some were not;
+    `failed`: no reply."""
     model: str
     prompt_sha256: str
     reply: str = ""
     actions: tuple[str, ...] = ()
-    """The actions that could be read, `NAME(CTX, X) : definition` each."""
+    """The parsed actions, each `NAME(CTX, X) : definition`."""
     calls: tuple[str, ...] = ()
     """Names of the actions that the sketched plan calls, each once."""
     diagnostics: tuple[str, ...] = ()
-    """What could not be read and why, rendered."""
+    """The diagnostics, rendered."""
     constraint: ConstraintLevelName = "none"
-    """What the model was held to while it wrote."""
+    """The constraint level of the reply."""
     error: str | None = None
     usage: Usage = Usage()
     duration_s: float = 0.0

@@ -1,8 +1,8 @@
-"""Training questions → drafts of actions, one prompt a question.
+"""Training questions → drafts of actions, one prompt per question.
 
 The model sketches a plan for a question and declares the actions that the seed library lacks; the
-plan language's own reader reads the reply. A reply that cannot be read is kept with what is wrong
-with it. The document is never shown.
+plan parser parses the reply. An unparsable reply is kept with its diagnostics. The model never sees
+the document.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ __all__ = [
 ]
 
 _NOTHING = ("heading", "none", "blank", "fence")
-"""Lines that say that nothing is needed."""
+"""Lines that say no action is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A training question: its id, its place in the data from 0, and what it asks, on one line."""
+    """A training question: its id, its index in the data from 0, and its text on one line."""
 
     id: str
     index: int
@@ -66,12 +66,12 @@ class Miner:
     """Asks a model for new actions.
 
     Args:
-        model: Whom to ask.
+        model: The model to call.
         library: The seed actions that the prompt shows.
-        examples: Plans that are shown; what they call and the seed lacks is declared in them.
-        full_library: Where the definitions of those actions are from.
-        constrain: Hold the model to the grammar of sketches, as `Pearl` does for plans.
-        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
+        examples: Plans in the prompt; actions missing from the seed are declared in them.
+        full_library: The source of those actions' definitions.
+        constrain: Constrain replies to the grammar of sketches, as `Pearl` does for plans.
+        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class Miner:
     ) -> None:
         self._model = model
         self._max_output_tokens = max_output_tokens
-        self._ladder = ConstraintFallback(
+        self._fallback = ConstraintFallback(
             model.constrains, constrain, ("static", "json-static", "none")
         )
         self._library = library
         self._examples = [
             _declaring(example, library, full_library or library) for example in examples
         ]
-        # The prompt is the same up to the question; it is put together once, not for each of them.
+        # The prompt up to the question is built once.
         self._head, last = mine_messages("", library, self._examples)
         self._body = last.content
 
@@ -108,11 +108,11 @@ class Miner:
         return messages_digest((self._head, Message("user", self._body)))
 
     def header(self, *, domain: str, data: str) -> MinedHeader:
-        """What stands on top of a file of the rows.
+        """The header of a file of rows.
 
         Args:
-            domain: Whose examples the prompt shows.
-            data: What to call the questions.
+            domain: The domain of the examples in the prompt.
+            data: Name of the questions.
         """
         return MinedHeader(
             pearl_version=__version__,
@@ -142,9 +142,9 @@ class Miner:
         )
         began = time.monotonic()
         try:
-            completion, rung = await self._ladder.ask(
-                lambda rung: self._sketch(rung, messages, question, model or self._model),
-                lambda rung, error: None,
+            completion, level = await self._fallback.ask(
+                lambda level: self._sketch(level, messages, question, model or self._model),
+                lambda level, error: None,
             )
         except ModelError as error:
             return row.model_copy(
@@ -153,7 +153,7 @@ class Miner:
         proposal = read_proposal(completion.text, self._library)
         return row.model_copy(
             update={
-                "constraint": rung.name,
+                "constraint": level.name,
                 "status": "mined" if proposal.is_read else "unreadable",
                 "model": completion.model,
                 "reply": completion.text,
@@ -167,7 +167,7 @@ class Miner:
 
     async def _sketch(
         self,
-        rung: ConstraintLevel,
+        level: ConstraintLevel,
         messages: tuple[Message, ...],
         question: Question,
         model: Model,
@@ -175,9 +175,9 @@ class Miner:
         task = MineTask(question.text, self._library)
         limit = reply_limit(task, self._model.window, self._max_output_tokens)
         request = Request(messages, task, limit)
-        if rung.by is not None:
-            constraint = sketch_constraint(self._library, max_text=self._ladder.max_text)
-            request = constrained(request, constraint, rung.by)
+        if level.by is not None:
+            constraint = sketch_constraint(self._library, max_text=self._fallback.max_text)
+            request = constrained(request, constraint, level.by)
         return await model.complete(request)
 
 
@@ -239,7 +239,7 @@ class MineUnit(Unit):
         miner = resources.once(MineUnit, lambda: miner_of(pearl, self.seed_library))
         row = await miner.ask(self.question, pearl.calls(trace))
         if row.status == "failed":
-            pearl.client.halt.check()
+            pearl.client.breaker.check()
         return row
 
     def is_failure(self, result: MinedRow) -> bool:
@@ -271,13 +271,13 @@ def mined(row: Mapping[str, Any], unit: MineUnit) -> MinedRow:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a reply proposes.
+    """A parsed reply.
 
     Attributes:
-        actions: The new actions that can be read.
+        actions: The new actions that could be parsed.
         calls: Names of the actions that the sketched plan calls, each once.
-        diagnostics: What is wrong with the reply, rendered.
-        is_read: Whether the reply was read from end to end; its sketch may still be wrong.
+        diagnostics: The diagnostics of the reply, rendered.
+        is_read: Whether the whole reply was parsed; its sketch may still be invalid.
     """
 
     actions: tuple[Action, ...]
@@ -287,7 +287,7 @@ class Proposal:
 
 
 def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
-    r"""Read a reply: a sketch with its new actions, or new actions alone.
+    r"""Parse a reply: a sketch with its new actions, or new actions alone.
 
     Example:
         >>> seed = ActionLibrary("seed", [])
@@ -303,12 +303,12 @@ def read_proposal(reply: str, library: ActionLibrary) -> Proposal:
         return Proposal(
             reading.actions, calls, _rendered(found, reading.text), is_read=not reading.errors
         )
-    # Without a sketch: a block of new actions, or lines as an action file has them.
+    # Without a sketch: a block of new actions, or lines of an action file.
     text, actions = reading.text, list(reading.actions)
     broken = [d for d in reading.errors if d.message != NO_STEP]
     if not actions and not all(row.form in _NOTHING for row in rows(reading.original)):
         actions, broken = read_actions(reading.original)
-        # Of prose, nothing is left when it is mended; it is shown as it was.
+        # Fixes remove all prose, so show the original text.
         text = reading.original if actions or not reading.text.strip() else reading.text
         broken = broken if actions else list(reading.errors)
     return Proposal(tuple(actions), (), _rendered(broken, text), is_read=not broken)
@@ -319,7 +319,7 @@ def _rendered(found: Sequence[Diagnostic], text: str) -> tuple[str, ...]:
 
 
 def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Example:
-    """The example, declaring as new what it calls and the seed lacks."""
+    """The example with declarations of the actions that the seed lacks."""
     declared = {action.name for action in example.plan.new_actions}
     called = dict.fromkeys(step.action for step in example.plan.steps)
     new = [full[n] for n in called if n not in seed and n not in declared and n in full]
@@ -328,7 +328,7 @@ def _declaring(example: Example, seed: ActionLibrary, full: ActionLibrary) -> Ex
 
 
 def common_drafts(rows: Iterable[MinedRow], n: int = 15) -> list[tuple[str, int]]:
-    """The commonest drafts, by signature, with the number of questions that propose each."""
+    """The most frequent drafts, by signature, with the number of questions that propose each."""
     counts: Counter[str] = Counter()
     for row in rows:
         counts.update({action.partition(" : ")[0] for action in row.actions})

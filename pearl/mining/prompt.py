@@ -1,4 +1,4 @@
-"""Question + seed actions + examples → messages that ask for the actions it would need besides."""
+"""Question + seed actions + examples → messages that request the actions that the seed lacks."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ or a list of those in square brackets. A call never stands inside a call.
 def mine_messages(
     question: str, library: ActionLibrary, examples: Sequence[Example] = ()
 ) -> tuple[Message, ...]:
-    """Ask for new actions; all but the question is the same for all questions.
+    """Request new actions; everything before the question is a common prefix.
 
     Args:
-        question: What a plan is sketched for.
-        library: The actions that are there.
-        examples: Plans that declare what they need besides these.
+        question: The question.
+        library: The seed actions.
+        examples: Plans that declare the actions they need beyond these.
     """
     parts = [
         *material("Actions that are there", library, _RULES, examples),

@@ -78,7 +78,7 @@ async def write_plan(
     max_steps: int = MAX_STEPS,
     max_output_tokens: int | None = None,
     rejected: Sequence[Rejected] = (),
-    ladder: ConstraintFallback | None = None,
+    fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> CheckedPlan:
     """Write, repair and check a plan.
@@ -92,7 +92,7 @@ async def write_plan(
         max_steps: Maximum number of steps.
         max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
         rejected: Valid plans that failed or gave wrong answers.
-        ladder: The constraints to try; None for those that the model supports.
+        fallback: The constraints to try; None for those that the model supports.
         trace: Records every attempt.
 
     Raises:
@@ -107,18 +107,18 @@ async def write_plan(
         *rejection_messages(rejected),
     )
     attempts: list[Attempt] = []
-    ladder = ladder or ConstraintFallback(model.constrains)
+    fallback = fallback or ConstraintFallback(model.constrains)
     limits = _Limits(max_steps, model.window, max_output_tokens)
-    writer = _Writer(library, model, ladder, limits, trace)
+    writer = _Writer(library, model, fallback, limits, trace)
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected))
         try:
-            completion, rung = await writer.write(messages, task)
+            completion, level = await writer.write(messages, task)
         except ModelError as error:
             if error.kind != "repetition":
                 raise
             if trace is not None:
-                trace.append(_endless(error, round, model.name, ladder.rung.name))
+                trace.append(_endless(error, round, model.name, fallback.level.name))
             raise PlanningError(
                 f"no valid plan after {_counted(len(attempts) + 1)}; {error.message}",
                 attempts=attempts,
@@ -137,7 +137,7 @@ async def write_plan(
         attempts.append(attempt)
         if trace is not None:
             trace.append(
-                _event(attempt, round, completion.model, rung.name, reading.original, reading.text)
+                _event(attempt, round, completion.model, level.name, reading.original, reading.text)
             )
         if checked is not None and not found:
             return replace(checked, plan=replace(checked.plan, question=question))
@@ -184,13 +184,13 @@ class _Writer:
         self,
         library: ActionLibrary,
         model: Model,
-        ladder: ConstraintFallback,
+        fallback: ConstraintFallback,
         limits: _Limits,
         trace: Trace | None,
     ) -> None:
         self._library = library
         self._model = model
-        self._ladder = ladder
+        self._fallback = fallback
         self._limits = limits
         self._n_written = min(limits.max_steps, MAX_WRITTEN_STEPS)
         self._trace = trace
@@ -203,28 +203,30 @@ class _Writer:
         Raises:
             ModelError: The model gave no usable reply.
         """
-        return await self._ladder.ask(lambda rung: self._on(rung, messages, task), self._refused)
+        return await self._fallback.ask(
+            lambda level: self._on(level, messages, task), self._refused
+        )
 
     async def _on(
-        self, rung: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
+        self, level: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
     ) -> Completion:
-        if rung.name in ("library", "json"):
-            return await self._in_two_phases(rung, messages, task)
+        if level.name in ("library", "json"):
+            return await self._in_two_phases(level, messages, task)
         constraint: Constraint | None = None
-        if rung.by is not None:
-            kind = line_constraint if rung.name == "lines" else plan_constraint
+        if level.by is not None:
+            kind = line_constraint if level.name == "lines" else plan_constraint
             constraint = kind(
-                self._library, max_steps=self._n_written, max_text=self._ladder.max_text
+                self._library, max_steps=self._n_written, max_text=self._fallback.max_text
             )
-        return await self._ask(rung, messages, task, constraint)
+        return await self._ask(level, messages, task, constraint)
 
     async def _in_two_phases(
-        self, rung: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
+        self, level: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
     ) -> Completion:
         """Request the new actions first: the grammar of the steps needs all action names."""
-        max_text = self._ladder.max_text
+        max_text = self._fallback.max_text
         first = await self._ask(
-            rung, messages, task, header_constraint(self._library, max_text=max_text)
+            level, messages, task, header_constraint(self._library, max_text=max_text)
         )
         declared = {action.name: action for action in read(first.text, tolerant=True).actions}
         header = print_header(declared.values())
@@ -233,38 +235,40 @@ class _Writer:
             constraint = steps_constraint(known, max_steps=self._n_written, max_text=max_text)
         except LibraryError as error:  # every action needs an output of another one
             raise ModelError(error.message, kind="unconstrained") from error
-        second = await self._ask(rung, steps_messages(messages, header), task, constraint)
+        second = await self._ask(level, steps_messages(messages, header), task, constraint)
         return replace(second, text=f"{header}\n\n{second.text}", usage=first.usage + second.usage)
 
     async def _ask(
         self,
-        rung: ConstraintLevel,
+        level: ConstraintLevel,
         messages: tuple[Message, ...],
         task: PlanTask,
         constraint: Constraint | None,
     ) -> Completion:
         request = Request(messages, task, self._limits.reply_tokens(task))
-        return await self._model.complete(constrained(request, constraint, rung.by))
+        return await self._model.complete(constrained(request, constraint, level.by))
 
-    def _refused(self, rung: ConstraintLevel, error: ModelError) -> None:
+    def _refused(self, level: ConstraintLevel, error: ModelError) -> None:
         if self._trace is not None:
-            self._trace.append(ConstraintRefused(constraint=rung.name, reason=error.message))
+            self._trace.append(ConstraintRefused(constraint=level.name, reason=error.message))
 
 
 def _counted(n: int) -> str:
     return f"{n} attempt{'s' if n > 1 else ''}"
 
 
-def _endless(error: ModelError, round: int, model: str, rung: ConstraintLevelName) -> PlanAttempted:
+def _endless(
+    error: ModelError, round: int, model: str, level: ConstraintLevelName
+) -> PlanAttempted:
     """The trace event of a repetitive reply, with its token usage."""
     return PlanAttempted(
         round=round, model=model, reply=error.reply, diagnostics=(error.message,),
-        constraint=rung, usage=error.usage or Usage(),
+        constraint=level, usage=error.usage or Usage(),
     )  # fmt: skip
 
 
 def _event(
-    attempt: Attempt, round: int, model: str, rung: ConstraintLevelName, original: str, mended: str
+    attempt: Attempt, round: int, model: str, level: ConstraintLevelName, original: str, mended: str
 ) -> PlanAttempted:
     """The trace event of an attempt; each note is rendered over the text it refers to."""
     lenient = [d for d in attempt.notes if d.severity == "note"]
@@ -280,7 +284,7 @@ def _event(
         diagnostics=tuple(
             render_diagnostics([d], attempt.text, "plan") for d in attempt.diagnostics
         ),
-        constraint=rung,
+        constraint=level,
         usage=attempt.usage,
     )
 

@@ -1,1 +1,1 @@
-"""Many tasks: the store, executors, what is recorded and resumed, forecasts."""
+"""Runs of many tasks: sessions, the store, executors, resuming, forecasts."""

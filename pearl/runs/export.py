@@ -1,4 +1,4 @@
-"""Rows of runs → JSON lines, CSV or Parquet, written to an open file as they are read."""
+"""Rows of runs → JSON Lines, CSV or Parquet, streamed to an open file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _TEXTS = (
 _NUMBERS = ("coverage", "duration_s")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
 _COLUMNS = (*_TEXTS, *_NUMBERS, *_TOKENS)
-"""What every table has; fields of the input follow."""
+"""Columns of every table; input fields follow."""
 
 _BATCH = 1_000
-"""Rows of a Parquet file that are in memory at once."""
+"""Rows per batch of a Parquet file."""
 
 
 def write_table(
@@ -92,7 +92,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 def _inert(cell: Any) -> Any:
-    """A cell of which a spreadsheet makes no formula: an apostrophe says that it is text.
+    """Escape a cell that a spreadsheet would evaluate, by an apostrophe.
 
     After https://owasp.org/www-community/attacks/CSV_Injection; numbers stay numbers.
 
@@ -160,13 +160,13 @@ def _part(row: Mapping[str, Any], name: str, part: str) -> Any:
 
 
 def _number(value: Any, kind: type[int] | type[float]) -> int | float | None:
-    """The number in a cell; None for what is none, or none that a table has room for."""
+    """The number of a cell; None if it is not a number or exceeds the column type."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return kind(value) if is_number and abs(value) < 2**63 else None
 
 
 def _text(value: Any) -> str | None:
-    """A text as it is, anything else as JSON; lone surrogates, which no table holds, are replaced."""
+    """Text unchanged, other values as JSON; lone surrogates are replaced."""
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,7 @@
-"""Tasks → what running them takes, told before anything is sent: calls, tokens, money, time.
+"""Tasks → estimated calls, tokens, cost and time, before anything is sent.
 
-Prompts are made by the code that makes those of a run. Where a step takes what an earlier one will
-say, that is taken to be nothing at least and a reply of the greatest length at most. Retries of
-failed calls are no part of it.
+Prompts are built by the same code as in a run. Unknown outputs of earlier steps are bounded by an
+empty and a maximum-length reply. Retries are not included.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from pearl.runs.executors import Task, Unit
 __all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
 
 BLOCK = 128
-"""Tokens of the blocks in which servers cache the beginnings of prompts."""
+"""Block size of servers' prefix caches in tokens."""
 
 MAX_REMEMBERED = 50_000
 """Texts and questions remembered, so that memory stays flat; an older one counts as new again."""
@@ -46,7 +45,7 @@ OTHERS = "(other steps)"
 
 @dataclass(slots=True)
 class StepForecast:
-    """One step over all tasks, or the writing of plans.
+    """Estimate of one step over all tasks, or of planning.
 
     Attributes:
         name: `output = ACTION`.
@@ -97,7 +96,7 @@ class StepForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a run takes.
+    """The estimate of a run.
 
     Attributes:
         steps: In the order in which they were first met.
@@ -160,7 +159,7 @@ def forecast(
     price: Price | None = None,
     seconds_per_call: float | None = None,
 ) -> Forecast:
-    """What it takes to run tasks; nothing is sent.
+    """Estimate tasks without sending anything.
 
     Args:
         pearl: Model, library and limits; the model is not asked.
@@ -175,7 +174,7 @@ def forecast(
 
 
 class Forecaster:
-    """Adds up what tasks take; threads may share it.
+    """Accumulates the estimates of tasks; thread-safe.
 
     Args:
         pearl: Model, library and limits; the model is not asked.
@@ -199,7 +198,7 @@ class Forecaster:
         self._graph = lru_cache(maxsize=256)(self._read)
 
     def add(self, unit: Unit, document: Document | None = None) -> None:
-        """One more unit of work.
+        """Add a unit of work.
 
         Args:
             unit: What is to be done.
@@ -233,7 +232,7 @@ class Forecaster:
                     self._problems.append(f"{where}{error.message}")
 
     def result(self) -> Forecast:
-        """What all tasks so far take."""
+        """The estimate of all tasks so far."""
         limits = self._pearl.limits
         total = StepForecast("total")
         with self._lock:
@@ -278,7 +277,7 @@ class Forecaster:
         self._longest = max(self._longest, int(path.least))
 
     def _cached(self, prefix: str) -> int:
-        """Tokens in whole blocks that a server knows; from now on it knows these."""
+        """Cached tokens of a prefix in whole blocks; marks the prefix as cached."""
         key = digest([prefix])
         known = self._seen.pop(key, None)
         n = self._pearl.limits.counter.count(prefix) // BLOCK * BLOCK if known is None else known
@@ -296,7 +295,7 @@ class Forecaster:
         return self._steps.setdefault(name, StepForecast(name))
 
     def _plan(self, question: str) -> None:
-        """A plan that is yet to be written, once for all who ask the same."""
+        """Add the planning of a question, once per question."""
         pearl = self._pearl
         messages = plan_messages(
             one_line(question), pearl.library, pearl.examples_for(one_line(question))
@@ -325,7 +324,7 @@ class Forecaster:
         self._named(PLANNING).add(costs, 0)
 
     def _time_s(self, total: StepForecast) -> Range | None:
-        """As long as its longest chain of calls, and as all calls take in so many places."""
+        """Lower bound of the time: the longest chain, or all calls at this concurrency."""
         if self._call_s is None:
             return None
         n = self._pearl.client.settings.concurrency

@@ -1,4 +1,4 @@
-"""What decides a result, said once: the configuration, the wording of the prompts, the weights, the software.
+"""The identity of results: configuration, prompts, weights and software.
 
 Headers of logs and banks hold a `RunConfig`; runs of the store and the keys of their rows hold the
 `fingerprint`; nodes of a cluster compare their `version`.
@@ -97,7 +97,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
 
 
 def fingerprint(pearl: Pearl) -> dict[str, object]:
-    """What of a `Pearl` decides its outcomes, as JSON data.
+    """Everything in a `Pearl` that determines its outcomes, as JSON data.
 
     The address of a server is left out, and so is where the file of a model lies: shards of one run
     may each have their own.
@@ -113,7 +113,7 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
 
 
 def _weights(path: Path) -> str:
-    """What tells the file of a model, or the files of its folder, from others.
+    """Identity of a model's file, or of the files of its folder.
 
     Of each its length and its ends, for it may be long; "" where there is none that can be read.
     """
@@ -135,14 +135,14 @@ def _ends(path: Path) -> str:
 
 
 def version() -> str:
-    """What software has to be the same where results have to be: Python, pearl, and its prompts."""
+    """Versions that determine results: Python, pearl and its prompts."""
     python = ".".join(platform.python_version_tuple()[:2])
     return f"pearl {__version__} (prompts {prompts_sha256()[:8]}, Python {python})"
 
 
 @cache
 def prompts_sha256() -> str:
-    """SHA-256 in hexadecimal; it changes with every word that a model is told.
+    """SHA-256 of all prompt texts in hexadecimal.
 
     Example:
         >>> len(prompts_sha256())

@@ -1,4 +1,4 @@
-"""Units of work → outcomes, each row kept in a run of the store before it is told; what is kept is not done again.
+"""Units of work → outcomes; each row is stored before its outcome is yielded.
 
 The one work loop, of execute, eval, mine and curate. What tells one unit from another is what its row
 depends on, never its place: its id, what it says that it depends on, its document, and everything of
@@ -37,7 +37,7 @@ async def run_recorded(
     on_known: Callable[[bytes], None] = lambda key: None,
     has: Callable[[bytes], bool] | None = None,
 ) -> AsyncGenerator[Outcome[U], None]:
-    """Run what is not recorded yet; each row is on the disk when its outcome is given.
+    """Run the units without a row; each row is on disk when its outcome is yielded.
 
     Args:
         pearl: Model and library.
@@ -70,7 +70,7 @@ async def run_recorded(
         row = unit.row(outcome.result, outcome.error)
         if row is not None:
             await run.record(key, place, unit.id, row, outcome.trace.to_jsonl())
-        elif not outcome.is_unfinished and pearl.client.halt.error is None:
+        elif not outcome.is_unfinished and pearl.client.breaker.error is None:
             assert outcome.error is not None
             raise outcome.error
 
@@ -86,7 +86,7 @@ def unrecorded(
     has: Callable[[bytes], bool],
     on_known: Callable[[bytes], None] = lambda key: None,
 ) -> Iterator[tuple[int, U, bytes]]:
-    """What is left to do.
+    """The units without a row.
 
     Args:
         pearl: What the units are run with.
@@ -105,7 +105,7 @@ def unrecorded(
 
 
 def keyed(pearl: Pearl, units: Iterable[tuple[int, U]]) -> Iterator[tuple[int, U, bytes]]:
-    """Units of work, each with the key that its row has, or will have.
+    """Units of work with the keys of their rows.
 
     Args:
         pearl: What the units are run with.

@@ -1,7 +1,7 @@
-"""What a run of `pearl execute` was asked for, as data that a store keeps; checked when it is read.
+"""What a run of `pearl execute`, `eval`, `mine` or `refine fewshot` was asked for, as data that a store keeps; checked when it is read.
 
-A store is a file that anybody may have made: of what stands in it nothing is run as a command, and
-the request is read field by field.
+A store is untrusted: nothing in it is executed as a command, and every field of the request is
+validated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from time import time_ns
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     Field,
@@ -32,7 +32,7 @@ from pearl.llm.prices import Price
 from pearl.plugins.files import why_unsafe
 from pearl.runs.store import FILE, RunInfo, RunSpec
 
-__all__ = ["RunRequest", "refuse_others", "request_of"]
+__all__ = ["REQUESTS", "ExecuteRequest", "RunRequest", "refuse_others", "request_of"]
 
 
 def _text(value: object) -> str:
@@ -57,19 +57,20 @@ Tokens = Annotated[int, Field(ge=256)]
 
 
 class RunRequest(Frozen):
-    """The options of one `pearl execute --out`, under their names there."""
+    """The options of a command whose rows are kept, under their names there."""
 
-    plan_and_documents: tuple[Text, ...] = ()
-    tasks: Text | None = None
+    COMMAND: ClassVar[str]
+    READS: ClassVar[tuple[str, ...]] = ("data",)
+    """Options that name what is worked on."""
+    MAY_READ: ClassVar[tuple[str, ...]] = ("library", "examples", "prices")
+    """Options that name a file, or something that comes with pearl."""
+
     data: Text | None = None
     split: Text | None = None
     columns: tuple[Text, ...] = ()
     subset: Text | None = None
     limit: PositiveInt | None = None
-    longest: PositiveInt | None = None
-    out: Text
-    trace: Text | None = None
-    verbose: bool = False
+    out: Text | None = None
     as_json: bool = False
     model: Text
     base_url: Text | None = None
@@ -77,19 +78,12 @@ class RunRequest(Frozen):
     domain: Text
     library: Text | None = None
     examples: Text | None = None
-    nearest: PositiveInt | None = None
-    context: Text
-    ranker: Text
     window: Tokens | None = None
     max_output_tokens: PositiveInt | None = None
-    max_repairs: NonNegativeInt
-    max_steps: PositiveInt
-    fallback: Literal["direct"] | None = None
     concurrency: PositiveInt
     timeout_s: Annotated[float, Field(ge=0.1)]
     constrain: Literal["auto", "grammar", "json", "off"]
     server: Text | None = None
-    prefix: Literal["auto", "off"]
     requests_per_minute: PositiveFloat | None = None
     tokens_per_minute: PositiveFloat | None = None
     max_cost: NonNegativeFloat | None = None
@@ -104,11 +98,11 @@ class RunRequest(Frozen):
     shard: Text | None = None
 
     @classmethod
-    def of(cls, params: Mapping[str, Any]) -> RunRequest:
+    def of(cls, params: Mapping[str, Any]) -> Self:
         """The work of a command line.
 
         Args:
-            params: Of the context of `pearl execute`.
+            params: Of the context of the command.
 
         Raises:
             UsageError: A value makes no sense, as a limit that is no number.
@@ -121,36 +115,132 @@ class RunRequest(Frozen):
         except ValidationError as error:
             raise UsageError(f"--{reason(error).replace('_', '-')}") from None
 
-    def spec(self, command: Iterable[str]) -> RunSpec:
+    def spec(
+        self, command: Iterable[str], settings: Mapping[str, Any], inputs: Mapping[str, str]
+    ) -> RunSpec:
         """What the run is, but for what of its `Pearl` decides the results: `Session` adds that.
 
         Args:
             command: The arguments of `pearl`, to be shown.
+            settings: What decides the rows besides.
+            inputs: Name and digest, or path, of what is worked on.
         """
+        shown = tuple(redacted(word, LEFT_OUT) for word in command)
+        named = {"command": self.COMMAND, **settings}
+        return RunSpec(shown, named, inputs, work=self.model_dump())
+
+    @property
+    def inputs(self) -> Iterator[str]:
+        """Every file that is read, as it was named; of a model its file."""
+        yield from (name for option in self.READS if (name := getattr(self, option)))
+        named = [getattr(self, option) for option in self.MAY_READ]
+        if address_of(self.model) is None:
+            named.append(self.model.partition(":")[2])
+        yield from (name for name in named if name and _is(name))
+
+    @property
+    def outputs(self) -> Iterator[str]:
+        """Every file that is written, as it was named."""
+        if self.out:
+            yield self.out
+
+
+class _Planning(RunRequest):
+    """Of commands that have plans written, or run over documents."""
+
+    nearest: PositiveInt | None = None
+    context: Text
+    ranker: Text
+    max_repairs: NonNegativeInt
+    max_steps: PositiveInt
+    prefix: Literal["auto", "off"]
+
+
+class ExecuteRequest(_Planning):
+    """`pearl execute --out`."""
+
+    COMMAND = "execute"
+    READS = ("tasks", "data")
+
+    plan_and_documents: tuple[Text, ...] = ()
+    tasks: Text | None = None
+    longest: PositiveInt | None = None
+    out: Text
+    trace: Text | None = None
+    verbose: bool = False
+    fallback: Literal["direct"] | None = None
+
+    @property
+    def worked_on(self) -> dict[str, str]:
+        """Plan and documents by name, tasks and data by content."""
         inputs = {"arguments": "\n".join(self.plan_and_documents)}
         if self.tasks:
             inputs["tasks"] = _content(self.tasks)
         if self.data:
             asked = self.model_dump(include={"split", "columns", "subset", "limit", "longest"})
             inputs |= {"data": _content(self.data), "asked": json.dumps(asked)}
-        shown = tuple(redacted(word, LEFT_OUT) for word in command)
-        return RunSpec(shown, {"command": "execute"}, inputs, work=self.model_dump())
+        return inputs
 
     @property
     def inputs(self) -> Iterator[str]:
         """Every file that is read, as it was named; of a model its file."""
         yield from self.plan_and_documents
-        named = [self.tasks, self.data, self.library, self.examples, self.prices]
-        if address_of(self.model) is None:
-            named.append(self.model.partition(":")[2])
-        yield from (
-            name for name in named if name and (name in (self.tasks, self.data) or _is(name))
-        )
+        yield from super().inputs
 
     @property
     def outputs(self) -> Iterator[str]:
         """Every file that is written, as it was named."""
         yield from (name for name in (self.out, self.trace) if name)
+
+
+class EvalRequest(_Planning):
+    """`pearl eval`."""
+
+    COMMAND = "eval"
+    READS = ("data", "results")
+
+    methods: Text
+    results: Text | None = None
+    scorer: Text | None = None
+    seeds: PositiveInt
+    temperature: NonNegativeFloat | None = None
+    token_budget: Tokens | None = None
+    part_tokens: Tokens
+    by_document: bool = False
+    fallback: Literal["direct"] | None = None
+
+
+class MineRequest(RunRequest):
+    """`pearl mine`."""
+
+    COMMAND = "mine"
+    MAY_READ = (*RunRequest.MAY_READ, "seed_library")
+
+    seed_library: Text
+    again: bool = False
+
+
+class FewshotRequest(_Planning):
+    """`pearl refine fewshot`."""
+
+    COMMAND = "fewshot"
+    READS = ("data", "held_out")
+
+    out: Text
+    retries: NonNegativeInt
+    max_examples: PositiveInt
+    held_out: Text | None = None
+
+    @property
+    def outputs(self) -> Iterator[str]:
+        """The file of the folder that says what the others are from."""
+        yield str(Path(self.out) / "curation.jsonl")
+
+
+REQUESTS: Mapping[str, type[RunRequest]] = {
+    kind.COMMAND: kind for kind in (ExecuteRequest, EvalRequest, MineRequest, FewshotRequest)
+}
+"""By the name of the command."""
 
 
 def request_of(info: RunInfo) -> RunRequest:
@@ -165,10 +255,11 @@ def request_of(info: RunInfo) -> RunRequest:
             f"run {info.id} was begun in Python",
             help=f"go on with it there: pearl.Session(...).resume('{info.id}')",
         )
-    if not info.work:
+    kind = REQUESTS.get(str(info.settings.get("command")))
+    if not info.work or kind is None:
         raise StoreError(f"of run {info.id} no work is kept that can be resumed", help=again)
     try:
-        return RunRequest.model_validate(info.work)
+        return kind.model_validate(info.work)
     except ValidationError as error:
         raise StoreError(
             f"the work of run {info.id} cannot be read: {reason(error)}", help=again
@@ -176,10 +267,10 @@ def request_of(info: RunInfo) -> RunRequest:
 
 
 def refuse_others(folder: Path) -> None:
-    """Make sure that a store is the user's alone.
+    """Check that only the user can write to a store.
 
     Raises:
-        StoreError: Another user may have written what is in it.
+        StoreError: Other users may have written to it.
     """
     for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
         why = why_unsafe(path) if path.exists() else ""
@@ -192,9 +283,9 @@ def refuse_others(folder: Path) -> None:
 
 
 def _content(path: str) -> str:
-    """What tells a file from others: its SHA-256; of a folder, or what is none of these, the path.
+    """Identity of a file: its SHA-256; for a folder or anything else, the path.
 
-    What can be read but once is never the same again.
+    A pipe never has the same identity twice.
     """
     if Path(path).is_fifo():
         return f"{path} {time_ns()}"

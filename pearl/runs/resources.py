@@ -1,4 +1,4 @@
-"""What the units of work of one process share: a `Pearl`, documents, plans, what is made once."""
+"""Resources shared by the units of one process: a `Pearl`, documents, plans and cached values."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["OnBegun", "Resources", "loader_key"]
 Made = TypeVar("Made")
 
 OnBegun = Callable[[Any, Document | None], None]
-"""Told of a unit that is begun, with its document."""
+"""Callback for a started unit, with its document."""
 
 KEPT_PLANS = 1_000
-"""Plans kept in their read form, some kilobytes each."""
+"""Maximum parsed plans in the cache, some kilobytes each."""
 
 KEPT = 2
-"""Documents kept though no unit is over them just now."""
+"""Maximum unused documents in the cache."""
 
 
 class Resources:
-    """What units need to be performed; kept from one to the next.
+    """Resources of units, shared between them.
 
     Args:
         pearl: Model and library.
@@ -63,7 +63,7 @@ class Resources:
             await asyncio.to_thread(self._on_begun, unit, document)
 
     def plan(self, text: str, question: str | None) -> CheckedPlan:
-        """A plan by its text: one that runs over many documents is read once.
+        """Parse a plan, cached by its text.
 
         Raises:
             PlanError: It is none.
@@ -71,20 +71,21 @@ class Resources:
         return self._read(text, question)[0]
 
     def n_chained(self, text: str, question: str | None) -> int:
-        """Calls that follow one another in a plan; 0 where it is none."""
+        """Length of the longest chain of calls in a plan; 0 if it is invalid."""
         try:
             return self._read(text, question)[1]
         except PearlError:
             return 0  # the unit will fail, and say why
 
     def is_over(self, error: Exception) -> bool:
-        """Whether an error is the end of the run, and no fault of the unit that it stops."""
+        """Whether an error ends the run rather than one unit."""
         return (
-            isinstance(error, BudgetError | PausedError) or self.pearl.client.halt.error is not None
+            isinstance(error, BudgetError | PausedError)
+            or self.pearl.client.breaker.error is not None
         )
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` makes, made once for this key."""
+        """The result of `make`, cached by key."""
         if key not in self._made:
             self._made[key] = make()
         made: Made = self._made[key]
@@ -96,7 +97,7 @@ class Resources:
 
 
 class _Documents:
-    """Documents by what loads them.
+    """Cache of documents by loader.
 
     A document in use is never loaded again; of the others the last few are kept, so that memory
     stays flat.
@@ -119,7 +120,11 @@ class _Documents:
         document = self._known.get(key)
         if document is not None:
             return document
-        document = await self._loading.do(key, lambda: asyncio.to_thread(load))
+        return await self._loading.do(key, lambda: self._load(key, load))
+
+    async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:
+        document = await asyncio.to_thread(load)
+        # Before it counts as loaded: who asks then must not load it again.
         if document not in self._kept:
             self._kept.append(document)
         self._known[key] = document
@@ -127,7 +132,7 @@ class _Documents:
 
 
 def loader_key(load: Callable[[], Document]) -> Hashable:
-    """What tells one loader from another; None where nothing does.
+    """Cache key of a loader, or None.
 
     Two calls prepared alike load the same document.
     """

@@ -1,4 +1,4 @@
-"""Work over many items, so many at once: the one way in which items are turned into tasks.
+"""Bounded concurrency over many items.
 
 Items are taken one by one, when there is room for the next, so an iterable that ends early ends the
 work: what is under way is still finished. Closing the iterator cancels it instead.
@@ -76,8 +76,8 @@ async def in_order(
     try:
         while True:
             while len(running) < n and not is_stopping():
-                room = ahead - (n_taken - n_given)
-                for index, item in islice(source, room if group else min(1, room)):
+                n_free = ahead - (n_taken - n_given)
+                for index, item in islice(source, n_free if group else min(1, n_free)):
                     heap = waiting.setdefault(group(item) if group else None, [])
                     heappush(heap, (-rank(item), index, item))
                     n_taken += 1
@@ -155,7 +155,7 @@ async def each_kept(
 
 
 async def _end(running: Collection[asyncio.Future[Result]]) -> None:
-    """Cancel what is under way, and wait until it is over."""
+    """Cancel running tasks and wait for them."""
     for unfinished in running:
         unfinished.cancel()
     await asyncio.gather(*running, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""Many tasks within limits: forecast, run, stopped, and gone on with where they stopped.
+"""Sessions: forecast, run and resume many tasks within limits.
 
-The way of a task: left out if its row is kept; carried out by an executor, with replies found and kept
-in the store and every call within the budget; its row kept in the run before its outcome is given.
+A task is skipped if its row is stored; else an executor runs it, with cached replies from the store
+and every call within the budget; its row is stored before its outcome is yielded.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ U = TypeVar("U", bound=Unit)
 
 
 class Session:
-    """Runs tasks with a `Pearl`, within limits, and keeps what they came to.
+    """Runs tasks with a `Pearl` within limits, and stores the results.
 
     The same tasks with the same settings are the same run: running them again goes on where it
     stopped, however it was stopped, and does again only what failed. Limits hold for all runs of the
@@ -127,7 +127,7 @@ class Session:
 
     @property
     def predicted(self) -> Forecast | None:
-        """What the tasks that were begun were predicted to take, where `budget` says what they took.
+        """The estimate of the started tasks; `budget` has the actual spending.
 
         None where that is not counted, and for an executor that does not tell what it begins.
         """
@@ -141,7 +141,7 @@ class Session:
         id: str | None = None,
         seconds_per_call: float | None = None,
     ) -> Forecast:
-        """What it takes to run those tasks that have no row yet; nothing is sent, nothing is written.
+        """Estimate the tasks without a row; sends and writes nothing.
 
         Args:
             tasks: As in `run`.
@@ -173,7 +173,7 @@ class Session:
         watcher: Watcher | None = None,
         redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> SessionRun:
-        """Run the tasks that have no row yet.
+        """Run the tasks without a row.
 
         Args:
             tasks: Or other units of work, read one by one. Where rows are kept they are gone through twice; what can be gone
@@ -196,7 +196,7 @@ class Session:
     def resume(
         self, run_id: str, tasks: Iterable[Unit] | None = None, *, watcher: Watcher | None = None
     ) -> SessionRun:
-        """Go on with a run of the store.
+        """Resume a run of the store.
 
         Args:
             run_id: Its id, or how that begins, with its day or without.
@@ -279,7 +279,7 @@ class Session:
                 watcher.on_begun(run)
 
             def is_stopping() -> bool:
-                is_over = summary.error is not None or pearl.client.halt.error is not None
+                is_over = summary.error is not None or pearl.client.breaker.error is not None
                 most = self._max_errors
                 is_too_much = most is not None and summary.n_failed > most
                 return watcher.is_stopping() or is_over or is_too_much
@@ -307,7 +307,7 @@ class Session:
                         yield outcome
             finally:
                 summary.limits = pearl.client.limiter.limits
-            summary.error = pearl.client.halt.error or summary.error
+            summary.error = pearl.client.breaker.error or summary.error
             is_paused = summary.error is not None and not isinstance(summary.error, BudgetError)
             summary.status = "done"
             if is_stopping():

@@ -1,4 +1,4 @@
-"""A run under way: who is told of it, what has come of it so far, and how it is waited for."""
+"""A running run: its callbacks, its summary and its iterator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SessionRun", "Summary", "Watcher"]
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Who is told of what happens in a run, and may end it.
+    """Callbacks of a run.
 
     Attributes:
         listener: Told of every event of every task.
@@ -36,7 +36,7 @@ class Watcher:
 
 @dataclass(slots=True)
 class Summary:
-    """What has come of a run so far.
+    """Summary of a run so far.
 
     Attributes:
         id: Of the run in the store; "" where no rows are kept.
@@ -70,7 +70,7 @@ class Summary:
         return sum(self.statuses.values())
 
     def add(self, outcome: Outcome[Any]) -> None:
-        """One more outcome."""
+        """Count an outcome."""
         self.n_done += 1
         self.last = outcome
         if outcome.is_unfinished:
@@ -83,7 +83,7 @@ class Summary:
 
 
 class SessionRun:
-    """A run under way: iterate over it for its outcomes, in the order of the tasks, or await it.
+    """A running run: iterate over its outcomes in the order of the tasks, or await it.
 
     Attributes:
         summary: What has come of it so far.
@@ -97,7 +97,7 @@ class SessionRun:
         return self._work
 
     async def aclose(self) -> None:
-        """End it at once; what is under way is lost, and done when the run goes on."""
+        """Cancel it; running tasks are repeated when it is resumed."""
         await self._work.aclose()
 
     def __await__(self) -> Generator[Any, None, Summary]:

@@ -70,7 +70,9 @@ WORK: dict[str, Any] = {
 def crafted(work: dict[str, Any], argv: tuple[str, ...], folder: Path) -> str:
     """A run that no pearl has begun; its id."""
     with Store.open(Path("store")) as store:
-        return store.begin(RunSpec(argv, {}, {}, str(folder), work), fresh=True).id
+        return store.begin(
+            RunSpec(argv, {"command": "execute"}, {}, str(folder), work), fresh=True
+        ).id
 
 
 def test_nothing_of_a_store_is_done_before_it_is_confirmed(

@@ -218,5 +218,5 @@ def test_json_is_asked_for_in_words_and_as_a_schema() -> None:
 
 
 def test_constraints_can_be_left_out() -> None:
-    assert reply_fallback(Constrains(frozenset({"grammar"})), "off").rung.by is None
+    assert reply_fallback(Constrains(frozenset({"grammar"})), "off").level.by is None
     assert reply_constraint(ValueType.LIST) is reply_constraint(ValueType.LIST), "made once"

@@ -26,12 +26,17 @@ LIBRARY = load_library("quality")
 
 
 def plan(
-    model: Model, ladder: ConstraintFallback | None = None, library: ActionLibrary = LIBRARY
+    model: Model, fallback: ConstraintFallback | None = None, library: ActionLibrary = LIBRARY
 ) -> tuple[CheckedPlan, Trace]:
     trace = Trace()
     checked = asyncio.run(
         write_plan(
-            "Why did Ada sell the boat?", library, model, ladder=ladder, trace=trace, max_repairs=20
+            "Why did Ada sell the boat?",
+            library,
+            model,
+            fallback=fallback,
+            trace=trace,
+            max_repairs=20,
         )
     )
     return checked, trace
@@ -46,17 +51,17 @@ def refused(trace: Trace) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("by", "rung", "n_calls"), [(["line", "grammar"], "lines", 1), (["grammar"], "library", 2)]
+    ("by", "level", "n_calls"), [(["line", "grammar"], "lines", 1), (["grammar"], "library", 2)]
 )
 def test_what_random_weights_write_under_a_grammar_is_a_valid_plan_at_once(
-    by: Sequence[ConstrainBy], rung: str, n_calls: int
+    by: Sequence[ConstrainBy], level: str, n_calls: int
 ) -> None:
     """But for what no grammar says: that some step has to read the document."""
-    model, ladder, n = RandomWriter(by), None, 0
+    model, fallback, n = RandomWriter(by), None, 0
     for _ in range(times(30)):
-        ladder = ladder or ConstraintFallback(model.constrains)
-        checked, trace = plan(model, ladder)
-        assert set(rungs(trace)) == {rung}
+        fallback = fallback or ConstraintFallback(model.constrains)
+        checked, trace = plan(model, fallback)
+        assert set(rungs(trace)) == {level}
         *blind, attempt = [event for event in trace if isinstance(event, PlanAttempted)]
         n += len(blind) + 1
         assert len(model.requests) == n * n_calls
@@ -82,12 +87,12 @@ def test_the_second_phase_knows_what_the_first_declared() -> None:
 
 def test_steps_down_where_it_is_refused_and_does_not_ask_again() -> None:
     model = RandomWriter(refuses=["new-actions", "steps"])
-    ladder = ConstraintFallback(model.constrains)
+    fallback = ConstraintFallback(model.constrains)
     for n in range(2):
         trace = Trace()
         with suppress(PlanningError):  # static: it can be read, and need not mean anything
             asyncio.run(
-                write_plan("Why?", LIBRARY, model, ladder=ladder, max_repairs=0, trace=trace)
+                write_plan("Why?", LIBRARY, model, fallback=fallback, max_repairs=0, trace=trace)
             )
         assert rungs(trace) == ["static"]
         assert refused(trace) == (["library"] if n == 0 else [])
@@ -126,9 +131,9 @@ def test_a_model_that_ignores_its_grammar_is_found_out() -> None:
 @pytest.mark.parametrize("mode", ["grammar", "json"])
 def test_who_insists_gets_no_plan_without(mode: Mode) -> None:
     model = RandomWriter(["grammar", "json"], refuses=["new-actions", "steps", "plan"])
-    ladder = ConstraintFallback(model.constrains, mode)
+    fallback = ConstraintFallback(model.constrains, mode)
     with pytest.raises(ModelError) as caught:
-        plan(model, ladder)
+        plan(model, fallback)
     assert caught.value.kind == "unconstrained"
 
 
@@ -148,17 +153,18 @@ def test_what_no_model_can_do_is_said_before_it_is_asked() -> None:
 
 def test_tasks_under_way_together_go_down_once() -> None:
     model = RandomWriter(refuses=["new-actions"])
-    ladder = ConstraintFallback(model.constrains)
+    fallback = ConstraintFallback(model.constrains)
 
     async def several() -> None:
         writes = (
-            write_plan(f"Why {i}?", LIBRARY, model, ladder=ladder, max_repairs=0) for i in range(5)
+            write_plan(f"Why {i}?", LIBRARY, model, fallback=fallback, max_repairs=0)
+            for i in range(5)
         )
         for result in await asyncio.gather(*writes, return_exceptions=True):
             assert not isinstance(result, ModelError)
 
     asyncio.run(several())
-    assert ladder.rung.name == "static"
+    assert fallback.level.name == "static"
 
 
 def test_a_library_that_no_grammar_can_begin_with_steps_down() -> None:

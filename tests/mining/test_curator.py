@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +23,10 @@ from pearl.llm import ActionTask, ChooseTask, PlanTask, Request
 from pearl.mining.curator import CurationRow, Try, choose_bank, curate_units
 from pearl.planner.examples import load_examples
 from pearl.runs.executors import local
+from pearl.runs.store import Store
 from tests.evals.asking import OPTIONS, sample
 from tests.models import Acting
+from tests.server import Server
 
 FIRST = '1. ans = FIND(CTX, "the tired man") : Find him'
 SECOND = '1. ans = FIND_REASON(CTX, "the sale") : Find why'
@@ -280,6 +286,35 @@ def test_a_document_of_many_questions_is_read_once(
     bank.rows(*(at(str(i), "b.txt") for i in range(5)))
     bank.make()
     assert len(read) == 1
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
+    bank: Bank, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    openai_server.on("Write the plan", SECOND)
+    openai_server.on("Reply with the letter", "A")
+    openai_server.on(".", "It was rotten.")
+    bank.rows(*(row(f"r{i}", f"Why did number {i} leave?") for i in range(8)))
+    openai_server.delay_s = 0.1
+    command = [
+        sys.executable, "-m", "pearl", "refine", "fewshot", "--data", "train.jsonl", "-o", "bank",
+        "--model", "openai:m", "--base-url", openai_server.url, "--concurrency", "2",
+        "--store", "s",
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        while len(openai_server.requests) <= 8:
+            time.sleep(0.02)
+        child.kill()
+    openai_server.delay_s = 0.0
+    with Store.open(Path("s"), read_only=True) as store:
+        (run,) = store.runs()
+    assert pearl_command(["runs", "resume", run.id, "--store", "s", "--yes"]) == 0
+    assert [each["outcome"] for each in tried_rows()] == ["kept"] * 8
+    assert len(bank.files) == 8
+    prompts = Counter(seen.prompt for seen in openai_server.requests)
+    assert sum(n > 1 for n in prompts.values()) <= 2  # what was under way when it was killed
 
 
 def at(id: str, path: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pearl import plugins
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, data_options, read_data, setting_options
 from pearl.cli.units import Finished, Work, run_units, unit_options
-from pearl.cli.work import no_reply, tell_left_out
+from pearl.cli.work import no_reply, report_left_out
 from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
@@ -141,7 +141,7 @@ def _evaluate(
     )
     read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
     samples, unfit = runner.scorable(read, with_document=not is_executed)
-    tell_left_out([*bad, *unfit])
+    report_left_out([*bad, *unfit])
     if not samples:
         raise DataError(
             "no sample can be evaluated",

@@ -72,9 +72,9 @@ def command(
     Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
     resume`, goes on where it stopped, however it was stopped.
     """
-    from pearl.cli.work import run_tasks, tell_left_out
+    from pearl.cli.work import report_left_out, run_tasks
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.request import RunRequest
+    from pearl.runs.request import ExecuteRequest
     from pearl.runs.tasks import over_files
 
     if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
@@ -85,7 +85,8 @@ def command(
     options["out"] = out
     asked = None
     if out is not None:
-        asked = RunRequest.of(context.params).spec(context.find_root().obj or ())
+        request = ExecuteRequest.of(context.params)
+        asked = request.spec(context.find_root().obj or (), {}, request.worked_on)
     inputs = [*plan_and_documents, *filter(None, (tasks, data))]
     keep_inputs([out, options["trace"]], inputs)
     if data is None and options["longest"] is not None:
@@ -112,7 +113,7 @@ def command(
         work = over_files(found_documents(named), plan=text, is_named=out is not None)
         return run_tasks(work, len(work), options, asked=asked)
     samples = _data_tasks(text, options)
-    tell_left_out(samples.left_out)
+    report_left_out(samples.left_out)
     code = run_tasks(samples, len(samples), options, asked=asked)
     return code or int(bool(samples.left_out))
 

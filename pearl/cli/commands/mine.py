@@ -21,7 +21,7 @@ from pearl.cli.options import (
     setting_options,
 )
 from pearl.cli.units import Finished, Work, run_units, unit_options
-from pearl.cli.work import no_reply, tell_left_out, tell_reasons
+from pearl.cli.work import no_reply, report_left_out, report_reasons
 from pearl.cli.writing import keep_inputs
 from pearl.data.journal import write_journal
 from pearl.errors import DataError, UsageError
@@ -64,7 +64,7 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
     keep_inputs([out], [data])
     samples, bad = read_data(options)
     questions, n_doubles = _questions(samples)
-    tell_left_out(bad)
+    report_left_out(bad)
     if not questions:
         raise DataError("there is no question in the data", path=data)
     began = time.monotonic()
@@ -168,7 +168,7 @@ def _report(
     for name, value in summary.items():
         shown = "not known (--price)" if value is None else f"{value:,}"
         click.echo(f"{name.replace('_', ' '):<22}{shown:>12}", err=True)
-    tell_reasons(row.error for row in rows if row.status == "failed")
+    report_reasons(row.error for row in rows if row.status == "failed")
     if unread := next((row for row in rows if row.status == "unreadable"), None):
         problem = unread.diagnostics[0].partition("\n")[0] if unread.diagnostics else "no action"
         click.echo(f"unreadable, the first: question '{unread.id}': {problem}", err=True)

@@ -25,7 +25,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import store_option, written_store
-from pearl.cli.work import tell_failures
+from pearl.cli.work import report_failures
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
 from pearl.errors.escaping import escaped, to_json
@@ -162,7 +162,7 @@ async def _many(
                     events_file.write(escaped(events.to_jsonl()))
                 reporter.advance()
     if failures:
-        tell_failures(len(failures), failures[0], len(rows))
+        report_failures(len(failures), failures[0], len(rows))
     return 1 if failures else 0
 
 

@@ -130,8 +130,7 @@ def resume(
     for OpenAI goes to the server of the run only if that is OpenAI's, local, or named by you, as
     with --base-url.
     """
-    from pearl.cli.commands.execute import command as execute
-    from pearl.cli.resuming import agreed, params_of
+    from pearl.cli.resuming import agreed, command_of, params_of
     from pearl.runs.request import refuse_others, request_of
 
     folder = opened_folder(store)
@@ -145,14 +144,18 @@ def resume(
                 f"run {info.id} is made of shards, which wrote a file each",
                 help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
             )
-        request = request.model_copy(update={"shard": None, "trace": None})
+        fields = {"shard": None, "trace": None}
+        known = {name: None for name in fields if name in type(request).model_fields}
+        request = request.model_copy(update=known)
     params, said = params_of(ctx, request, options, out)
     ctx.find_root().obj = info.command  # which is what the run goes on being called
     with _in(info):
-        if not agreed(info, params, said, is_yes=yes):
+        if not agreed(info, type(request).of(params), params, said, is_yes=yes):
             click.echo("pearl: nothing was done", err=True)
             return 1
-        code: int = ctx.invoke(execute, **params, store=str(folder), run=info.id, fresh=False)
+        code: int = ctx.invoke(
+            command_of(request), **params, store=str(folder), run=info.id, fresh=False
+        )
     return code
 
 

@@ -226,8 +226,8 @@ class Verifier:
                     ahead = self._normal.find(needle, last)
                     if ahead is None:
                         return
-                    room = sum(MAX_OMITTED + len(each.text) for each in needles[:i])
-                    begin = max(begin, ahead[0] - room)
+                    reach = sum(MAX_OMITTED + len(each.text) for each in needles[:i])
+                    begin = max(begin, ahead[0] - reach)
                     break
                 places.append(found)
             else:

@@ -1,1 +1,1 @@
-"""Files → pictures and pages. Nothing here calls a model or changes what it reads."""
+"""Logs → pictures and HTML pages. Calls no model and changes no input."""

@@ -1,6 +1,6 @@
-"""Figures in one style, drawn without pyplot and its global state → SVG and PNG, same bytes always.
+"""Figures in one style → SVG and PNG, byte for byte reproducible, without pyplot's global state.
 
-matplotlib (the extra `pictures`) is imported when something is drawn.
+matplotlib (the extra `pictures`) is imported on use.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ WIDTH_IN = 6.0
 PNG_DPI = 200
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080")
-"""Okabe and Ito's, told apart by the colour-blind; yellow, too pale on white, left out, and grey for
-black, on which no interval would be seen."""
+"""Okabe and Ito's colour-blind safe palette, without yellow (too pale on white) and with grey for
+black (which would hide intervals)."""
 
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p")
-"""One more than colours, so that the same colour comes with another marker."""
+"""One more than colours, so that a repeated colour has another marker."""
 
 GREY = "#767676"
 
@@ -54,7 +54,7 @@ _STYLE = {
 
 
 def colour_of(i: int) -> str:
-    """The colour of series number i: when all are used up they come again, paler.
+    """The colour of series i; the palette repeats in paler tints.
 
     Example:
         >>> colour_of(0), colour_of(7)
@@ -73,10 +73,10 @@ def marker_of(i: int) -> str:
 
 @contextmanager
 def style(salt: str) -> Iterator[None]:
-    """Draw in this style, whatever the user's own settings of matplotlib are, and quietly.
+    """Apply this style regardless of the user's matplotlib settings, and silence its logs.
 
     Args:
-        salt: Makes the ids in the SVG; figures of one page need different ones.
+        salt: Seed of the ids in the SVG; figures of one page need different ones.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -84,7 +84,7 @@ def style(salt: str) -> Iterator[None]:
     require_extra("pictures", "a picture", "matplotlib")
     log = logging.getLogger("matplotlib")
     level = log.level
-    log.setLevel(logging.ERROR)  # it tells of temporary folders where HOME cannot be written
+    log.setLevel(logging.ERROR)  # it warns about temporary folders if HOME is read-only
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing")
@@ -130,7 +130,7 @@ def render(drawn: Figure) -> tuple[str, bytes]:
 
 
 _NEAR_PT = 7
-"""A label this near to its point needs no line to it."""
+"""Labels closer than this to their point need no line."""
 
 _OFFSETS_PT = [
     (away * x, away * y)
@@ -139,10 +139,10 @@ _OFFSETS_PT = [
     for y in (0, 1, -1)
     if abs(x) == 1 or y
 ]
-"""Where a label may stand, seen from its point; best first."""
+"""Candidate positions of a label relative to its point, best first."""
 
 _CROSSING = 1000.0
-"""A line through a label is as bad as so many square pixels of overlap, half a label or so."""
+"""Penalty of a line through a label, in square pixels of overlap: about half a label."""
 
 
 def label_points(
@@ -157,14 +157,14 @@ def label_points(
     Args:
         drawn: The figure, which keeps its layout from now on.
         axes: With its data drawn and its limits final.
-        labels: One a point.
+        labels: One per point.
         colours: Of the lines to points, where labels had to move away.
         bars: Of each point x, y and both ends of its bar in y, in units of the data.
     """
     from matplotlib.transforms import Bbox
 
     drawn.draw_without_rendering()
-    drawn.set_layout_engine("none")  # what is measured now must stay where it is
+    drawn.set_layout_engine("none")  # keep the measured layout
     point = drawn.dpi / 72
     taken: list[Bbox] = []
     labelled: list[Bbox] = []
@@ -188,7 +188,7 @@ def label_points(
             )
             for dx, dy in _OFFSETS_PT
         ]
-        # Rounded, so that of places as good as each other the first is taken on every machine.
+        # Rounded, so that ties resolve equally on every machine.
         costs = [
             round(_cost(place, [*taken, *labelled], axes.bbox), 3)
             + _CROSSING * _n_crossed((px, py), place, labelled)
@@ -227,7 +227,7 @@ def _side(offset: float) -> float:
 
 
 def _cost(place: Bbox, taken: Sequence[Bbox], inside: Bbox) -> float:
-    """Area of a place that is taken; what is outside counts tenfold."""
+    """Occupied area of a position; area outside the axes counts tenfold."""
     out = place.width * place.height - _overlap(place, inside)
     return float(10 * out + sum(_overlap(place, other) for other in taken))
 

@@ -1,4 +1,4 @@
-"""`EvalLog`s → one HTML page: pictures, a table, facts, and every record. It works on its own."""
+"""`EvalLog`s → one HTML page: pictures, a table, facts, every record. Self-contained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pearl.evals.view.summary import Series, heading, one_line, subsets_of
 __all__ = ["MAX_RECORDS", "page"]
 
 MAX_RECORDS = 500
-"""Of larger evaluations only what went wrong is listed, as many at most."""
+"""Maximum records listed; larger evaluations list only failed and wrong ones."""
 
 _FACTS = {
     "data": "data",
@@ -48,9 +48,9 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
     """The whole page.
 
     Args:
-        rows: What to show.
-        headers: Of all the logs, also of those without records.
-        pictures: To put into the page.
+        rows: The series to show.
+        headers: Headers of all logs, including those without records.
+        pictures: The pictures to embed.
     """
     listed = _listed(rows)
     n_records = sum(len(row.records) for row in rows)
@@ -118,7 +118,7 @@ def _numbers(cell: Score) -> list[str]:
 
 
 def _pairs(rows: Sequence[Series]) -> Iterator[list[str]]:
-    """Every two methods of a log, and one method of every two logs, on the samples both have."""
+    """Every pair of methods of a log, and equal methods of every pair of logs, on common samples."""
     for one, two in combinations(rows, 2):
         is_same_data = one.header.data_sha256 == two.header.data_sha256
         if not is_same_data or (one.header != two.header and one.method != two.method):
@@ -179,7 +179,7 @@ def _listed(rows: Sequence[Series]) -> list[tuple[str, Sequence[EvalRecord]]]:
 
 
 def _place(record: EvalRecord) -> tuple[list[tuple[int, str]], int]:
-    """The order of a page: by sample, numbers in ids by their size; a log's own is that of replies."""
+    """Sort key of records on a page: by sample id in natural order."""
     parts = re.findall(r"\d+|\D+", record.sample)
     return [(int(p), "") if p.isdecimal() else (-1, p) for p in parts], record.seed
 

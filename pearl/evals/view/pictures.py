@@ -1,6 +1,6 @@
 """`EvalLog`s → pictures: accuracy against cost, by subset, by library size, and shapes of plans.
 
-A picture whose data the logs do not hold is skipped, and the reason said.
+Pictures without data in the logs are skipped, with a reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Picture", "draw"]
 ACCURACY = "accuracy (%), 95 % interval"
 
 MAX_BARS = 30
-"""Different numbers a distribution shows one by one; more are put into bins."""
+"""Maximum distinct values of an unbinned distribution."""
 
 SHAPES = {
     "n_steps": "steps of the plan",
@@ -51,8 +51,8 @@ class Picture:
     """One drawn figure.
 
     Attributes:
-        name: Of its files, without suffix.
-        caption: What it shows.
+        name: File name without suffix.
+        caption: The caption.
         svg: Text of the SVG file.
         png: Bytes of the PNG file.
     """
@@ -67,7 +67,7 @@ class Picture:
         return self.svg
 
     def files(self, folder: Path) -> dict[Path, bytes]:
-        """What to write into a folder."""
+        """File names and contents."""
         return {
             folder / f"{self.name}.svg": self.svg.encode(),
             folder / f"{self.name}.png": self.png,
@@ -75,14 +75,14 @@ class Picture:
 
 
 class _NoDataError(Exception):
-    """Why a picture cannot be drawn."""
+    """A picture cannot be drawn; the message says why."""
 
 
 def draw(rows: Sequence[Series]) -> tuple[list[Picture], dict[str, str]]:
-    """Every picture that the rows hold the data for.
+    """Draw every picture for which the rows have data.
 
     Returns:
-        The pictures; for each that is skipped its name and why.
+        The pictures; the name and reason of each skipped one.
 
     Raises:
         UsageError: matplotlib is not installed.
@@ -190,7 +190,7 @@ def _library_size(rows: Sequence[Series]) -> Figure:
     handles = []
     for i, line in enumerate(lines.values()):
         line.sort(key=lambda row: row.header.n_actions)
-        # A little to the side of each other, or intervals of several methods would lie on one line.
+        # Shifted sideways, so that intervals of several methods do not overlap.
         aside = (i - (len(lines) - 1) / 2) * spread
         at = [row.header.n_actions + aside for row in line]
         handles.append(_point(axes, i, at, [row.cells[None].accuracy for row in line], "-"))
@@ -252,7 +252,7 @@ def _distributions(
 
 
 def _binned(values: Sequence[int], first: int, size: int) -> Counter[int]:
-    """How many values lie in each bin, by the bin's start."""
+    """Counts per bin, keyed by the bin's start."""
     return Counter(first + (value - first) // size * size for value in values)
 
 
@@ -283,7 +283,7 @@ def _errors(accuracies: Sequence[Interval]) -> list[list[float]]:
 
 
 def _accuracy_axis(axes: Axes, chance: float | None) -> None:
-    """Percent upwards, and a line where guessing would be."""
+    """Format the percent axis and draw the chance level."""
     axes.set_ylabel(ACCURACY)
     if chance is not None:
         axes.axhline(100 * chance, color=GREY, linestyle=(0, (4, 3)), linewidth=1)
@@ -303,14 +303,14 @@ def _accuracy_axis(axes: Axes, chance: float | None) -> None:
 
 
 def _chance(rows: Sequence[Series]) -> float | None:
-    """The accuracy of guessing, where every sample has the same number of options."""
+    """The accuracy of guessing if every sample has the same number of options, else None."""
     records = [record for row in rows for record in row.records]
     is_same = len({len(record.options) for record in records}) == 1
     return report.chance(records) if is_same else None
 
 
 def _apart(numbers: Sequence[int], least: float) -> list[int]:
-    """Of rising numbers those that are not too near to the one kept before."""
+    """Filter ascending numbers to a minimum distance."""
     kept = list(numbers[:1])
     for number in numbers:
         if number - kept[-1] >= least:

@@ -1,4 +1,4 @@
-"""`EvalLog`s → the numbers that pictures and pages show: a row a method, a cell a subset."""
+"""`EvalLog`s → the numbers of pictures and pages: one row per method, one cell per subset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FACTS = {
     "token_budget": "budget {}",
     "scorer": "scored by {}",
 }
-"""What tells one log from another, and how it is said."""
+"""Header fields that distinguish logs, with their label formats."""
 
 MAX_LABEL = 40
 
@@ -41,11 +41,11 @@ class Series:
     """One method of one log.
 
     Attributes:
-        label: The method and, of several logs, what tells its log from the others.
+        label: The method and, for several logs, what distinguishes its log.
         method: The method.
-        header: Of its log.
-        records: All of the method.
-        cells: By subset; None is all samples.
+        header: Header of its log.
+        records: All records of the method.
+        cells: Scores by subset; None for all samples.
     """
 
     label: str
@@ -56,7 +56,7 @@ class Series:
 
 
 def series_of(logs: Sequence[EvalLog]) -> tuple[Series, ...]:
-    """A series for each method of each log, in their order."""
+    """One series per method of each log, in order."""
     return tuple(
         Series(
             one_line(", ".join(filter(None, (method, variant)))),
@@ -80,17 +80,17 @@ def subsets_of(rows: Sequence[Series]) -> tuple[str, ...]:
 
 
 def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> list[str]:
-    """For each log what tells it from the others: "" for a single one, its number if nothing does.
+    """A label that distinguishes each log: "" for a single one, its number if all fields are equal.
 
     Args:
-        headers: Of the logs.
-        without: Facts not to say.
+        headers: Headers of the logs.
+        without: Fields to leave out.
     """
     differ = {
         fact for fact in FACTS if len({getattr(header, fact) for header in headers}) > 1
     } - set(without)
     if "n_actions" in differ:
-        differ.discard("library")  # its size says enough, and is shorter
+        differ.discard("library")  # its size is shorter
     said = [
         ", ".join(
             FACTS[fact].format(value)

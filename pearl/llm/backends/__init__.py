@@ -1,12 +1,12 @@
 """`BACKEND:NAME` → `Model`. Every other module of this folder is one backend.
 
 A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`; `NAME` of
-`--model BACKEND:NAME` is passed through. Backends raise `ModelError`, of the right kind, for
-everything that is not a usable reply; they never retry (`middleware` does).
+`--model BACKEND:NAME` is passed through. Backends raise `ModelError`, of the right kind, for every
+unusable reply; they never retry (`middleware` does).
 
-One that asks a server has, too, `address(settings) -> str`: where that is, "" for its maker's own. It may
-have `ADDRESS_VARIABLE`, the environment variable that says so, and `key_variable(url, is_named=...) -> str`:
-the variable whose key goes to a server where no other is said, "" for none.
+A backend with a server also has `address(settings) -> str`, "" for the vendor's own. It may have
+`ADDRESS_VARIABLE`, the environment variable for the address, and `key_variable(url, is_named=...)
+-> str`, the default variable of the key for a server, "" for none.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What a backend may be told.
+    """Settings of a backend.
 
     Attributes:
-        base_url: Where the server is; None for the backend's own place.
-        timeout_s: Seconds that one call may take in all.
-        window: Tokens of the window, where the user knows better.
-        server: Kind of the server, as `pearl.llm.backends.openai.servers` names them; None to find out.
+        base_url: Address of the server; None for the backend's default.
+        timeout_s: Time limit of one call in seconds.
+        window: Context window in tokens, overriding the known one.
+        server: Kind of the server, as in `pearl.llm.backends.openai.servers`; None to detect it.
         api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
             `PEARL_API_KEY`, else `OPENAI_API_KEY`.
-        is_asked: Whether anything is sent; if not, no key is needed.
+        is_asked: Whether requests will be sent; if not, no key is needed.
     """
 
     base_url: str | None = None
@@ -58,10 +58,10 @@ class Backend(Protocol):
     DESCRIPTION: str
 
     def create(self, name: str, settings: ModelSettings) -> Model:
-        """The model of that name, which may be "".
+        """Create the model of a name, which may be "".
 
         Raises:
-            UsageError: There is none of that name, or it cannot be set up.
+            UsageError: The model does not exist, or cannot be set up.
         """
         ...
 
@@ -70,10 +70,10 @@ CONTRACT = Backend
 
 
 def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
-    """Where the server of a model is; "" for the backend's own place, None where there is no server.
+    """Address of a model's server; "" for the backend's default, None without a server.
 
     Args:
-        spec: `BACKEND` or `BACKEND:NAME`; what names no backend has no server.
+        spec: `BACKEND` or `BACKEND:NAME`; an unknown backend has no server.
         settings: As in `create_model`.
     """
     address = _optional(spec, "address")
@@ -81,20 +81,20 @@ def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
 
 
 def address_variable(spec: str) -> str:
-    """The environment variable that says where the server of a model is; "" where none does."""
+    """The environment variable for the address of a model's server; "" if there is none."""
     variable: str = _optional(spec, "ADDRESS_VARIABLE") or ""
     return variable if variable and os.environ.get(variable, "").strip() else ""
 
 
 def default_key_variable(spec: str, url: str) -> str | None:
-    """The environment variable whose key goes to a server that the user has not named; "" for no key.
+    """The environment variable of the key for a server that the user has not named; "" for none.
 
     Args:
         spec: As in `address_of`.
         url: Of the server.
 
     Returns:
-        None for a backend that sends no key unless it is told which.
+        None for a backend that sends a key only on request.
 
     Raises:
         UsageError: `url` is not the address of a server.
@@ -104,7 +104,7 @@ def default_key_variable(spec: str, url: str) -> str | None:
 
 
 def _optional(spec: str, name: str) -> Any:
-    """What a backend may have, or None; what names no backend has nothing."""
+    """An optional attribute of a backend module, or None."""
     backend = spec.partition(":")[0]
     if not plugins.exists(__name__, backend):
         return None
@@ -112,10 +112,10 @@ def _optional(spec: str, name: str) -> Any:
 
 
 def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
-    """The model that `BACKEND` or `BACKEND:NAME` stands for.
+    """Create the model of `BACKEND` or `BACKEND:NAME`.
 
     Raises:
-        UsageError: There is no such backend, or the backend cannot be set up.
+        UsageError: The backend does not exist, or cannot be set up.
     """
     backend, _, name = spec.partition(":")
     known = plugins.names(__name__)

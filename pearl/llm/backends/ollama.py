@@ -1,8 +1,8 @@
-"""Models that Ollama runs: any server's client at Ollama's address, without a key.
+"""Ollama: the OpenAI client at Ollama's address, without a key.
 
-Ollama cuts a prompt that is longer than the window it has loaded the model with, in silence, and its
-OpenAI-compatible side has no way to ask for another. So a prompt that is longer than the window known
-here is not sent; docs/ollama.md says what to set.
+Ollama silently truncates a prompt that exceeds the context window the model was loaded with, and
+its OpenAI-compatible API cannot change that window. So a prompt longer than the window known here
+is rejected; docs/ollama.md describes the settings.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WINDOW = 4_096
 def create(name: str, settings: ModelSettings) -> OllamaModel:
     """The model `name` of the server in `settings`, in `OLLAMA_HOST`, or else of this machine.
 
-    Its window is Ollama's default unless `settings` or `OLLAMA_CONTEXT_LENGTH` say another.
+    Its window is Ollama's default unless `settings` or `OLLAMA_CONTEXT_LENGTH` set another.
 
     Raises:
         UsageError: The name is empty, or an address or the window is none.
@@ -50,7 +50,7 @@ class OllamaModel(OpenAIModel):
     """One model of Ollama."""
 
     async def complete(self, request: Request) -> Completion:
-        """As any model of a server.
+        """Send one request.
 
         Raises:
             ModelError: There is no usable reply, or the prompt is longer than the window.

@@ -106,7 +106,7 @@ class Scripted:
         return cls(recorded)
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
             ModelError: The script has no reply to it.

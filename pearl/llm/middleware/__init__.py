@@ -1,5 +1,5 @@
-"""Model → Model: what every backend would otherwise do for itself. One wrapper is one file.
+"""Model → Model: functions common to all backends. One wrapper is one file.
 
-A wrapper is a `Model` with the name, window and notice of the one it wraps. `pearl.llm.client` puts
-them around a model, once for a whole run, so that its calls learn from each other's refusals.
+A wrapper is a `Model` with the name, window and notice of the one it wraps. `pearl.llm.client`
+composes them around a model once per run, so that all calls share their state.
 """

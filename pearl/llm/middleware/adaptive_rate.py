@@ -1,15 +1,15 @@
-"""What rate a server admits, learned from what it refuses.
+"""Adaptive rate limit, learned from the server's rejections (429).
 
-Servers keep a bucket too. Whenever one refuses a call, its bucket is empty; what it admitted from
-one refusal to the next is therefore what came in meanwhile, whatever the bucket holds: the rate,
-to one call. That rate is kept to with a small margin for `HOLD_S`; then it is left upwards, ever
-faster, until the next refusal says what the limit is by now. A refusal on the way up says that the
-limit is still there, one that comes before says that it was thought too high.
+Servers use token buckets. A rejection means that the bucket is empty, so the calls admitted between
+two rejections are the refill: the rate, exact to one call, for any bucket size. That rate is used
+with a small margin for `HOLD_S`; then it is increased, ever faster, until the next rejection. A
+rejection during the increase confirms the limit, an earlier one means that the estimate was too
+high.
 
-A server may also refuse calls at random, whatever the rate (`faults`), or refuse all of them for a
-while, a storm. As long as none is admitted, a refusal says nothing that the first has not said: it
-teaches no rate. Single calls try whether the storm is over, each after as long again as it has lasted,
-so that whoever waits does so for twice as long as it lasts at most.
+A server may also reject calls at random at any rate (`faults`), or reject all of them for a while
+(an outage). While none is admitted, further rejections carry no information about the rate. Single
+calls probe for the end of the outage with exponential backoff, so that no call waits longer than
+twice its length.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SHORTEST_S = 1.0
 """Between refusals that are closer together there are too few calls to tell a rate."""
 
 MOST_IDLE = 0.2
-"""Share of the time; a bucket runs over when less is asked for, and then says nothing."""
+"""Maximum idle fraction of the time; an idle bucket overflows, which hides the rate."""
 
 FIRST_RATE = 10.0
 """A first refusal may come before anything was admitted, and then says little about the rate."""
@@ -64,10 +64,10 @@ WINDOW_S = 10
 rate below one call in so many seconds is told by it."""
 
 NOT_BY_CHANCE = 3
-"""So many refusals in a row are none at random."""
+"""Consecutive rejections that cannot be random."""
 
 MOST_PAUSE_S = 60.0
-"""Seconds between two calls that try whether a storm is over."""
+"""Minimum seconds between two probes of an outage."""
 
 FORGET = 1000.0
 
@@ -90,7 +90,7 @@ class Sent:
 
 
 class AdmittedRate:
-    """Calls that were sent and not refused, by the second, for the last `seconds`."""
+    """Counts of admitted calls per second, for the last `seconds`."""
 
     def __init__(self, seconds: int = WINDOW_S) -> None:
         self._seconds = seconds
@@ -146,7 +146,7 @@ class _BucketDrained:
 
 
 class AdaptiveRate:
-    """Calls per second that a server admits; none are known until it refuses one.
+    """Estimates the calls per second that a server admits; unknown until the first rejection.
 
     Attributes:
         known: Calls per second that the server was last found to admit; None if not known.
@@ -171,12 +171,12 @@ class AdaptiveRate:
 
     @property
     def now(self) -> float | None:
-        """Calls per second that are allowed; None for as many as come."""
+        """Allowed calls per second; None for no limit."""
         return self._bucket.rate if self._bucket else None
 
     @property
     def is_storm(self) -> bool:
-        """Whether every call is refused, and single ones try whether that is over."""
+        """Whether all calls are being rejected and single calls probe for the end."""
         return self._n_storm > 0
 
     def delay_s(self, now: float) -> float:

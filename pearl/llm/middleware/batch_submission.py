@@ -1,7 +1,7 @@
-"""Requests → batches → replies: uploads, waits, reads, and keeps what was paid for.
+"""Requests → batches → replies: uploads, polls, downloads, and stores every paid reply.
 
-The order is what makes a kill harmless: the file goes up (free), the record is written, the batch is
-created (paid), the replies are kept, the record is removed. Whoever begins again finds the record.
+The order makes a kill harmless: upload the file (free), write the record, create the batch (paid),
+store the replies, remove the record. A restart finds the record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long to wait for what.
+    """Timing and size limits.
 
     Attributes:
         quiet_s: Seconds without a new request after which nothing more is expected to come until
@@ -55,7 +55,7 @@ DEFAULT_PACE = Pace()
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """How far a round is.
+    """Progress of a round.
 
     Attributes:
         round: Counted from 1.
@@ -91,11 +91,11 @@ class BatchProgress:
 
 
 Deliver = Callable[[bytes, Completion | Exception], None]
-"""Told what came of a request, by its key."""
+"""Callback for the result of a request, by its key."""
 
 
 OnTrouble = Callable[[ModelError, float], None]
-"""Told what a call failed with, and for how many seconds it is made again."""
+"""Callback for a failed call, with the seconds of further retries."""
 
 
 class Submitter:
@@ -104,11 +104,11 @@ class Submitter:
     Args:
         batches: The server's side.
         records: What was submitted and not read.
-        deliver: Told the reply or the error of every request, once a round.
-        replies: Where every reply is kept before it is delivered; None to keep none.
-        pace: How long to wait for what.
-        on_progress: Told when a round gets on.
-        on_trouble: Told when the server begins to fail, once until it answers again.
+        deliver: Callback for the reply or the error of every request, once per round.
+        replies: Cache that stores every reply before it is delivered; None for no cache.
+        pace: Timing and size limits.
+        on_progress: Callback for progress of a round.
+        on_trouble: Callback when the server starts to fail, once until it recovers.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Calls wait for each other and go out together: as one batch, when nothing more can be asked.
+"""Collects calls and sends them together as one batch when no further call can be made.
 
-A caller sees a model that takes its time. Behind it, requests are collected until it has been quiet
-for a while: then whoever could ask has asked, and waits. What was collected is one round.
+To a caller it is a slow model. Requests are collected until none has arrived for a while: then
+every caller waits. The collected requests form one round.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Batched(Wrapper):
         replies: Where replies are kept as soon as they are read.
         folder: Where it is kept which batches are under way; None to forget them with the process.
         pace: How long to wait for what.
-        halt: What ends the run; share it with `Retrying`.
+        breaker: The circuit breaker of the run; share it with `Retrying`.
         is_busy: Whether somebody is about to ask, of whom nothing has been heard yet.
         on_progress: Told when a round gets on.
         on_trouble: Told when the server begins to fail, once until it answers again.
@@ -62,13 +62,13 @@ class Batched(Wrapper):
         replies: Replies | None = None,
         folder: Path | None = None,
         pace: Pace = DEFAULT_PACE,
-        halt: CircuitBreaker | None = None,
+        breaker: CircuitBreaker | None = None,
         is_busy: Callable[[], bool] = lambda: False,
         on_progress: Callable[[BatchProgress], None] | None = None,
         on_trouble: OnTrouble | None = None,
     ) -> None:
         super().__init__(model)
-        self.halt = halt or CircuitBreaker()
+        self.breaker = breaker or CircuitBreaker()
         self._submitter = Submitter(
             batches,
             PendingBatches(folder, batches.server, model.name),
@@ -101,10 +101,10 @@ class Batched(Wrapper):
         """Carry out one request, with the others of its round.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
             PearlError: The run is over.
         """
-        self.halt.check()
+        self.breaker.check()
         if request.constraint is not None:
             return await self._complete_directly(request)
         key = request_key(request, self.identity)
@@ -116,7 +116,7 @@ class Batched(Wrapper):
             self._watch = asyncio.create_task(self._collect())
         self._n_waiting[key] = self._n_waiting.get(key, 0) + 1
         try:
-            return await self.halt.interruptible(asyncio.shield(self._futures[key]))
+            return await self.breaker.interruptible(asyncio.shield(self._futures[key]))
         finally:
             self._leave(key)
 
@@ -124,7 +124,7 @@ class Batched(Wrapper):
         """End the run; batches that are under way go on at the server."""
         n = self.n_under_way
         left = f"{n:,} batch{'' if n == 1 else 'es'} left under way at the server"
-        self.halt.throw(
+        self.breaker.throw(
             PausedError(
                 left if n else "stopped before anything was submitted",
                 help="run the same command again: their replies are read then",
@@ -151,7 +151,7 @@ class Batched(Wrapper):
         while self._collected:
             await self._quiet()
             requests, self._collected = self._collected, {}
-            if requests and self.halt.error is None:
+            if requests and self.breaker.error is None:
                 round = asyncio.create_task(self._carry_out(requests))
                 self._rounds.add(round)
                 round.add_done_callback(self._rounds.discard)
@@ -186,7 +186,7 @@ class Batched(Wrapper):
         future.exception()  # nobody may be left to hear of it
 
     def _leave(self, key: bytes) -> None:
-        """Nobody is asked for what nobody waits for any more, unless it is on its way."""
+        """Drop a request that nobody awaits, unless it was submitted."""
         self._n_waiting[key] -= 1
         if not self._n_waiting[key]:
             del self._n_waiting[key]

@@ -1,4 +1,4 @@
-"""No call that a limit of money, tokens, calls or time has no room for."""
+"""Budget limits on cost, tokens, calls and time: no call starts that could exceed one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pearl.llm.prices import Price
 __all__ = ["GO_ON", "Budget", "Budgeted", "Spent"]
 
 FRAME_TOKENS = 8
-"""Tokens that a server may add to each message: marks of its beginning, end and role."""
+"""Tokens that a server may add to each message for its delimiters and role."""
 
 DEFAULT_REPLY_TOKENS = 4_096
 """Tokens of a reply at most, where neither the user nor the window sets a limit."""
@@ -31,7 +31,7 @@ UNBILLED = frozenset({"rate_limited", "auth", "quota", "bad_request", "unconstra
 """Kinds of failure that come before any token is read; after all others there may be a bill."""
 
 GO_ON = "what is finished is kept; raise the limit and run the same command again to go on"
-"""What people can do about a run that a limit has stopped: the one place that says it."""
+"""Help text for a run that a limit has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +55,24 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class _Worst:
-    """What one call may take."""
+    """The worst case of one call."""
 
     n_input: int = 0
     n_output: int = 0
     n_prompt: int = 0
-    """Our count of the prompt as it stands."""
+    """Our token count of the prompt."""
     stretch: float = 1.0
-    """What that was multiplied by."""
+    """The correction factor applied to it."""
 
 
 class Budget:
-    """What a run may spend, shared by all its workers in one process.
+    """The budget of a run, shared by all its workers in one process.
 
-    Before a call its worst case is reserved; after it the reservation gives way to what the server
-    says it took, or what we count where that is more: limits do not hang on a server's word. So what
-    is spent stays within the limits as long as no prompt has more tokens than it is counted to have
-    and no reply more than it may have; a server that counts more than we do is noticed with its first
-    reply, and all later prompts are taken to be longer in proportion.
+    Before a call its worst case is reserved; afterwards the reservation is replaced by the reported
+    usage, or by our own count if that is higher, so that limits do not depend on the server.
+    Spending stays within the limits if no prompt has more tokens than counted and no reply exceeds
+    its limit; if a server counts more, later prompts are scaled in proportion from its first reply
+    on.
 
     Args:
         counter: Counts the tokens of prompts; None for an estimate where a limit needs one, and for
@@ -81,12 +81,12 @@ class Budget:
         max_tokens: Input and output tokens together.
         max_calls: Calls sent, failed ones included.
         max_time_s: Seconds from now.
-        price: What tokens cost.
+        price: Price of tokens.
         reply_tokens: Tokens of a reply at most. Requests that set no limit are given this one,
             where tokens or money are limited.
 
     Raises:
-        UsageError: Money is limited, and what tokens cost is not known.
+        UsageError: The cost is limited, and the price is unknown.
     """
 
     def __init__(
@@ -125,12 +125,12 @@ class Budget:
 
     @property
     def spent(self) -> Spent:
-        """What is spent so far; what is reserved for calls under way is no part of it."""
+        """Spending so far, without reservations of calls in flight."""
         return self._spent
 
     @property
     def cost_usd(self) -> float | None:
-        """What is spent in US dollars; None where the price is not known."""
+        """Spending in US dollars; None if the price is unknown."""
         return None if self.price is None else self.price.cost_usd(self._spent.usage)
 
     @property
@@ -152,17 +152,17 @@ class Budget:
         return self._began + self.max_time_s - time.monotonic()
 
     def count(self, text: str) -> int:
-        """Tokens of a text; 0 where nothing is to be counted."""
+        """Tokens of a text; 0 if no limit needs them."""
         return 0 if self.counter is None else self.counter.count(text)
 
     def limited(self, request: Request) -> Request:
-        """The request with a limit to its reply, where its reply has to be reserved."""
+        """The request with a reply limit, if the reply has to be reserved."""
         if not self.counts_tokens or request.max_output_tokens is not None:
             return request
         return replace(request, max_output_tokens=self.reply_tokens)
 
     def worst(self, request: Request) -> _Worst:
-        """What a request may take."""
+        """The worst case of a request."""
         if not self.counts_tokens:
             return _Worst()
         n_prompt = self.count(request.prompt)
@@ -171,17 +171,17 @@ class Budget:
         return _Worst(n_input, n_output, n_prompt, self._stretch)
 
     async def reserve(self, worst: _Worst) -> int:
-        """Wait until there is room for a call.
+        """Wait until the budget allows a call, and reserve its worst case.
 
         Returns:
             A number for `settle`.
 
         Raises:
-            BudgetError: There is none, and none is to come back from calls under way.
+            BudgetError: The budget is exhausted, and calls in flight cannot return enough.
         """
         loop = asyncio.get_running_loop()
         while True:
-            if self._loop is not loop:  # an event belongs to one event loop
+            if self._loop is not loop:  # events are bound to an event loop
                 self._loop, self._changed = loop, asyncio.Event()
             assert self._changed is not None
             changed = self._changed
@@ -207,7 +207,7 @@ class Budget:
         is_sure: bool = True,
         is_sent: bool = True,
     ) -> None:
-        """Book what a call took in place of what was reserved for it.
+        """Replace the reservation of a call by its actual usage.
 
         Args:
             number: What `reserve` returned.
@@ -247,7 +247,7 @@ class Budget:
         return self._refusal("time", self.max_time_s or 0.0, time.monotonic() - self._began)
 
     def _over(self, worst: _Worst) -> tuple[str, float, float] | None:
-        """The first limit without room: its name, the limit, and what is spent of it."""
+        """The first exhausted limit: its name, value and spending."""
         left_s = self.left_s
         if left_s is not None and left_s <= 0 and self.max_time_s is not None:
             return "time", self.max_time_s, self.max_time_s - left_s
@@ -286,7 +286,7 @@ _SHOWN: dict[str, Callable[[float], str]] = {
 
 
 class Budgeted(Wrapper):
-    """Asks only what a budget has room for; waits for calls under way that may leave some.
+    """Sends only calls that the budget allows; waits for calls in flight that may release some.
 
     Put it next to the model, inside of limits and retries, `Retrying(Limited(Budgeted(model), 8))`:
     what queues for a place reserves nothing, every attempt counts, and a call that waits for room
@@ -305,11 +305,11 @@ class Budgeted(Wrapper):
         self._budget = budget
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request if there is room for it.
+        """Send one request if the budget allows it.
 
         Raises:
             BudgetError: There is none, or the time was over before the reply.
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         budget = self._budget
         request = budget.limited(request)

@@ -1,4 +1,4 @@
-"""After some answers of a server no call of a run can succeed: what stops all of them at once."""
+"""Circuit breaker: stops all calls of a run after an error that no call can survive."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["LONGEST_WAIT_S", "CircuitBreaker", "OutageDetector", "fatal_error"]
 Result = TypeVar("Result")
 
 LONGEST_WAIT_S = 600.0
-"""Seconds that a server may ask to wait; a run that has to wait longer is resumed later."""
+"""Maximum seconds that a server may ask to wait; beyond that the run pauses."""
 
 
 SILENT_CALLS = 10
 SILENT_S = 20.0
-"""So many calls in a row over so many seconds without an answer: the server is gone."""
+"""Consecutive unanswered calls, and their minimum time span in seconds, that indicate an outage."""
 
 
 def fatal_error(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> PearlError | None:
-    """The error that ends the whole run, or None where other calls may succeed.
+    """The error that ends the whole run, or None if other calls may succeed.
 
     Args:
         error: What one call failed with.
@@ -50,22 +50,22 @@ def fatal_error(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> Pe
 
 
 class OutageDetector:
-    """How long no call has got any answer of the server."""
+    """Detects outages: how long no call got an answer from the server."""
 
     def __init__(self) -> None:
         self._n_calls = 0
         self._since = 0.0
 
     def end(self) -> None:
-        """The server has answered, if only to refuse a call."""
+        """Record an answer, even a rejection."""
         self._n_calls = 0
 
     def wait_s(self, now: float) -> float:
-        """Seconds to leave the server alone: half as long as it is silent, once it seems to be gone."""
+        """Backoff in seconds: half the length of the outage so far."""
         return (now - self._since) / 2 if self._n_calls >= SILENT_CALLS else 0.0
 
     def go_on(self, error: ModelError, now: float) -> PausedError | None:
-        """One more call without an answer; the error that ends the run, where it takes too long.
+        """Record an unanswered call; returns the error that ends the run once the outage is too long.
 
         Args:
             error: What the call failed with.
@@ -84,15 +84,15 @@ class OutageDetector:
 
 
 class CircuitBreaker:
-    """A switch that all calls of a run share; thrown once, with the error that ends the run.
+    """The circuit breaker of a run; it opens once, with the error that ends the run.
 
     Attributes:
-        error: Why no more calls are sent; None while they are.
+        error: The error that opened it; None while closed.
 
     Example:
-        >>> halt = CircuitBreaker()
-        >>> halt.throw(ModelError("no credit", kind="quota"))
-        >>> halt.check()
+        >>> breaker = CircuitBreaker()
+        >>> breaker.throw(ModelError("no credit", kind="quota"))
+        >>> breaker.check()
         Traceback (most recent call last):
         pearl.errors.ModelError: no credit
     """
@@ -103,7 +103,7 @@ class CircuitBreaker:
         self._waiters: set[asyncio.Future[Any]] = set()
 
     def throw(self, error: PearlError) -> None:
-        """End the run; the first error stays. Whoever waits is woken with it."""
+        """Open the breaker and wake all waiters with the error; the first error is kept."""
         if self.error is None:
             self.error = error
             for waiter in self._waiters:
@@ -111,7 +111,7 @@ class CircuitBreaker:
                     waiter.set_exception(error)
 
     def check(self) -> None:
-        """Go on, if the run does.
+        """Raise if the breaker is open.
 
         Raises:
             PearlError: The run is over.
@@ -121,12 +121,12 @@ class CircuitBreaker:
             raise self.error.with_traceback(None)
 
     def lift(self) -> None:
-        """Begin another run."""
+        """Close the breaker for another run."""
         self.error = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Work that belongs together; where no other is going on, it begins another run."""
+        """Context of related work; the outermost one closes the breaker."""
         if not self._n_running:
             self.lift()
         self._n_running += 1
@@ -136,7 +136,7 @@ class CircuitBreaker:
             self._n_running -= 1
 
     async def sleep(self, wait_s: float) -> None:
-        """Wait, unless the run ends before.
+        """Sleep, unless the run ends first.
 
         Raises:
             PearlError: The run is over.
@@ -151,7 +151,7 @@ class CircuitBreaker:
             timer.cancel()
 
     async def interruptible(self, waiter: asyncio.Future[Result]) -> Result:
-        """The result of `waiter`, unless the run ends before.
+        """Await `waiter`, unless the run ends first.
 
         Raises:
             PearlError: The run is over.

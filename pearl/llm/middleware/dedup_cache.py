@@ -1,4 +1,4 @@
-"""Identical calls are made once: across steps, questions and documents, also while in flight."""
+"""Deduplicates identical calls across steps, questions and documents, also while in flight."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["CacheWriter", "DedupCache", "Replies", "request_key"]
 
 
 class Replies(Protocol):
-    """Where replies are kept beyond the call that they came from."""
+    """A persistent cache of replies."""
 
     async def reply(self, key: bytes) -> Completion | None:
-        """The reply that was kept under a key; None where there is none that is whole."""
+        """The cached reply of a key, or None."""
         ...
 
     async def keep(self, key: bytes, completion: Completion) -> None:
-        """Keep a reply; one that is there already may stay in its place."""
+        """Store a reply; an existing one may be kept."""
         ...
 
 
 def request_key(request: Request, identity: str) -> bytes:
-    """What a reply depends on, as one digest.
+    """Cache key of a request: a digest of everything that its reply depends on.
 
     These are the model's `identity`, the messages, which hold the document, the action, the inputs and the
     wording of the prompt, the limit of the reply, the temperature, the seed and the constraint.
@@ -66,14 +66,14 @@ def _parts(request: Request, identity: str) -> Iterator[str]:
 
 @dataclass(slots=True, eq=False)
 class _Shared:
-    """What came of a call, and whether somebody was told its cost."""
+    """The result of a call, and whether its cost was attributed."""
 
     completion: Completion
     is_paid: bool
 
 
 class CacheWriter(Wrapper):
-    """Keeps every reply before it is told.
+    """Stores every reply before it is returned.
 
     Within the place of the call (`Limited(CacheWriter(model, ...), n)`), so that a process that is killed
     has no more than `n` replies to lose.
@@ -88,10 +88,10 @@ class CacheWriter(Wrapper):
         self._replies = replies
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request, and keep the reply.
+        """Send one request and store the reply.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         completion = await self._model.complete(request)
         await self._replies.keep(request_key(request, self.identity), completion)
@@ -99,18 +99,17 @@ class CacheWriter(Wrapper):
 
 
 class DedupCache(Wrapper):
-    """Makes identical calls once.
+    """Deduplicates identical calls.
 
-    Those who wait for the same call share what comes of it, as `SingleFlight` has it. One of those
-    who share a reply is told what it cost; to the others, and to all who come later, it is
-    remembered and costs nothing.
+    Concurrent callers of the same call share its result through `SingleFlight`. One of them gets
+    its usage; for the others, and all later callers, it is a cache hit with zero usage.
 
     For models that read `Request.messages`: one that computes its reply from `Request.task` may
     make a difference between requests with the same messages.
 
     Args:
         model: The model to ask.
-        replies: Where `CacheWriter` puts replies; None to share only what is in flight.
+        replies: The cache that `CacheWriter` writes to; None to share calls in flight only.
     """
 
     def __init__(self, model: Model, replies: Replies | None = None) -> None:
@@ -119,10 +118,10 @@ class DedupCache(Wrapper):
         self._calls: SingleFlight[_Shared] = SingleFlight()
 
     async def complete(self, request: Request) -> Completion:
-        """The reply to a request, asked for if need be.
+        """Return the cached reply, or send the request.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         key = request_key(request, self.identity)
         shared = await self._calls.do(key, lambda: self._ask(key, request))

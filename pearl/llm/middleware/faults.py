@@ -1,8 +1,8 @@
-"""Refusals at random, told from those of a limit.
+"""Distinguishes random rejections from those of a rate limit.
 
-No rate is low enough for a server that refuses calls at random, so its refusals go on coming too soon;
-from that they are told, and hold nothing back any more, unless those who are refused are refused again:
-then it is a limit after all, of tokens.
+If a server rejects calls at random, rejections continue at any rate, below the learned one; they
+then no longer slow down other calls. If retried calls are rejected repeatedly, it is a token limit
+after all.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Faults:
         self._early: deque[tuple[int, int]] = deque(maxlen=EARLY)  # (calls, refusals) until then
 
     def send(self, is_probe: bool) -> None:
-        """Count a call that is sent; only one that is no probe says what is refused at any rate."""
+        """Count a sent call; probes do not count."""
         if self.share is None:
             return
         self._recent *= 1 - 1 / SHORT_RUN
@@ -80,7 +80,7 @@ class Faults:
         return True
 
     def retry(self, is_refused: bool) -> None:
-        """Learn from a call that had been refused and was made again."""
+        """Learn from the retry of a rejected call."""
         if self.share is None:
             return
         self._retries += (is_refused - self._retries) / RETRIES

@@ -1,4 +1,4 @@
-"""So many calls at once and so many a minute, as given and as the server bears."""
+"""Concurrency and rate limits: the configured ones and those learned from the server."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from pearl.llm.middleware.wrapper import Wrapper
 __all__ = ["Limited", "LimiterStatus", "Reason"]
 
 Reason = Literal["", "a place", "the rate limit", "the token limit", "the server"]
-"""What the next call waits for; "" where none waits."""
+"""What the next call waits for; "" if none waits."""
 
 MOST_REFUSED = 1_000
 """Refused requests that are known again when they are made anew; who gives up does not say so."""
 
 PAUSE_S = 0.5
-"""Seconds that a server is left alone after it refused a call and named no time."""
+"""Backoff in seconds after a rejection without `retry-after`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimiterStatus:
-    """What a limiter allows at a moment, and what it is doing.
+    """Current limits and state of a limiter.
 
     Attributes:
-        n_running: Calls under way.
+        n_running: Calls in flight.
         n_waiting: Calls in the queue.
-        n_places: Calls that may be under way at once.
+        n_places: Maximum concurrent calls.
         requests_per_s: Calls that are sent each second at most; None for as many as come.
         waits_for: What the first of the queue waits for.
         wait_s: Seconds until it is sent, at the earliest; 0 where nobody knows.
@@ -62,7 +62,7 @@ class LimiterStatus:
 
 
 class Limited(Wrapper):
-    """Sends as many calls as are allowed, in the order in which they came.
+    """Sends calls within the limits, first come, first served.
 
     Allowed are `n` at once and, where they are given, so many requests and tokens per minute. A
     server that refuses calls is asked for less: it is left alone by all calls for as long as it
@@ -81,7 +81,7 @@ class Limited(Wrapper):
         count_tokens: Tokens of a prompt before it is sent; what the server says it took is what
             counts afterwards. None for an estimate.
         longest_wait_s: Seconds that a server may ask to wait.
-        halt: What ends the run; share it with `Retrying`.
+        breaker: The circuit breaker of the run; share it with `Retrying`.
 
     Raises:
         UsageError: `n` or `start` is less than 1, or a limit is not above 0.
@@ -97,13 +97,13 @@ class Limited(Wrapper):
         tokens_per_minute: float | None = None,
         count_tokens: Callable[[Request], int] | None = None,
         longest_wait_s: float = LONGEST_WAIT_S,
-        halt: CircuitBreaker | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         if n < 1 or (start is not None and start < 1):
             few = n if n < 1 else start
             raise UsageError(f"{few} calls at once are too few", help="use 1 or more")
         super().__init__(model)
-        self.halt = halt or CircuitBreaker()
+        self.breaker = breaker or CircuitBreaker()
         self._longest_wait_s = longest_wait_s
         self._places = AdaptiveConcurrency(n, start or n)
         self._requests = per_minute(requests_per_minute, "requests", monotonic())
@@ -118,7 +118,7 @@ class Limited(Wrapper):
 
     @property
     def limits(self) -> LimiterStatus:
-        """What is allowed now, and why calls wait."""
+        """The current limits, and why calls wait."""
         queue = self._queue
         waits_for: Reason = ""
         wait_s: float | None = None
@@ -138,15 +138,15 @@ class Limited(Wrapper):
         )
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request as soon as it is its turn.
+        """Send one request when the limits allow it.
 
         Raises:
-            ModelError: There is no usable reply.
-            PausedError: The server wants a longer wait than it may, or is gone.
+            ModelError: The model gave no usable reply.
+            PausedError: The server asks for too long a wait, or is unreachable.
         """
         queue = self._queue
         if queue is None or queue.loop is not asyncio.get_running_loop():
-            queue = self._queue = Queue(self._delay_s, self._enter, self._why, self.halt)
+            queue = self._queue = Queue(self._delay_s, self._enter, self._why, self.breaker)
         cost = float(self._count_tokens(request)) if self._tokens else 0.0
         is_retry = self._refused.pop(id(request), None) is not None
         sent = await queue.turn(cost)
@@ -228,7 +228,7 @@ class Limited(Wrapper):
         else:
             self._silence.end()
         if ends_run:
-            self.halt.throw(ends_run)
+            self.breaker.throw(ends_run)
             raise ends_run from None
         if error.kind == "rate_limited":
             pause_s = error.retry_after_s or PAUSE_S

@@ -1,4 +1,4 @@
-"""Replies that were paid for before, told with what they cost: for what measures costs."""
+"""Cached replies with their original usage, for measurements of cost."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Measured(Wrapper):
         self._scope = scope
 
     async def complete(self, request: Request) -> Completion:
-        """The reply to a request, asked for if need be.
+        """Return the cached reply, or send the request.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         key = digest((self._scope, request_key(request, self.identity).hex()))
         known = await self._replies.reply(key)

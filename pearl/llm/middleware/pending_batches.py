@@ -1,7 +1,7 @@
-"""What was submitted and not read yet: one small file a batch, so that a killed process finds it.
+"""Records of submitted batches whose replies are not read yet: one small file per batch.
 
-A file is written, and is on the disk, before the batch is created, and is removed when everything
-that came of the batch is kept. So a batch that costs something always has its file.
+A file is synced to disk before the batch is created, and removed when all replies are stored. So
+every billed batch has its file, even after a kill.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class PendingBatches:
         self._save(record)
 
     def remove(self, record: PendingBatch) -> None:
-        """Forget a batch that is read."""
+        """Remove the record of a batch that was read."""
         if record.path is not None:
             record.path.unlink(missing_ok=True)
 

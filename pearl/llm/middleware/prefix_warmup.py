@@ -1,4 +1,4 @@
-"""Prefix-cache-aware start: the first call over a document fills the server's cache for the rest.
+"""Prefix warm-up: the first call over a document fills the server's prefix cache for the others.
 
 Servers keep what they computed for the beginning of a prompt and reuse it, in whole blocks, for
 later prompts that begin alike; calls that are sent together do not help each other. So the first
@@ -23,13 +23,13 @@ PrimingMode = Literal["auto", "off"]
 PRIMING_MODES: tuple[PrimingMode, ...] = get_args(PrimingMode)
 
 MIN_PREFIX_TOKENS = 1_024
-"""Hosted caches take no shorter prefixes."""
+"""Minimum prefix length of hosted caches, in tokens."""
 
 BLOCK_TOKENS = 128
-"""Hosted caches count in blocks of so many tokens."""
+"""Block size of hosted caches in tokens."""
 
 LIFETIME_S = 300.0
-"""Seconds after which a hosted cache forgets a prefix that nobody used."""
+"""Seconds after which hosted caches evict an unused prefix."""
 
 PROOFS = 3
 """Calls that ought to have been served from the cache before it is held against the server."""
@@ -52,7 +52,7 @@ MAX_PREFIXES = 10_000
 
 @dataclass(slots=True, eq=False)
 class _Prefix:
-    """What is known of the beginning that some prompts share."""
+    """State of one shared prefix."""
 
     used_at_s: float = 0.0
     is_primed: bool = False
@@ -60,7 +60,7 @@ class _Prefix:
 
 
 class PrefixWarmup(Wrapper):
-    """Lets the first call over a document fill the server's cache before the others follow.
+    """Delays calls over a document until the first one has filled the server's prefix cache.
 
     The prefix of a request is its prompt up to the end of its document. If the call that primes
     fails, the next one primes. Waiting calls have not reached the wrapped model yet, so around a
@@ -105,10 +105,10 @@ class PrefixWarmup(Wrapper):
         self._n_tokens, self._n_characters = 1, 4  # of English, until replies tell
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request, after the one that primes the cache for it.
+        """Send one request, after the one that warms up the cache for it.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         length = _prefix_length(request)
         if length is None or self._tokens(length) < MIN_PREFIX_TOKENS:

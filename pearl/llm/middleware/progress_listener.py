@@ -1,4 +1,4 @@
-"""What calls are doing, told to one listener with what they are for."""
+"""Reports the progress of calls, with their task, to one listener."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pearl.llm.progress import CallProgress, CallWait, listening
 __all__ = ["OnProgress", "ProgressListener"]
 
 OnProgress = Callable[[Task, CallProgress | CallWait], None]
-"""Told what a call is for, and how far it is or what it waits for."""
+"""Callback with the task of a call and its progress or wait."""
 
 
 class ProgressListener(Wrapper):
-    """Tells what each call is doing: at once that it was asked for, later what is reported of it.
+    """Reports each call: when it is requested, and whenever it reports progress or a wait.
 
     Args:
         model: The model to ask.
-        tell: Told of every call.
+        tell: The callback.
     """
 
     def __init__(self, model: Model, tell: OnProgress) -> None:
@@ -27,10 +27,10 @@ class ProgressListener(Wrapper):
         self._tell = tell
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         self._tell(request.task, CallProgress("asked"))
         with listening(lambda news: self._tell(request.task, news)):

@@ -1,4 +1,4 @@
-"""First come, first served: calls that wait until they may be sent."""
+"""FIFO queue of calls that wait for the limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Queue:
             sent; None for not before one of them ends.
         enter: Told the cost of each call whose turn it is; what it returns goes along with the call.
         why: The reason for which the next call waits, and the seconds; reported to those who wait long.
-        halt: Wakes everybody when the run ends.
+        breaker: The circuit breaker of the run; wakes all waiters when it opens.
 
     Attributes:
         loop: The event loop; a queue is of no use to another one.
@@ -44,14 +44,14 @@ class Queue:
         delay_s: Callable[[int, float], float | None],
         enter: Callable[[float], Sent],
         why: Callable[[], tuple[str, float]],
-        halt: CircuitBreaker,
+        breaker: CircuitBreaker,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.n_running = 0
         self._delay_s = delay_s
         self._enter = enter
         self._why = why
-        self._halt = halt
+        self._breaker = breaker
         self._waiters: deque[_Waiter] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -60,7 +60,7 @@ class Queue:
 
     @property
     def next_cost(self) -> float | None:
-        """Cost of the call that is next; None where none waits."""
+        """Cost of the next call; None if none waits."""
         return self._waiters[0].cost if self._waiters else None
 
     async def turn(self, cost: float) -> Sent:
@@ -69,7 +69,7 @@ class Queue:
         Raises:
             PearlError: The run is over.
         """
-        self._halt.check()
+        self._breaker.check()
         if not self._waiters and self._delay_s(self.n_running, cost) == 0.0:
             self.n_running += 1
             return self._enter(cost)
@@ -79,7 +79,7 @@ class Queue:
             self.serve()
         try:
             with reporting_wait(self._why):
-                return await self._halt.interruptible(waiter.future)
+                return await self._breaker.interruptible(waiter.future)
         except BaseException:
             future = waiter.future
             if future.done() and not future.cancelled() and future.exception() is None:
@@ -91,12 +91,12 @@ class Queue:
             raise
 
     def end(self) -> None:
-        """A call has ended: its place is another's."""
+        """Record the end of a call, which frees its slot."""
         self.n_running -= 1
         self.serve()
 
     def serve(self) -> None:
-        """Let those go whose turn it is, and come back when it is the next one's."""
+        """Release the calls that may be sent, and schedule the next check."""
         if self._timer:
             self._timer.cancel()
             self._timer = None

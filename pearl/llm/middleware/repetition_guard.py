@@ -1,4 +1,4 @@
-"""Replies that end in a loop are of no use, whoever wrote them."""
+"""Rejects replies that end in a loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["RepetitionGuard"]
 
 
 class RepetitionGuard(Wrapper):
-    """Refuses replies that come to repeat the same without end, whole or cut off at their limit.
+    """Rejects repetitive replies, complete or truncated.
 
     Put it next to the model, within what keeps replies, so that none of these is kept. Backends
     that see a reply while it is written cut it off themselves.
     """
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
             ModelError: There is no usable reply; of the kind `repetition` where it is a loop.

@@ -1,4 +1,4 @@
-"""Ask again where the same request may succeed later."""
+"""Retries with exponential backoff."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROWN_WAIT_S = 60.0
 
 
 class Retrying(Wrapper):
-    """Asks again where the same request may succeed later, and reports the waits.
+    """Retries requests after transient failures, and reports the waits.
 
     The server's own `retry_after_s` is kept to, at any length up to `longest_wait_s`; one that
     wants more ends the run, as do a spent quota and a key that is refused.
@@ -39,7 +39,7 @@ class Retrying(Wrapper):
         longest_wait_s: Seconds that a server may ask to wait.
         deadline_s: Seconds that all calls of one request may take, waits and queues included;
             None for no limit.
-        halt: What ends the run; share it with the limiter, so that waits end with the run.
+        breaker: The circuit breaker of the run; share it with the limiter, so that waits end when it opens.
         budget: What `Budgeted` within keeps to: no call outlasts its time, waits included.
 
     Raises:
@@ -59,7 +59,7 @@ class Retrying(Wrapper):
         first_wait_s: float = 1.0,
         longest_wait_s: float = LONGEST_WAIT_S,
         deadline_s: float | None = DEADLINE_S,
-        halt: CircuitBreaker | None = None,
+        breaker: CircuitBreaker | None = None,
         budget: Budget | None = None,
     ) -> None:
         if attempts < 1:
@@ -71,11 +71,11 @@ class Retrying(Wrapper):
         self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
         self._deadline_s = deadline_s
-        self._halt = halt or CircuitBreaker()
+        self._breaker = breaker or CircuitBreaker()
         self._budget = budget
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
             BudgetError: The time that a budget gives was over before the reply, or between calls.
@@ -105,15 +105,15 @@ class Retrying(Wrapper):
     async def _persist(
         self, request: Request, failures: list[ModelError], deadline: float | None
     ) -> Completion:
-        """Ask until there is a reply or no hope; `failures` is what it leaves if it is cut short."""
+        """Retry until success or a final failure; `failures` is available after a time-out."""
         while True:
-            self._halt.check()
+            self._breaker.check()
             try:
                 return await self._model.complete(request)
             except ModelError as error:
                 ends_run = fatal_error(error, self._longest_wait_s)
                 if ends_run:
-                    self._halt.throw(ends_run)
+                    self._breaker.throw(ends_run)
                     raise ends_run from None
                 failures.append(error)
                 if not error.is_retryable or len(failures) >= self._most(error):
@@ -126,10 +126,10 @@ class Retrying(Wrapper):
     async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
         for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
             report(CallWait(failures[-1].message, left_s, len(failures)))
-            await self._halt.sleep(min(REPORT_S, left_s))
+            await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:
-        """Calls at most, the first included."""
+        """Maximum calls, the first included."""
         is_patient = error.kind == "rate_limited" and self._attempts > 1
         return self._attempts * (PATIENCE if is_patient else 1)
 

@@ -1,4 +1,4 @@
-"""Have replies drawn by a seed."""
+"""Sampling with a seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Sampling"]
 
 
 class Sampling(Wrapper):
-    """Asks every request with a seed, and with a temperature of its own if one is given.
+    """Sends every request with a seed, and with a temperature if one is given.
 
     Args:
         model: The model to ask.
@@ -25,10 +25,10 @@ class Sampling(Wrapper):
         self._temperature = temperature
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request.
+        """Send one request.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         temperature = request.temperature if self._temperature is None else self._temperature
         return await self._model.complete(

@@ -1,4 +1,4 @@
-"""So much per second: requests or tokens, as a bucket that fills at that rate."""
+"""Token bucket: limits requests or tokens per second."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BURST = 2.0
 
 
 class TokenBucket:
-    """Tells when the next unit may be spent. All times are of the monotonic clock.
+    """A token bucket. All times are of the monotonic clock.
 
     Args:
         rate: Units per second.
@@ -63,7 +63,7 @@ class TokenBucket:
         return missing / self._rate + max(0.0, self._at - now) if missing > 1e-9 else 0.0
 
     def spend(self, n: float) -> None:
-        """Take `n` units out, in debt if need be; a negative number puts them back."""
+        """Take `n` units, going into debt if necessary; a negative number returns them."""
         self._level -= n
 
     def drain(self, until: float) -> None:
@@ -73,7 +73,7 @@ class TokenBucket:
 
 
 def per_minute(limit: float | None, what: str, now: float) -> TokenBucket | None:
-    """The bucket of a limit that is given per minute; None for no limit.
+    """Create the bucket of a limit per minute; None for no limit.
 
     Raises:
         UsageError: The limit is not above 0.

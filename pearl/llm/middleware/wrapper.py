@@ -1,4 +1,4 @@
-"""What every wrapper of a model has in common."""
+"""Base class of the wrappers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Wrapper"]
 
 
 class Wrapper:
-    """A model that asks another one; what a wrapper leaves as it is."""
+    """A model that delegates to another one."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -38,7 +38,7 @@ class Wrapper:
 
     @property
     def constrains(self) -> Constrains:
-        """How the wrapped model may be held to a constraint."""
+        """The wrapped model's support for constraints."""
         return self._model.constrains
 
     @property
@@ -47,5 +47,5 @@ class Wrapper:
         return self._model.reads_prompts
 
     async def aclose(self) -> None:
-        """Let go of the wrapped model's connections."""
+        """Close the wrapped model's connections."""
         await self._model.aclose()

@@ -1,6 +1,6 @@
-"""Drafts of actions → a small library: what does the same is merged, what is broken is dropped.
+"""Drafts of actions → a small library: equivalent drafts are merged, malformed ones are dropped.
 
-The line: `reading` (file → drafts), `merging` (by rule, before a model is asked), `rounds` (by the
-model, in shards of what belongs together), `room` (by rule, where the model left too many),
-`outcome` (library and account of every draft).
+The stages: `reading` (file → drafts), `merging` (by rule, before any call), `rounds` (by the model,
+in shards of similar drafts), `pruning` (by rule, down to the budget), `refinement` (library and
+fate of every draft).
 """

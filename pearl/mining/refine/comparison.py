@@ -1,4 +1,4 @@
-"""A refined library beside another one: same names, and for the others the nearest of ours."""
+"""Compares a refined library with another one: shared names and nearest actions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def compared(
     """The refinement with a comparison to another library.
 
     Args:
-        refinement: Ours.
-        other: Theirs.
-        likeness: Measures which of ours is nearest.
+        refinement: The refined library.
+        other: The other library.
+        likeness: The similarity measure.
     """
     ours = read_actions("\n".join(action.text for action in refinement.actions))[0]
     names = {action.name for action in ours}

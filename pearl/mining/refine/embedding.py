@@ -1,4 +1,4 @@
-"""Name of a model of static embeddings → `Embedder`. Needs the extra `embeddings`."""
+"""Name of a static embedding model → `Embedder`. Needs the extra `embeddings`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["load_embedder"]
 
 
 def load_embedder(name: str) -> Embedder:
-    """The embedder of a folder, or of a name on the Hugging Face Hub.
+    """Load an embedder from a folder or the Hugging Face Hub.
 
     Raises:
         UsageError: The extra is not installed.
-        DataError: The model cannot be had.
+        DataError: The model cannot be loaded.
     """
     require_extra("embeddings", "likeness by embeddings", "model2vec")
-    # Imported on use: few need it, and it takes a second.
+    # Imported on use: it takes a second and is rarely needed.
     from model2vec import StaticModel
 
     try:

@@ -1,4 +1,4 @@
-"""Entries: what becomes of drafts while they are refined. Every draft is in one entry or dropped."""
+"""Entries: groups of merged drafts. Every draft is in exactly one entry or dropped."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["Draft", "Dropped", "Entry", "Stage", "StageName", "best", "entry_of"
 StageName = Literal["exact", "name", "definition", "model", "room"]
 
 _CLEAR_WORDS = 4
-"""Words from which a definition is clear; `Find X` alone says too little."""
+"""Minimum words of a clear definition; `Find X` alone is too vague."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a draft ceased to stand for itself.
+    """The stage at which a draft was merged or dropped.
 
     Attributes:
-        name: `exact`, `name` and `definition` go by rule, `model` by a reply; `room` makes room by
-            rule for what is left.
-        round: Of the model, from 1; 0 for rules.
+        name: `exact`, `name` and `definition` merge by rule, `model` by a reply; `room` prunes by
+            rule down to the budget.
+        round: Round of the model, from 1; 0 for rules.
     """
 
     name: StageName
@@ -33,14 +33,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One proposed action, as it was read.
+    """One proposed action.
 
     Attributes:
         number: From 0: seeds first, then in the order of the questions.
-        text: The action as the file has it.
-        action: What it was read as; None where it is malformed.
+        text: The action's text in the file.
+        action: The parsed action; None if malformed.
         question: Id of the question it was proposed for; None for seeds and plain text.
-        is_seed: Whether it was in the library that mining began with.
+        is_seed: Whether it belongs to the seed library.
         flaw: Why it is malformed.
     """
 
@@ -54,10 +54,11 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An action and the drafts it stands for.
+    """An action and the drafts merged into it.
 
     Attributes:
-        drafts: Number of each draft → where it was merged; None for a draft that is the action.
+        drafts: Number of each draft → the stage of its merge; None for the draft that is the
+            action.
         questions: Ids of the questions that its drafts were proposed for.
     """
 
@@ -68,18 +69,18 @@ class Entry:
 
     @property
     def support(self) -> int:
-        """Questions it was proposed for; drafts where they are of no question."""
+        """Number of questions it was proposed for, or of drafts without questions."""
         return len(self.questions) or len(self.drafts)
 
     @property
     def text(self) -> str:
-        """The action as a library has it."""
+        """The action's line in a library."""
         return print_action(self.action)
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """An entry that is left out of the library, and why."""
+    """An entry left out of the library, with the reason."""
 
     entry: Entry
     why: str
@@ -87,18 +88,18 @@ class Dropped:
 
 
 def entry_of(draft: Draft, action: Action) -> Entry:
-    """The entry that a draft begins as."""
+    """The initial entry of a draft."""
     questions = frozenset() if draft.question is None else frozenset([draft.question])
     return Entry(action, {draft.number: None}, questions, draft.is_seed)
 
 
 def merged(entries: Iterable[Entry], stage: Stage, action: Action | None = None) -> Entry:
-    """One entry for several.
+    """Merge entries into one.
 
     Args:
-        entries: The one that stands for all first.
-        stage: Where they were merged.
-        action: What they were merged into; None for the first one's action.
+        entries: The representative first.
+        stage: The stage of the merge.
+        action: The merged action; None for that of the first entry.
     """
     first, *others = entries
     if action is not None and print_action(action) != first.text:
@@ -119,10 +120,10 @@ def _staged(drafts: Mapping[int, Stage | None], stage: Stage) -> dict[int, Stage
 
 
 def best(entry: Entry) -> tuple[object, ...]:
-    """Sorts entries, the one that should stand for others first.
+    """Sort key of entries, best representative first.
 
-    Seeds have proved themselves; then comes what most questions asked for; then what is said
-    clearly under the most general name, the one of the fewest words, and shortest.
+    Seeds first; then by number of questions; then a clear definition, the most general name (fewest
+    words), and the shortest text.
     """
     return (
         not entry.is_seed,

@@ -1,4 +1,4 @@
-"""`Refinement` → the text of an action file, each action under the drafts it stands for."""
+"""`Refinement` → the text of an action file, each action preceded by a comment with its drafts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 100
 
 
 def library_text(refinement: Refinement) -> str:
-    """The library in canonical form: `pearl fmt` leaves it as it is."""
+    """The library in canonical form, unchanged by `pearl fmt`."""
     n_in, n_left = len(refinement.drafts), sum(len(a.drafts) for a in refinement.actions)
     source = " ".join(PurePath(refinement.source).name.split())
     head = (
@@ -29,7 +29,7 @@ def library_text(refinement: Refinement) -> str:
 
 
 def lineage(refinement: Refinement, action: RefinedAction) -> list[str]:
-    """The drafts that an action stands for, by name: `FIND_REASON`, `FIND_REASONS x3`."""
+    """The names of the drafts of an action: `FIND_REASON`, `FIND_REASONS x3`."""
     names = Counter(refinement.drafts[number].name for number in action.drafts)
     seeds = {refinement.drafts[n].name for n in action.drafts if refinement.drafts[n].is_seed}
     return [

@@ -1,7 +1,6 @@
 """Entries → fewer entries by rule: the same text, the same name, nearly the same definition.
 
-No chains: an entry joins the best one that it is itself alike, so what is merged is alike one
-action, not alike something that is alike it.
+Merging is not transitive: an entry joins the best entry that it is similar to itself.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pearl.mining.refine.entries import Entry, Stage, StageName, best, merged
 __all__ = ["Rules", "merge_by_rule"]
 
 _AGREEMENT = 0.5
-"""Share of telling terms from which alike names mean the same.
+"""Minimum fraction of shared distinctive terms for equal names to mean the same.
 
 FIND_INTEREST (why others are interested in X) and FIND_INTERESTS (what X is interested in) come to
 0.4, names that differ by chance alone to 0.7 and more.
@@ -36,15 +35,15 @@ FIND_INTEREST (why others are interested in X) and FIND_INTERESTS (what X is int
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How alike definitions must be.
+    """Similarity thresholds.
 
     Attributes:
-        likeness: Measures it.
-        same: From here on two actions of one shape are the same. Of the 143 published drafts the
-            first pair that differs (an outcome and a hypothetical outcome) comes to 0.54 by words,
-            so 0.6 leaves some room; what lies between is for the model to say.
-        close: From here on an action may stand for another where there is no room for both.
-            Pairs below 0.25 share a word, hardly a purpose.
+        likeness: The similarity measure.
+        same: Two actions of one shape at least this similar are the same. Among the 143 published
+            drafts the most similar pair that differs (an outcome and a hypothetical outcome) has
+            0.54 by words, so 0.6 leaves a margin; the model decides below it.
+        close: Minimum similarity to fold an action into another when pruning. Pairs below 0.25
+            share a word, but hardly a purpose.
     """
 
     likeness: Likeness = by_words
@@ -53,12 +52,12 @@ class Rules:
 
     @classmethod
     def for_embedder(cls, embed: Embedder) -> Rules:
-        """By embeddings. Their cosines run higher; these bounds are cautious, not measured."""
+        """For embeddings, whose cosines are higher; these thresholds are cautious estimates."""
         return cls(by_embedding(embed), same=0.9, close=0.5)
 
 
 def merge_by_rule(entries: Sequence[Entry], rules: Rules) -> list[Entry]:
-    """Merge what is the same; opposites, negations and other shapes stay apart."""
+    """Merge equivalent entries; opposites, negations and different shapes are never merged."""
     found = _grouped(entries, "exact", lambda entry: _plain(entry.action), lambda a, b: True)
     found = _grouped(found, "name", lambda entry: _name_key(entry.action), _same_name)
     return _by_definition(found, rules)
@@ -70,7 +69,7 @@ def _grouped(
     key: Callable[[Entry], object],
     are_same: Callable[[Action, Action], bool],
 ) -> list[Entry]:
-    """Merge entries that have the same key and are the same, each into the best one."""
+    """Merge equivalent entries with the same key, each into the best one."""
     leaders: dict[object, list[list[Entry]]] = {}
     for entry in sorted(entries, key=best):
         groups = leaders.setdefault(key(entry), [])
@@ -86,7 +85,7 @@ def _grouped(
 
 
 def _plain(action: Action) -> tuple[object, ...]:
-    """What is the same in two actions that differ in blanks, case and names of parameters only."""
+    """Comparison key of an action, ignoring blanks, case and parameter names."""
     definition = action.definition
     for i, parameter in enumerate(action.parameters):
         definition = re.sub(rf"\b{re.escape(parameter.name)}\b", f"\0{i}", definition)
@@ -119,7 +118,9 @@ def _by_definition(entries: Sequence[Entry], rules: Rules) -> list[Entry]:
                 for j in groups
                 if likeness[i, j] >= rules.same
                 and not entry.action.is_native
-                and not have_same_name(ordered[j].action, entry.action)  # these were judged before
+                and not have_same_name(
+                    ordered[j].action, entry.action
+                )  # handled by an earlier stage
                 and may_merge(ordered[j].action, entry.action)
             ),
             key=lambda j: (likeness[i, j], -j),

@@ -1,4 +1,4 @@
-"""Drafts of actions → messages that ask to merge them."""
+"""Drafts of actions → messages that request their merging."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAME(CTX, X) : definition [1, 4, 7]
 
 
 def refine_messages(task: RefineTask) -> tuple[Message, ...]:
-    """Ask for fewer, more general actions; the rules come first, they are the same for all."""
+    """Request fewer, more general actions; the rules come first, as a common prefix."""
     drafts = "\n".join(f"{i}. {print_action(draft)}" for i, draft in enumerate(task.drafts, 1))
     wanted = (
         f"Refine these {len(task.drafts)} drafts. At most {task.max_actions} actions shall be left, "

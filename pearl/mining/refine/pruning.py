@@ -1,4 +1,4 @@
-"""What fits into a library, and what goes where it does not."""
+"""Prunes entries down to a library budget."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ROOM = Stage("room")
 
 @dataclass(frozen=True, slots=True)
 class LibraryBudget:
-    """How large a library may be.
+    """Size limits of a library.
 
     Attributes:
-        max_actions: Native ones included.
-        max_tokens: Of the library as the prompt of a planner holds it; None for no limit.
-        count: Tokens of a text.
+        max_actions: Maximum actions, native ones included.
+        max_tokens: Maximum tokens of the library in a planner's prompt; None for no limit.
+        count: Counts the tokens of a text.
     """
 
     max_actions: int
@@ -34,13 +34,13 @@ class LibraryBudget:
         return self.count("\n".join(f"- {print_action(e.action)}" for e in by_name(entries)))
 
     def fits(self, entries: Sequence[Entry]) -> bool:
-        """Whether these may be the library."""
+        """Whether the entries are within the limits."""
         return len(entries) <= self.max_actions and (
             self.max_tokens is None or self.tokens(entries) <= self.max_tokens
         )
 
-    def room(self, entries: Sequence[Entry]) -> int:
-        """How many of the entries have room, about: actions are not equally long."""
+    def capacity(self, entries: Sequence[Entry]) -> int:
+        """Approximate number of entries that fit: actions differ in length."""
         if self.max_tokens is None:
             return min(len(entries), self.max_actions)
         share = self.max_tokens / max(1, self.tokens(entries))
@@ -53,7 +53,7 @@ def by_name(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def without_clashes(entries: Sequence[Entry]) -> tuple[list[Entry], list[Dropped]]:
-    """One action a name, the best one; a library cannot hold two, and other shapes never merge."""
+    """Keep the best action of each name; actions of different shapes cannot be merged."""
     kept: dict[str, Entry] = {}
     dropped: list[Dropped] = []
     for entry in sorted(entries, key=lambda entry: (not entry.action.is_native, *best(entry))):
@@ -67,11 +67,11 @@ def without_clashes(entries: Sequence[Entry]) -> tuple[list[Entry], list[Dropped
 def prune_library(
     entries: Sequence[Entry], budget: LibraryBudget, rules: Rules
 ) -> tuple[list[Entry], list[Dropped]]:
-    """Fold or drop until the rest fits.
+    """Fold or drop entries until the rest fits.
 
-    The least supported action goes first, among equals the one most alike to another: it is folded
-    into that one if they are close enough. Native actions stay. Likeness is measured once, over
-    all that there was.
+    The least supported action goes first, among equals the one most similar to another; it is
+    folded into that one if they are close enough. Native actions are kept. Similarity is computed
+    once, over all entries.
     """
     if budget.fits(entries):
         return list(entries), []
@@ -100,7 +100,7 @@ def prune_library(
 
 
 def _closeness(entries: Sequence[Entry], rules: Rules) -> Matrix:
-    """Likeness where one action may stand for the other, else 0."""
+    """Similarity of pairs that may be merged, else 0."""
     import numpy as np
 
     likeness = rules.likeness([entry.action for entry in entries])

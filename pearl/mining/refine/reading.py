@@ -1,4 +1,4 @@
-"""A file of mined drafts, or of plain actions → drafts, the malformed ones with their flaw."""
+"""A file of mined drafts, or of plain actions → drafts; malformed ones carry an error."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _HELP = "`pearl mine` writes one; or one action a line: NAME(CTX, X) : definitio
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
-        drafts: Every proposed action, in an order that does not depend on the order of the rows.
-        unread: What could not be read as a draft at all, and why: rows, parts of replies.
+        drafts: Every proposed action, independent of the order of the rows.
+        unread: Messages about rows and parts of replies that could not be parsed.
     """
 
     source: str
@@ -38,14 +38,14 @@ class Drafts:
 
 
 def read_drafts(text: str, source: str) -> Drafts:
-    """Read `mined.jsonl` or an action file, in which names may be double and definitions missing.
+    """Read `mined.jsonl` or an action file; duplicate names and missing definitions are allowed.
 
     Args:
         text: The whole file.
-        source: What to call it.
+        source: Its name in messages.
 
     Raises:
-        DataError: There is nothing in it, no action can be read, or it is of another version.
+        DataError: It is empty, has no readable action, or is of another version.
     """
     if text.lstrip().startswith("{"):
         found = _mined(text, source)
@@ -66,7 +66,7 @@ def _nothing(found: Drafts) -> str:
 
 
 def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...]:
-    """Drafts of (text, question, whether it is a seed)."""
+    """Drafts from (text, question, is_seed)."""
     drafts: list[Draft] = []
     for number, (text, question, is_seed) in enumerate(found):
         action, flaw = _action(text)
@@ -75,7 +75,7 @@ def _numbered(found: Iterable[tuple[str, str | None, bool]]) -> tuple[Draft, ...
 
 
 def _action(text: str) -> tuple[Action | None, str | None]:
-    """The action of one line, or what is wrong with it."""
+    """The action of one line, or its error."""
     if "\n" in text:
         return None, "goes over several lines"
     actions, found = read_actions(text)
@@ -104,7 +104,7 @@ def _mined(text: str, source: str) -> Drafts:
     seen: set[str] = set()
     for row in rows:
         if row.id in seen and row.status == "failed":
-            continue  # it was asked again, and answered
+            continue  # a later attempt succeeded
         if row.id in seen:
             unread.append(f"question {row.id}: a second row of the same question, left out")
             continue

@@ -1,4 +1,4 @@
-"""`Refinement`: the library that came out, and what became of every draft. Round-trips as JSON."""
+"""`Refinement`: the refined library and the fate of every draft. Round-trips as JSON."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ REFINEMENT_VERSION: Literal[1] = 1
 
 
 class DraftFate(Frozen):
-    """One draft and what became of it."""
+    """One draft and its fate."""
 
     number: int
     text: str
     name: str | None = None
-    """Of its action; None where it is malformed."""
+    """Signature of its action; None if malformed."""
     question: str | None = None
     """Id of the question it was proposed for; None for seeds and plain action files."""
     is_seed: bool = False
     fate: Literal["kept", "merged", "dropped"]
     into: str | None = None
-    """Name of the action that stands for it; None if it was dropped."""
+    """Name of the action it was merged into; None if it was dropped."""
     stage: StageName | Literal["malformed"] | None = None
-    """Where it ceased to stand for itself; None if it was kept. A draft that was merged first and
-    dropped with what it was merged into has the stage of the drop."""
+    """The stage at which it was merged or dropped; None if it was kept. For a draft merged into an
+    entry that was dropped later, the stage of the drop."""
     round: int = 0
-    """Of the model, from 1; 0 for the other stages."""
+    """Round of the model, from 1; 0 for the other stages."""
     why: str | None = None
     """Why it was dropped."""
 
 
 class RefinedAction(Frozen):
-    """One action of the library and the drafts it stands for."""
+    """One action of the library and its drafts."""
 
     name: str
     text: str
@@ -62,8 +62,8 @@ class ShardRecord(Frozen):
     n_after: int
     max_actions: int
     status: Literal["merged", "unusable", "failed"]
-    """`unusable`: the reply was prose or named drafts that there are not; `failed`: no reply. The
-    shard went on unchanged in both cases."""
+    """`unusable`: the reply was prose or named unknown drafts; `failed`: no reply. In both cases
+    the shard stays unchanged."""
     reply: str = ""
     problems: tuple[str, ...] = ()
     usage: Usage = Usage()
@@ -75,12 +75,12 @@ class Round(Frozen):
     number: int
     n_before: int
     n_after: int
-    """Entries after the replies and the rules that follow them."""
+    """Entries after the replies and the subsequent rules."""
     shards: tuple[ShardRecord, ...]
 
 
 class Neighbour(Frozen):
-    """An action of the other library, and ours that is most alike."""
+    """An action of the other library, and the most similar one of ours."""
 
     name: str
     nearest: str
@@ -88,7 +88,7 @@ class Neighbour(Frozen):
 
 
 class LibraryComparison(Frozen):
-    """The library beside another one."""
+    """The comparison with another library."""
 
     library: str
     in_both: tuple[str, ...]
@@ -97,7 +97,7 @@ class LibraryComparison(Frozen):
 
 
 class Refinement(Frozen):
-    """What came out of refining."""
+    """The result of refining."""
 
     kind: Literal["pearl-refinement"] = "pearl-refinement"
     v: Literal[1] = REFINEMENT_VERSION
@@ -107,13 +107,13 @@ class Refinement(Frozen):
     max_actions: int
     max_tokens: int | None
     n_tokens: int
-    """Of the library as the prompt of a planner holds it."""
+    """Tokens of the library in a planner's prompt."""
     token_count: str
-    """How they were counted."""
+    """How the tokens were counted."""
     actions: tuple[RefinedAction, ...]
     drafts: tuple[DraftFate, ...]
     unread: tuple[str, ...] = ()
-    """What could not be read as drafts at all."""
+    """Messages about input that could not be parsed as drafts."""
     rounds: tuple[Round, ...] = ()
     comparison: LibraryComparison | None = None
 
@@ -123,13 +123,13 @@ class Refinement(Frozen):
         return sum((s.usage for round in self.rounds for s in round.shards), Usage())
 
     def count(self, fate: str, stage: str | None = None) -> int:
-        """Drafts of that fate, and of that stage if one is named."""
+        """Number of drafts with a fate, optionally at one stage."""
         return sum(
             draft.fate == fate and stage in (None, draft.stage) for draft in self.drafts
         )  # fmt: skip
 
     def calls(self, status: str | None = None) -> int:
-        """Calls to the model, or those of one status."""
+        """Number of model calls, optionally with one status."""
         return sum(
             status in (None, shard.status) for round in self.rounds for shard in round.shards
         )  # fmt: skip

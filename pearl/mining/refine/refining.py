@@ -1,4 +1,4 @@
-"""The whole line: drafts → `Refinement`."""
+"""The whole pipeline: drafts → `Refinement`."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ MAX_ROUNDS = 6
 SHARD_SIZE = 40
 
 _TOKENS_EACH = 150
-"""Tokens to allow in a model's window for one draft: to read it, and to write it again."""
+"""Tokens reserved in the context window per draft: to read it and to write it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefineSettings:
-    """How far to refine.
+    """Limits of refining.
 
     Attributes:
         max_actions: Actions of the library at most, native ones included.
         max_tokens: Tokens of the library in a planner's prompt at most; None for no limit.
         max_rounds: Rounds of the model at most; 0 asks none.
         shard_size: Drafts shown to the model at once.
-        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
+        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
     """
 
     max_actions: int = MAX_ACTIONS
@@ -58,18 +58,18 @@ async def refine_actions(
     """Refine drafts into a library.
 
     Args:
-        found: What `read_drafts` made of a file.
-        model: Who merges what rules cannot.
-        settings: How far.
-        rules: How alike is the same.
-        counter: Counts tokens; that of the model by default.
+        found: The result of `read_drafts`.
+        model: The model that merges what rules cannot.
+        settings: The limits.
+        rules: The similarity thresholds.
+        counter: Counts tokens; the model's counter by default.
 
     Raises:
-        DataError: Nothing remains.
+        DataError: No action remains.
         ModelError: The first round got no reply at all.
         UsageError: The extra `eval` is not installed.
     """
-    require_extra("eval", "refining", "scipy")  # before anything is asked
+    require_extra("eval", "refining", "scipy")  # before any call
     settings, rules = settings or RefineSettings(), rules or Rules()
     counter = counter or Counter.for_model(model.name)
     budget = LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
@@ -119,7 +119,7 @@ def _refined(entry: Entry) -> RefinedAction:
 def _fates(
     drafts: Iterable[Draft], entries: Sequence[Entry], dropped: Sequence[Dropped]
 ) -> Iterator[DraftFate]:
-    """What became of every draft: it is malformed, in one entry, or in one that was dropped."""
+    """The fate of every draft: malformed, in an entry, or in a dropped entry."""
     holders = {number: entry for entry in entries for number in entry.drafts}
     losses = {number: loss for loss in dropped for number in loss.entry.drafts}
     for draft in drafts:

@@ -1,4 +1,4 @@
-"""A model's reply about numbered drafts → which of them go together, into what, and which go."""
+"""A model's reply about numbered drafts → merges and drops."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _REASON = "the model gave no reason"
 
 @dataclass(frozen=True, slots=True)
 class MergeReply:
-    """What a reply says; numbers from 1, each in at most one place.
+    """A parsed reply; numbers are from 1, each in at most one place.
 
     Attributes:
-        merges: Actions with the drafts that each stands for.
-        drops: Drafts to leave out, with the reason.
-        problems: What could not be followed.
-        is_usable: False where nothing of it can be followed: prose, or numbers that no draft has.
+        merges: Actions with the numbers of their drafts.
+        drops: Drafts to drop, with the reason.
+        problems: Messages about instructions that could not be applied.
+        is_usable: False if nothing in it can be applied: prose, or unknown numbers.
     """
 
     merges: tuple[tuple[Action, tuple[int, ...]], ...] = ()
@@ -36,11 +36,11 @@ class MergeReply:
 
 
 def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
-    """Read a reply, with bullets, fences and prose around its lines.
+    """Parse a reply, tolerating bullets, fences and prose around its lines.
 
     Args:
-        text: What the model wrote.
-        drafts: What it was shown, number 1 first.
+        text: The reply.
+        drafts: The drafts in the prompt, number 1 first.
 
     Example:
         >>> draft, = read_actions("FIND_X(CTX) : Find X")[0]
@@ -55,9 +55,9 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
     invented: set[int] = set()
 
     def free(numbers: Sequence[int]) -> tuple[int, ...]:
-        """The numbers that are not spoken for, which they are from now on; none if one is no draft's."""
+        """Claim the numbers that are still free; returns none if any number is unknown."""
         if unknown := [number for number in numbers if not 1 <= number <= len(drafts)]:
-            invented.update(unknown)  # what the line means cannot be known
+            invented.update(unknown)  # the line is ambiguous
             return ()
         if twice := [number for number in numbers if number in taken]:
             problems.append(f"draft {_listed(twice)} is named twice; the first place counts")
@@ -86,7 +86,7 @@ def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
 
 
 def _bare(line: str) -> str:
-    """The line without bullet, number, emphasis and code marks."""
+    """A line without bullet, number, emphasis and code marks."""
     line = _LEAD.sub("", line, count=1).strip()
     return line.replace("`", "").replace("**", "").strip()
 
@@ -104,7 +104,7 @@ def _spread(numbers: str) -> Iterator[int]:
 
 
 def _named(action: Action, drafts: Sequence[Action]) -> list[int]:
-    """The one draft of that name: a line without numbers says that it stays."""
+    """The only draft of a name: a line without numbers keeps it."""
     same = [i for i, draft in enumerate(drafts, start=1) if draft.name == action.name]
     return same if len(same) == 1 else []
 

@@ -1,4 +1,4 @@
-"""Rounds of the model: shards go out at once, replies are followed in the order of the shards."""
+"""Merge rounds by the model: shards are sent concurrently, replies applied in shard order."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pearl.mining.refine.sharding import shards
 __all__ = ["run_rounds"]
 
 _MOST_FOLDED = 2
-"""A round may leave one in so many: a model that is asked for more loses what matters."""
+"""Maximum reduction factor of a round: models lose important actions beyond it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    """What one call made of its entries."""
+    """The result of one call."""
 
     entries: list[Entry]
     dropped: list[Dropped]
@@ -44,21 +44,21 @@ async def run_rounds(
     shard_size: int,
     max_output_tokens: int | None = None,
 ) -> tuple[list[Entry], list[Dropped], list[Round]]:
-    """Have entries merged until they fit, a round merges none, or `max_rounds` are over.
+    """Merge entries by model calls until they fit, a round merges none, or `max_rounds` is reached.
 
-    Native actions are not shown: they stay as they are.
+    Native actions are kept and not shown.
 
     Args:
-        entries: What is to be merged.
-        model: Who merges.
-        budget: What they have to fit.
+        entries: The entries to merge.
+        model: The model that merges.
+        budget: The limits to reach.
         rules: How alike is the same.
-        max_rounds: Rounds at most.
-        shard_size: Drafts shown to the model at once.
-        max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
+        max_rounds: Maximum number of rounds.
+        shard_size: Maximum drafts per call.
+        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
 
     Raises:
-        ModelError: The first round got no reply at all.
+        ModelError: No call of the first round got a reply.
     """
     current, dropped, rounds = list(entries), [], []
     for number in range(1, max_rounds + 1):
@@ -68,7 +68,7 @@ async def run_rounds(
         drafts = sorted((e for e in current if not e.action.is_native), key=best)
         if len(drafts) < 2:
             break
-        wanted = max(budget.room(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
+        wanted = max(budget.capacity(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
         parts = shards(drafts, shard_size, rules.likeness)
         ask = partial(
             _refine, model=model, stage=Stage("model", number),
@@ -136,13 +136,13 @@ async def _refine(
 def _follow(
     reply: MergeReply, shard: Sequence[Entry], stage: Stage
 ) -> tuple[list[Entry], list[Dropped]]:
-    """Do what a reply says; a draft that it names nowhere stays as it is."""
+    """Apply a reply; drafts that it does not mention are kept."""
     dropped = [Dropped(shard[number - 1], why, stage) for number, why in reply.drops]
     named = {number for number, _ in reply.drops}
     entries: list[Entry] = []
     for action, numbers in reply.merges:
         named.update(numbers)
-        # The draft that the action is word for word, if there is one, stands for the others.
+        # A draft identical to the action is its representative.
         group = sorted(
             (shard[number - 1] for number in numbers), key=lambda e: (e.action != action, best(e))
         )

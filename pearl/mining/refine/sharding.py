@@ -1,4 +1,4 @@
-"""Entries → shards of bounded size in which alike ones are together."""
+"""Entries → shards of bounded size that keep similar entries together."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["shards"]
 
 
 def shards(entries: Sequence[Entry], size: int, likeness: Likeness) -> list[list[Entry]]:
-    """Cut the leaves of a clustering, in the order that keeps neighbours alike.
+    """Split the leaves of a hierarchical clustering in optimal leaf order.
 
     Args:
-        entries: In an order that is the same for the same entries.
-        size: Entries of a shard at most; at least 2, a draft alone has nothing to merge with.
-        likeness: Measures how alike they are.
+        entries: Entries in a deterministic order.
+        size: Maximum entries per shard; at least 2.
+        likeness: The similarity measure.
     """
     n_shards = -(-len(entries) // size)
     if n_shards <= 1:
@@ -35,4 +35,4 @@ def shards(entries: Sequence[Entry], size: int, likeness: Likeness) -> list[list
 
 
 _MOST_ORDERED = 1_000
-"""Entries up to which the best order of leaves is looked for: its time grows faster than their square."""
+"""Maximum entries for optimal leaf ordering, which takes more than quadratic time."""

@@ -1,4 +1,4 @@
-"""Where the work runs, and what a unit of work is.
+"""Executors, and the units of work that they run.
 
 Every other module of this folder is one executor, with `DESCRIPTION` (one line), `KEEPS_LIMITS` (whether
 every call is made by the model of the `pearl` that it is given, so that limits of the run hold) and
@@ -59,7 +59,7 @@ __all__ = [
 DEFAULT = "local"
 
 Listener = Callable[[str, Event], None]
-"""Told the id of a unit and what happens in it."""
+"""Callback for the events of a unit, with its id."""
 
 Execute = Callable[..., AsyncGenerator["Outcome[Any]", None]]
 """The `run` of an executor."""
@@ -88,7 +88,7 @@ class Unit(ABC):
     @property
     @abstractmethod
     def depends_on(self) -> Sequence[str]:
-        """What its row depends on beside id, source and `Pearl`: other values, another row."""
+        """Further values that its row depends on, beside id, source and `Pearl`."""
 
     @property
     def shard_key(self) -> str:
@@ -96,11 +96,11 @@ class Unit(ABC):
         return self.id
 
     def n_chained(self, resources: Resources) -> int:
-        """Calls of it that follow one another; 0 where that is not known yet."""
+        """Length of its longest chain of calls; 0 if unknown."""
         return 0
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """What it takes, under a name for all like it, where its document is not looked at.
+        """Its estimated cost without its document, under a name shared by similar units.
 
         Args:
             pearl: What it would be performed with; nothing is asked of its model.
@@ -110,7 +110,7 @@ class Unit(ABC):
 
     @abstractmethod
     async def perform(self, resources: Resources, trace: Trace) -> Any:
-        """Do the work.
+        """Execute the unit.
 
         Args:
             resources: `Pearl`, documents, and what else the units of a process share.
@@ -124,12 +124,12 @@ class Unit(ABC):
         """
 
     def is_failure(self, result: Any) -> bool:
-        """Whether what `perform` returned is a failure."""
+        """Whether the result of `perform` is a failure."""
         return False
 
     @abstractmethod
     def row(self, result: Any, error: Exception | None) -> Mapping[str, Any] | None:
-        """The row that is kept, as JSON data; its `status` is `failed` where it is to be tried again.
+        """The row to record, as JSON data; its `status` is `failed` if it should be retried.
 
         Args:
             result: What `perform` returned.
@@ -142,7 +142,7 @@ class Unit(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Task(Unit):
-    """A question or a plan, over a document.
+    """A question or a plan to run over a document.
 
     Attributes:
         question: Asked where there is no plan; kept beside the plan otherwise.
@@ -166,11 +166,11 @@ class Task(Unit):
         return self.plan or "", self.question or "", extra
 
     def n_chained(self, resources: Resources) -> int:
-        """The longest chain of steps of its plan."""
+        """Length of the longest chain of steps of its plan."""
         return 0 if self.plan is None else resources.n_chained(self.plan, self.question)
 
     async def perform(self, resources: Resources, trace: Trace) -> Answer:
-        """Run the plan, or have one written and run it.
+        """Run the plan, writing it first if necessary.
 
         Raises:
             PearlError: There is no answer.
@@ -202,7 +202,7 @@ U = TypeVar("U", bound=Unit, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[U]):
-    """What became of a unit.
+    """The outcome of a unit.
 
     Attributes:
         unit: What was to be done.
@@ -218,12 +218,12 @@ class Outcome(Generic[U]):
 
     @property
     def is_failed(self) -> bool:
-        """Whether its row says that it failed, and is to be tried again."""
+        """Whether its row is a failure that should be retried."""
         return self.error is not None or self.unit.is_failure(self.result)
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the end of the run has cut it off: a limit, or a server that is gone."""
+        """Whether the end of the run interrupted it: a limit, or an unreachable server."""
         return isinstance(self.error, BudgetError | PausedError)
 
     def to_json(self) -> Mapping[str, Any]:
@@ -240,7 +240,7 @@ class Outcome(Generic[U]):
 
 
 class Executor(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The interface of the modules of this folder."""
 
     DESCRIPTION: str
     KEEPS_LIMITS: bool
@@ -253,7 +253,7 @@ class Executor(Protocol):
         listener: Listener | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> AsyncGenerator[Outcome[Any], None]:
-        """Perform the units; outcomes come in the order of the units.
+        """Execute the units; yields outcomes in the order of the units.
 
         Raises:
             PearlError: No unit can be performed.
@@ -265,7 +265,7 @@ CONTRACT = Executor
 
 
 class Offered(TypedDict, total=False):
-    """What an executor is given if its `run` has a parameter of that name.
+    """Optional arguments of an executor's `run`, passed if it has a parameter of that name.
 
     Attributes:
         replies: Where the model's replies are found and kept.
@@ -283,7 +283,7 @@ class Offered(TypedDict, total=False):
 
 
 def load_executor(name: str) -> Executor:
-    """The executor of that name.
+    """Load an executor by name.
 
     Raises:
         UsageError: There is none.
@@ -293,7 +293,7 @@ def load_executor(name: str) -> Executor:
 
 
 def run_with(executor: Executor, **offered: Unpack[Offered]) -> Execute:
-    """The `run` of an executor, with what it takes of what is offered."""
+    """The `run` of an executor with the optional arguments that it accepts."""
     run: Execute = executor.run
     names = signature(run).parameters
     return partial(run, **{name: value for name, value in offered.items() if name in names})

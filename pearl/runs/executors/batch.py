@@ -1,4 +1,4 @@
-"""By the Batch API of an OpenAI server: half the price, and hours. One round per level of the plans.
+"""The Batch API of an OpenAI server: half the price, hours later. One round per plan level.
 
 All tasks of a window run at once, and every call of theirs waits for the batch that it is in. So the
 first round holds the first steps of all documents, the second what follows from them, and so on.
@@ -34,13 +34,13 @@ DESCRIPTION = "by a Batch API: half the price, hours later"
 KEEPS_LIMITS = False
 
 WINDOW = 5_000
-"""Tasks under way at once, with their documents in memory: of 100 kB, a gigabyte or two."""
+"""Maximum concurrent tasks, with documents in memory: one or two gigabytes for 100 kB each."""
 
 ATTEMPTS = 3
-"""Rounds in which one request is asked at most: each costs hours."""
+"""Maximum rounds in which a request is tried: each takes hours."""
 
 LOOK_S = 0.2
-"""Seconds between two looks at whether the run is to stop."""
+"""Polling interval of the stop flag in seconds."""
 
 
 @runtime_checkable
@@ -94,7 +94,7 @@ async def run(
         )
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
-    halt = CircuitBreaker()
+    breaker = CircuitBreaker()
     loading = _Loading(lambda: batched.stir())
     collecting = partial(
         Batched,
@@ -102,7 +102,7 @@ async def run(
         replies=replies,
         folder=folder,
         pace=pace,
-        halt=halt,
+        breaker=breaker,
         is_busy=lambda: loading.n > 0,
         on_progress=on_progress,
         on_trouble=on_trouble,
@@ -110,7 +110,7 @@ async def run(
     settings = replace(
         pearl.client.settings, model=model, attempts=ATTEMPTS, first_wait_s=0.0, deadline_s=None
     )
-    client = Client(settings, replies=replies, collecting=collecting, halt=halt)
+    client = Client(settings, replies=replies, collecting=collecting, breaker=breaker)
     batched = next(layer for layer in client.layers if isinstance(layer, Batched))
 
     def heard(id: str, event: Event) -> None:
@@ -129,9 +129,9 @@ async def run(
     try:
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:
-                if isinstance(halt.error, ModelError):  # no credit, a wrong key
-                    pearl.client.halt.throw(halt.error)
-                if not (is_stopping() and _comes_of(outcome.error, halt.error)):
+                if isinstance(breaker.error, ModelError):  # no credit, a wrong key
+                    pearl.client.breaker.throw(breaker.error)
+                if not (is_stopping() and _comes_of(outcome.error, breaker.error)):
                     yield outcome
     finally:
         watch.cancel()
@@ -139,7 +139,7 @@ async def run(
 
 
 class _Loading:
-    """Counts documents that are being loaded: their tasks have asked nothing yet."""
+    """Counts documents being loaded, whose tasks have not sent a request yet."""
 
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._lock = Lock()
@@ -162,7 +162,7 @@ def _task(unit: Unit) -> Task:
 
 
 def _counted(task: Task, loading: _Loading) -> Task:
-    """The task, with its document counted while it is loaded."""
+    """The task, with its document counted during loading."""
     load = task.document
     if load is None:
         return task
@@ -182,7 +182,7 @@ def _load(loading: _Loading, load: Callable[..., Document], *args: Any, **option
 
 
 async def _watch(is_stopping: Callable[[], bool], batched: Batched) -> None:
-    """A batch takes hours: nobody who wants to stop waits for it."""
+    """Stop without waiting for batches, which take hours."""
     while not is_stopping():  # noqa: ASYNC110 - whoever stops tells nobody
         await asyncio.sleep(LOOK_S)
     batched.leave()

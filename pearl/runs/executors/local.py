@@ -1,4 +1,4 @@
-"""In this process, so many units at once."""
+"""Runs units concurrently in this process."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ async def run(
             rank=lambda unit: unit.n_chained(resources),
             is_stopping=is_stopping,
         )
-    with pearl.client.halt.running():
+    with pearl.client.breaker.running():
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome
 
 
 async def perform(unit: U, resources: Resources, listener: Listener | None = None) -> Outcome[U]:
-    """What becomes of one unit; what stops it is in the outcome, and never raised.
+    """Execute one unit; errors are recorded in the outcome, never raised.
 
     Args:
         unit: What is to be done.
@@ -85,6 +85,8 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
     if not isinstance(unit, Task):  # a task tells so itself, once its document is read
         await resources.begin(unit)
     try:
+        if not isinstance(unit, Task):  # what a task takes is known with its document
+            await resources.begin(unit)
         result = await unit.perform(resources, trace)
     except Exception as error:  # noqa: BLE001 - one unit's failure is recorded, the rest goes on
         return Outcome(unit, None, error, trace)
@@ -92,5 +94,5 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
 
 
 def document_of(unit: Unit) -> Hashable:
-    """What tells units over one document from others; None where nothing does."""
+    """The key that groups units over the same document, or None."""
     return None if unit.document is None else loader_key(unit.document)

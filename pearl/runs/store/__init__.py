@@ -1,4 +1,4 @@
-"""The store: what runs have done, kept so that nothing is paid for twice and nothing is lost.
+"""The store: persistent cached replies and rows of runs.
 
 One folder with one SQLite file. What a method has returned from is on the disk. Every process that
 works with the store has one thread that writes; processes take turns by a lock that dies with them.
@@ -74,7 +74,7 @@ def default_folder() -> Path:
 
 
 class FreshCache:
-    """Keeps replies, and finds only those that were kept since: what is begun anew is asked anew."""
+    """A reply cache that finds only replies stored since its creation."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -185,7 +185,7 @@ class Store:
         return FreshCache(self)
 
     def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
-        """Begin a run, or go on with the latest of the same spec, however that ended.
+        """Begin a run, or resume the latest of the same spec.
 
         Args:
             spec: The work.
@@ -202,7 +202,7 @@ class Store:
         return run
 
     def runs(self) -> list[RunInfo]:
-        """All runs, the latest first.
+        """All runs, latest first.
 
         Raises:
             StoreError: The store cannot be read.

@@ -1,4 +1,4 @@
-"""The file of the store: opened, its tables made or compared, its errors told to people."""
+"""The SQLite file of the store: open, create or check its tables, and translate errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERSION = 2
 """Of the tables; a file of another version is refused, never changed."""
 
 _APPLICATION = 0x5045524C
-"""Tells a store from other SQLite files: `PERL`."""
+"""SQLite application id of a store: `PERL`."""
 
 _TABLES = """
 CREATE TABLE replies (

@@ -1,4 +1,4 @@
-"""Locks that die with their process: one for writing to the store, one for every run."""
+"""File locks that the system releases with their process: one for writing, one per run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Holder", "RunLease", "WriteLock"]
 
 
 class WriteLock:
-    """Lets one process at a time write to the store, and move its log into the file.
+    """Serialises commits and checkpoints between processes.
 
     SQLite would see to that, too, but before 3.51.3 two connections that write and empty the log
     at the same moment can damage the file, and whoever waits for SQLite's own lock may starve.
@@ -105,7 +105,7 @@ class RunLease:
             os.close(file)
 
     def release(self) -> None:
-        """Let go of it; a second time does nothing."""
+        """Release the lock; idempotent."""
         if self._file is not None:
             self._path.unlink(missing_ok=True)
             os.close(self._file)
@@ -145,7 +145,7 @@ class Holder:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs, as far as this machine can tell; others are believed to."""
+        """Whether the process is alive; processes on other hosts are assumed to be."""
         if self.host != socket.gethostname():
             return True
         try:

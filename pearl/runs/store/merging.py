@@ -1,4 +1,4 @@
-"""Several stores → one: the union of their results and replies, however often it is made."""
+"""Merges stores: the union of results and replies, idempotent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REMOVE = "DELETE FROM results WHERE run_id = ? AND key = ?"
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What came of a merge.
+    """The result of a merge.
 
     Attributes:
         n_runs: Runs read.
@@ -62,7 +62,7 @@ class Merged:
 
 
 def merge(source: Reader, folder: Path, writer: StoreWriter) -> Merged:
-    """Take over what another store has.
+    """Import another store.
 
     A run goes into the run with its id, else into the latest with its spec, else becomes a run of
     its own. A shard goes into the run of all the work, so the shards of one command become one run.

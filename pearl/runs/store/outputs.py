@@ -1,4 +1,4 @@
-"""What commands wrote where, so that no other file is ever replaced unasked.
+"""Records of written files, so that other files are never overwritten without `--force`.
 
 One small file a path, in a folder of the store. It holds no text of what was written, only digests.
 """
@@ -76,7 +76,7 @@ class Outputs:
         return self._folder / f"{digest([os.fsencode(path)]).hex()}.json"
 
     def _entry(self, path: Path) -> dict[str, Any]:
-        """What is kept of a path; empty where that is nothing, or damaged."""
+        """The record of a path; empty if missing or damaged."""
         try:
             data = json.loads(self._file(path).read_bytes())
         except (OSError, ValueError):

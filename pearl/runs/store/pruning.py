@@ -1,4 +1,4 @@
-"""What is removed from a store, and how much room that gives back."""
+"""Removes runs and replies from a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Pruned", "chosen", "prune"]
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How much is gone."""
+    """Counts of removed data."""
 
     n_runs: int
     n_results: int

@@ -1,4 +1,4 @@
-"""Reading a store: replies, outcomes and runs, while others write."""
+"""Reads replies, outcomes and runs while other processes write."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Reader:
         self.n_bad_rows = 0
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def all(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""What is kept ↔ bytes: JSON with a checksum, never anything that could be executed."""
+"""Stored values ↔ bytes: JSON with a checksum, never executable data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run that is being written, and how it is begun and gone on with."""
+"""A run being written: begin, resume, record."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Run:
         return self._reader.traces(self.id)
 
     def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:
-        """Say how the run ended, and let go of it; a second time does nothing.
+        """Record how the run ended and release it; idempotent.
 
         Args:
             status: How it ended.

@@ -1,4 +1,4 @@
-"""What a run is: the work that was asked for, and how far it came."""
+"""The specification and the state of a run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def new_id(n_digits: int = 4) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """The work that is asked for.
+    """Specification of the work.
 
     Attributes:
         command: Arguments of `pearl` as they were given; to be shown, never to be run.
@@ -90,7 +90,7 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """How far a run came.
+    """State of a run.
 
     Attributes:
         spec_key: `RunSpec.key` of what was asked for.

@@ -1,4 +1,4 @@
-"""The one thread that writes: what is asked of it while it commits goes into its next commit."""
+"""The writer thread with group commit: work submitted during a commit joins the next one."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class StoreWriter:
         return done.result()
 
     def close(self) -> None:
-        """Do what is still to do, and end; a second time does nothing."""
+        """Finish pending work and stop; idempotent."""
         if not self._is_closed:
             self._is_closed = True
             self._queue.put(None)
@@ -173,7 +173,7 @@ def _place(path: Path) -> tuple[int, int] | None:
 
 
 def _tell(items: list[_Item], error: BaseException | None) -> None:
-    """Tell whoever waits; each event loop is woken once for all of its own."""
+    """Resolve the futures; each event loop is woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[_Item]] = {}
     for item in items:
         if item.loop is None:

@@ -368,6 +368,30 @@ def test_a_run_that_is_stopped_goes_on_and_runs_nothing_twice(
     assert len(served.requests) == sum(r.n_calls for r in log.records) == 36
 
 
+@pytest.mark.slow
+def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
+    pearl: Terminal, served: Server
+) -> None:
+    data([row(i) for i in range(8)])
+    served.delay_s = 0.1
+    command = [
+        sys.executable, "-m", "pearl", "eval", "--data", "data.jsonl", *online(served), "-o", "l",
+        "--methods", "pearl,mcq", "--concurrency", "2", "--store", "s",
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        waiting(until=lambda: len(served.requests) > 10)
+        child.kill()
+    assert not Path("l").exists()
+    served.delay_s = 0.0
+    (run,) = pearl.json("runs", "list", "--store", "s")  # type: ignore[misc]
+    pearl("runs", "resume", run["id"], "--store", "s", "--yes")
+    log = read_log("l")
+    assert Counter(r.method for r in log.records) == {"mcq": 8, "pearl": 8}
+    assert {(r.method, r.n_calls) for r in log.records} == {("mcq", 1), ("pearl", 3)}
+    assert all(r.usage.n_input_tokens == 100 * r.n_calls for r in log.records)
+    assert len(served.requests) <= 8 * 4 + 2  # what was under way when it was killed
+
+
 # --- results, rescoring, comparing --------------------------------------------------------------
 
 

@@ -21,7 +21,7 @@ from pearl.cli.commands.execute import command as execute
 from pearl.cli.resuming import ALLOWED
 from pearl.cli.writing import OutputWriter
 from pearl.runs.export import write_rows
-from pearl.runs.request import RunRequest
+from pearl.runs.request import ExecuteRequest
 from pearl.runs.store import RunSpec, Store
 from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.root import ROOT
@@ -256,7 +256,7 @@ def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> Non
     options = {option.name for option in execute.params}
     # Which store and run it is, and what is the user's own to say.
     others = {"store", "run", "fresh", "dry_run", "api_key_env", *ALLOWED}
-    assert options == {*RunRequest.model_fields, *others}
+    assert options == {*ExecuteRequest.model_fields, *others}
 
 
 TASKS = [

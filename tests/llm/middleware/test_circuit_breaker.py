@@ -21,11 +21,11 @@ def test_a_server_that_is_gone_pauses_the_run() -> None:
 
 
 def test_work_that_begins_beside_other_work_is_of_the_same_run() -> None:
-    halt, error = CircuitBreaker(), ModelError("no credit", kind="quota")
-    with halt.running():
-        with halt.running():
-            halt.throw(error)
-        with halt.running():
-            assert halt.error is error
-    with halt.running():
-        halt.check()
+    breaker, error = CircuitBreaker(), ModelError("no credit", kind="quota")
+    with breaker.running():
+        with breaker.running():
+            breaker.throw(error)
+        with breaker.running():
+            assert breaker.error is error
+    with breaker.running():
+        breaker.check()

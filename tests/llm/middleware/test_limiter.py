@@ -58,7 +58,7 @@ def test_calls_that_are_cancelled_leave_no_hole() -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
         assert [task.cancelled() for task in tasks] == [False, True, True, True, False]
         assert (limited.limits.n_running, limited.limits.n_waiting) == (0, 0)
-        assert not limited.halt._waiters
+        assert not limited.breaker._waiters
 
     asyncio.run(main())
 
@@ -87,7 +87,7 @@ def test_an_end_of_the_run_ends_what_waits_and_not_what_runs(kind: ModelErrorKin
     async def main() -> None:
         model = Gated()
         limited = Limited(model, 2)
-        retrying = Retrying(limited, halt=limited.halt)
+        retrying = Retrying(limited, breaker=limited.breaker)
         running, failing, *waiting = start(retrying, *"abcdef")
         await settle()
         over = ModelError("it is over", kind=kind)
@@ -102,7 +102,7 @@ def test_an_end_of_the_run_ends_what_waits_and_not_what_runs(kind: ModelErrorKin
         assert (await running).text == "ok"
         assert model.begun == ["a", "b"]
 
-        limited.halt.lift()
+        limited.breaker.lift()
         (next_run,) = start(retrying, "h")
         await settle()
         model.answer("h")
@@ -113,14 +113,14 @@ def test_an_end_of_the_run_ends_what_waits_and_not_what_runs(kind: ModelErrorKin
 
 def test_an_end_of_the_run_wakes_those_that_wait_to_ask_again() -> None:
     async def main() -> None:
-        model, halt = Gated(), CircuitBreaker()
-        retrying = Retrying(Limited(model, 2, halt=halt), halt=halt)
+        model, breaker = Gated(), CircuitBreaker()
+        retrying = Retrying(Limited(model, 2, breaker=breaker), breaker=breaker)
         (task,) = start(retrying, "a")
         await settle()
         model.fail("a", ModelError("slow down", kind="rate_limited", retry_after_s=500.0))
         await settle()
         assert not task.done()
-        halt.throw(ModelError("no credit", kind="quota"))
+        breaker.throw(ModelError("no credit", kind="quota"))
         with pytest.raises(ModelError, match="no credit"):
             await task
 
@@ -246,7 +246,7 @@ def test_a_refused_key_is_one_call(openai_server: Server, fault: str, message: s
     async def main() -> None:
         model = create_model("openai:test-model", ModelSettings(openai_server.url))
         limited = Limited(model, 1)
-        retrying = Retrying(limited, halt=limited.halt)
+        retrying = Retrying(limited, breaker=limited.breaker)
         tasks = start(retrying, *map(str, range(20)))
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert len({id(outcome) for outcome in outcomes}) == 1
@@ -266,7 +266,7 @@ def test_a_run_on_a_server_that_is_gone_ends(monkeypatch: pytest.MonkeyPatch) ->
         model = Gated()
         model.complete = fail  # type: ignore[method-assign]
         limited = Limited(model, 4)
-        asked = Retrying(limited, first_wait_s=0.0, halt=limited.halt)
+        asked = Retrying(limited, first_wait_s=0.0, breaker=limited.breaker)
         return await asyncio.gather(*start(asked, *map(str, range(40))), return_exceptions=True)
 
     monkeypatch.setattr("pearl.llm.middleware.circuit_breaker.SILENT_S", 0.0)

@@ -101,7 +101,7 @@ def test_a_wait_is_neither_shorter_nor_much_longer(openai_server: Server, header
     async def main() -> None:
         model = create_model("openai:test-model", ModelSettings(openai_server.url))
         limited = Limited(model, 4)
-        retrying = Retrying(limited, halt=limited.halt)
+        retrying = Retrying(limited, breaker=limited.breaker)
         await telling_waits(retrying, on_wait).complete(request())
         at.append(time.monotonic())
         await model.aclose()

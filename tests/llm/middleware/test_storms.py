@@ -87,7 +87,7 @@ def lasting(seconds: float, since: float = 0.0) -> Callable[[float], bool]:
 
 def retrying(limited: Limited, loop: ComputedLoop, told: Told) -> Model:
     return telling_waits(
-        Retrying(limited, first_wait_s=0.5, halt=limited.halt),
+        Retrying(limited, first_wait_s=0.5, breaker=limited.breaker),
         lambda wait: told.append((loop.time(), wait.reason, wait.wait_s)),
     )
 

@@ -64,7 +64,7 @@ class ExtractiveModel:
         self._index = lru_cache(_MAX_INDEXES)(SentenceIndex)
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request. It never fails: what is not found is said so."""
+        """Send one request. It never fails: what is not found is said so."""
         match request.task:
             case PlanTask() as task:
                 write = write_other_plan if task.n_rejected else write_plan

@@ -1,21 +1,20 @@
 """A model in a GGUF file on this machine, embedded: `llamacpp:PATH.gguf`; no server to set up.
 
 llama.cpp runs in a child process (`worker`), which is started by the first request and ends with
-`aclose` or with this process. So a broken file, too little memory or a crash are errors here, and
-no end of the program. It is spoken to as any server is, by `OpenAIModel`; its replies are streamed, so
-that every token is told (`pearl.llm.progress`) and a reply that repeats itself is cut off.
+`aclose` or with this process. So a damaged file, too little memory or a crash raise errors instead
+of ending the program. `OpenAIModel` is the client; replies are streamed, to report progress
+(`pearl.llm.progress`) and to stop repetitive replies.
 
-**The prefix of a prompt is read once.** The steps of a plan share the document, which stands first
-in their prompts; what the model has computed for the longest common prefix is kept and used again
-(`Usage.n_cached_tokens`). One request is computed at a time, and the others queue here: requests
-over one document at once would each read it for themselves (six over 1,400 tokens on two cores:
-11 s in turn, 14 to 18 s in four slots). The states of other documents wait in memory, up to
-`CACHE_MIB`, so that documents may alternate.
+**Prefix caching.** The steps of a plan share the document, which comes first in their prompts; the
+state of the longest common prefix is reused (`Usage.n_cached_tokens`). Requests are processed one
+at a time: concurrent requests over one document would each process it (six over 1,400 tokens on two
+cores: 11 s sequentially, 14 to 18 s in four slots). The states of other documents are kept in
+memory, up to `CACHE_MIB`, so that documents may alternate.
 
-**The window** is what the user says, or else what the model was trained on, up to `MAX_WINDOW`:
-its memory is set aside as a whole, 2 GiB for 16,384 tokens of a common model of 8B weights.
+**The context window** is set by the user, or else by the model's training, up to `MAX_WINDOW`: its
+memory is allocated at once, 2 GiB for 16,384 tokens of a common 8B model.
 
-A file without a chat template is spoken to in ChatML, which is llama.cpp's own choice.
+Without a chat template in the file, llama.cpp uses ChatML.
 """
 
 from __future__ import annotations
@@ -41,25 +40,25 @@ __all__ = ["DESCRIPTION", "LlamaCppModel", "create"]
 DESCRIPTION = "a model in a file, by llama.cpp in a child process: llamacpp:PATH.gguf"
 
 MAX_WINDOW = 16_384
-"""Tokens of the window where the user says nothing."""
+"""Default maximum context window in tokens."""
 
 CACHE_MIB = 4_096
-"""Memory for the states of documents that are not being read, in MiB."""
+"""Memory for cached prefix states, in MiB."""
 
 POLL_S = 0.01
-"""Seconds between two looks at a worker: what tells an event loop at once belongs to one loop."""
+"""Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop."""
 
 LAST_BREATH_S = 2.0
-"""Seconds that a process may take to end after its connections are gone."""
+"""Seconds to wait for a process to exit after its connections closed."""
 
 
 def create(name: str, settings: ModelSettings) -> LlamaCppModel:
-    """The model in the file `name`; nothing is started yet.
+    """Create the model of a file, without starting it.
 
     Raises:
-        UsageError: No file is named, xllamacpp is not installed, or the window is longer than
-            what the model was trained on.
-        DataError: The file cannot be read, or holds no language model.
+        UsageError: No file is named, xllamacpp is not installed, or the window exceeds that of the
+            training.
+        DataError: The file cannot be read, or is not a language model.
     """
     if not name:
         raise UsageError("llamacpp: needs a file", help="for example llamacpp:models/model.gguf")
@@ -80,10 +79,10 @@ class LlamaCppModel:
 
     Args:
         path: The file.
-        timeout_s: Seconds that loading the model may take, and that one call may take besides;
-            waiting for other calls does not count.
-        window: Tokens that the model reads and writes in one call; the memory for it is set aside.
-        reuse: Whether what was computed for the beginning of a prompt is used again.
+        timeout_s: Time limit in seconds for loading the model, and for each call; waiting for other
+            calls does not count.
+        window: Context window in tokens, allocated in full.
+        reuse: Whether prefix states are reused.
     """
 
     notice = ""
@@ -97,7 +96,7 @@ class LlamaCppModel:
         self._path = path
         self._timeout_s = timeout_s
         self._reuse = reuse
-        self._key = secrets.token_hex(16)  # others on this machine may find the port
+        self._key = secrets.token_hex(16)  # other users of this machine may find the port
         self._starting = threading.Lock()
         self._worker: WorkerProcess | None = None
         self._client: OpenAIModel | None = None
@@ -108,10 +107,10 @@ class LlamaCppModel:
         return f"LlamaCppModel({self.name!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request; the first one starts llama.cpp and loads the model.
+        """Send one request; the first one starts llama.cpp and loads the model.
 
         Raises:
-            ModelError: There is no usable reply, or llama.cpp cannot load the model.
+            ModelError: The reply is not usable, or llama.cpp cannot load the model.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # a lock belongs to one event loop
@@ -126,7 +125,7 @@ class LlamaCppModel:
             raise self._died(worker)
 
     async def aclose(self) -> None:
-        """End the process; a later request would start it anew."""
+        """Stop the process; a later request restarts it."""
         client, self._client = self._client, None
         worker, self._worker = self._worker, None
         try:
@@ -137,7 +136,7 @@ class LlamaCppModel:
                 worker.stop()
 
     async def _serving(self) -> tuple[WorkerProcess, OpenAIModel]:
-        """The process, once it serves, and what speaks to it."""
+        """Wait for the process to serve; returns it with its client."""
         stale: OpenAIModel | None = None
         with self._starting:
             if self._worker is None or not self._worker.is_alive:
@@ -146,7 +145,7 @@ class LlamaCppModel:
                 stale = self._client
                 self._worker, self._client = self._start(), None
             worker = self._worker
-        if stale is not None:  # its connections lead to a process that has ended
+        if stale is not None:  # its process has ended
             await stale.aclose()
         try:
             if not worker.is_settled:
@@ -162,7 +161,7 @@ class LlamaCppModel:
                 help="allow more with --timeout-s, or use a smaller model",
             ) from None
         if worker.address is None:
-            await _has_ended(worker)  # in its own way, which says more than ours
+            await _has_ended(worker)  # its own message is more specific
             worker.stop()
             raise ModelError(
                 f"llama.cpp cannot load {self._path}: {worker.last_words()}",
@@ -190,10 +189,10 @@ class LlamaCppModel:
             ) from None
 
     def _speaking_to(self, address: str) -> OpenAIModel:
-        """The client of a worker: the one place that says which kind of server it is."""
+        """Create the client of a worker."""
         assert self.window
         endpoint = Endpoint(f"{address}/v1", self._path.stem, self._key)
-        # This llama.cpp is built with llguidance, under which only whole characters are written.
+        # This llama.cpp is built with llguidance, which emits whole characters only.
         server = servers.load("llguidance")
         return OpenAIModel(endpoint, self._timeout_s, self.window, server, is_streamed=True)
 
@@ -207,7 +206,7 @@ class LlamaCppModel:
 
 
 async def _has_ended(worker: WorkerProcess) -> bool:
-    """Whether a worker that no longer speaks has ended."""
+    """Whether an unresponsive worker has ended."""
     for _ in range(int(LAST_BREATH_S / POLL_S)):
         if not worker.is_alive:
             return True

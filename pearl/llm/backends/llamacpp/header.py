@@ -1,7 +1,6 @@
-"""Head of a GGUF file → what has to be known before it is loaded: the tokens it was trained on.
+"""Header of a GGUF file → the model's training context in tokens.
 
-llama.cpp reads the rest, in a process of its own; a file that it could not read either is told
-apart here, before anything is started.
+llama.cpp reads the rest in a child process; unreadable files are detected here, before it starts.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ __all__ = ["trained_context"]
 MAGIC = b"GGUF"
 
 VERSIONS = (2, 3)
-"""Version 1 counts in 32 bits, and llama.cpp reads it no longer."""
+"""Supported versions; llama.cpp dropped version 1, which has 32-bit counts."""
 
 MAX_KEY_LENGTH = 65_535
 MAX_DEPTH = 4
-"""Arrays within arrays: the format allows any number, files have none."""
+"""Maximum nesting of arrays: the format allows any depth, files have none."""
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
 """Type of a value → how `struct` reads it."""
@@ -32,7 +31,7 @@ HELP = "name a whole language model in the GGUF format, the first file where it 
 
 
 def trained_context(path: Path) -> int:
-    """Tokens of the longest text that the model of a file was trained on.
+    """The training context of a model file in tokens.
 
     Raises:
         DataError: The file cannot be read, is no GGUF, or holds no language model.
@@ -77,7 +76,7 @@ class _HeaderReader:
         raise self._wrong(f"holds no language model (its architecture is '{architecture}')")
 
     def _value(self, kind: int, depth: int = 0) -> int | str | None:
-        """A value; None for those of no interest, which are skipped."""
+        """Read a value; irrelevant ones are skipped and give None."""
         if kind == _STRING:
             return self._string()
         if kind == _ARRAY and depth < MAX_DEPTH:
@@ -100,7 +99,7 @@ class _HeaderReader:
         return number  # type: ignore[no-any-return]
 
     def _string(self) -> str:
-        """A text; the start of it where it is longer than any key."""
+        """Read a text, truncated if it is longer than any key."""
         length = self._number("Q")
         text = self._bytes(min(length, MAX_KEY_LENGTH)).decode(errors="replace")
         self._skip(max(0, length - MAX_KEY_LENGTH))

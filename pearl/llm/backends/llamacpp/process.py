@@ -1,4 +1,4 @@
-"""The parent's side of a worker: start it, learn its address or its last words, end it."""
+"""The parent's side of a worker: start it, get its address or its error output, stop it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ __all__ = ["WorkerProcess"]
 SCRIPT = Path(__file__).with_name("worker.py")
 
 MAX_LINES = 40
-"""Lines of what a worker says that are kept."""
+"""Lines of a worker's stderr that are kept."""
 
 MAX_QUOTED = 200
-"""Characters of them that a message repeats."""
+"""Maximum characters of them in a message."""
 
 END_TIMEOUT_S = 10.0
 
 
 class WorkerProcess:
-    """A child process that serves one model; it is started at once, and ready a while later.
+    """A child process that serves one model; it starts at once and becomes ready later.
 
-    Threads listen to it, no event loop does, so that any loop may use it.
+    Threads read its output, so that any event loop may use it.
 
     Attributes:
-        address: Where it serves; None until then, and where it ended before.
+        address: Its address; None until it serves, and if it ended before.
 
     Args:
-        settings: What `worker.py` reads.
+        settings: The settings for `worker.py`.
 
     Raises:
         OSError: No process can be started.
@@ -56,7 +56,7 @@ class WorkerProcess:
             text=True,
             encoding="utf-8",
             errors="replace",
-            # Threads that spin while they wait are a hundred times slower on busy cores.
+            # Spinning threads are a hundred times slower on busy cores.
             env={"OMP_WAIT_POLICY": "passive", **os.environ},
             start_new_session=True,  # Ctrl-C is for the parent, which then ends it
         )
@@ -71,7 +71,7 @@ class WorkerProcess:
             listener.start()
         stdin = self._process.stdin
         assert stdin
-        with contextlib.suppress(OSError):  # where it has ended already, its last words say why
+        with contextlib.suppress(OSError):  # if it has ended, stderr says why
             stdin.write(json.dumps(settings) + "\n")
             stdin.flush()
 
@@ -82,7 +82,7 @@ class WorkerProcess:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known if it serves."""
+        """Whether start-up has finished, successfully or not."""
         return self._is_settled.is_set()
 
     @property
@@ -91,7 +91,7 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """End it, whatever it does, and let go of its pipes; a second time does no harm."""
+        """Kill it and close its pipes; idempotent."""
         self._process.kill()
         self._process.wait(END_TIMEOUT_S)
         for listener in self._listeners:
@@ -101,7 +101,7 @@ class WorkerProcess:
                 stream.close()  # type: ignore[union-attr]
 
     def last_words(self) -> str:
-        """Why it ended, as far as it said, on one line; to be asked after `stop`."""
+        """The reason of its end from stderr, on one line; call after `stop`."""
         words = _reason([line for line in self._said if line]) or _ending(self._process.returncode)
         return words if len(words) <= MAX_QUOTED else f"{words[: MAX_QUOTED - 1]}…"
 
@@ -119,7 +119,7 @@ _REASON = re.compile(r"(?:error loading model|failed to initialize the context):
 
 
 def _reason(lines: Sequence[str]) -> str:
-    """What matters of a worker's last lines: why loading failed, or else the end of them.
+    """The relevant part of a worker's last lines: why loading failed, or else their end.
 
     Example:
         >>> _reason(["llama_model_load: error loading model: no tensors", "exiting"])
@@ -145,7 +145,7 @@ def _without_time(line: str) -> str:
 
 
 def _ending(code: int) -> str:
-    """How a process ended that said nothing.
+    """A description of an exit status.
 
     Example:
         >>> _ending(-9), _ending(3)

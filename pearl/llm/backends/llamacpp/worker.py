@@ -18,7 +18,7 @@ import sys
 from typing import Any
 
 N_READ_AT_ONCE = 512
-"""Tokens of a prompt between two words on how far it is read, as many as are computed together."""
+"""Prompt tokens per progress report, equal to the batch size."""
 
 ERRORS_ONLY = 1
 """llama.cpp's level of messages."""
@@ -32,11 +32,11 @@ def main() -> None:
     _no_core_dumps()
     try:
         server = _serve(settings)
-    except RuntimeError:  # llama.cpp has said why
+    except RuntimeError:  # llama.cpp has logged the reason
         sys.exit(1)
     print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
     sys.stdin.read()
-    os._exit(0)  # an orderly end would wait for the replies that are being written
+    os._exit(0)  # a clean exit would wait for unfinished replies
 
 
 def _serve(settings: dict[str, Any]) -> Any:
@@ -65,7 +65,7 @@ def _serve(settings: dict[str, Any]) -> Any:
 
 
 def _no_core_dumps() -> None:
-    """A crash in llama.cpp leaves no file of the size of the model behind."""
+    """Disable core dumps, which would be as large as the model."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,11 +1,10 @@
 """Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
 
-Every call ends in a `Completion` or in a `ModelError` of the right kind, whatever the server sends
-or does not send. `wire` carries the request by aiohttp, to the address and with the headers of the
-official client; `replies` reads what comes back, and `faults` explains the rest
-(docs/decisions/0014-transport.md).
-Replies under a constraint go by `constraining`, which finds out what the server at hand takes;
-`servers` has the kinds there are.
+Every call returns a `Completion` or raises a `ModelError` of the right kind, whatever the server
+sends. `wire` sends the request by aiohttp, to the address and with the headers of the official
+client; `replies` validates the response; `faults` maps errors (docs/decisions/0014-transport.md).
+`constraining` handles constrained requests and detects what the server supports; `servers` has the
+kinds of servers.
 """
 
 from __future__ import annotations
@@ -88,11 +87,11 @@ class OpenAIModel:
 
     Args:
         endpoint: The server, the model and the key.
-        timeout_s: Seconds that one call may take in all, however slowly the reply drips in.
+        timeout_s: Time limit of a whole call in seconds.
         window: Tokens that the model reads and writes in one call.
-        server: Kind of the server; None to find out when there is a constraint.
-        backend: What the model's name begins with.
-        is_streamed: Whether replies are sent while they are written (`streaming`).
+        server: Kind of the server; None to detect it when a constraint is used.
+        backend: The prefix of the model's name.
+        is_streamed: Whether replies are streamed (`streaming`).
     """
 
     reads_prompts = True
@@ -129,21 +128,21 @@ class OpenAIModel:
 
     @property
     def constrains(self) -> Constrains:
-        """How it may be held to a constraint, as far as is known without asking the server."""
+        """Its support for constraints, as far as known without a request."""
         return self._constraining.constrains
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, {self._endpoint.shown!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request: in one call, or a few if the server refuses a parameter.
+        """Send one request, repeated without a parameter that the server rejects.
 
-        The first under a constraint makes a few calls more, to find out what the server takes.
+        The first constrained request is preceded by probes of the server.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
-        self._connect()  # the import takes its time, which is not the server's
+        self._connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most, reply_bytes
 
         try:
@@ -164,7 +163,7 @@ class OpenAIModel:
         return replies.read_completion(body, self._endpoint)
 
     def batches(self) -> Batches:
-        """The same model by the server's Batch API: many requests in one file, replies later."""
+        """The same model through the server's Batch API."""
         return Batches(
             self._endpoint,
             connect=self._connect,
@@ -183,7 +182,7 @@ class OpenAIModel:
     async def _post(
         self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing
     ) -> bytes:
-        """The body that the server sends with status 200."""
+        """Post a body and return that of the response with status 200."""
         wire = self._connect()
         while True:
             try:
@@ -202,7 +201,7 @@ class OpenAIModel:
         from pearl.llm.backends.openai.wire import Wire
 
         loop = asyncio.get_running_loop()
-        if self._wire is None or self._loop is not loop:  # connections belong to one event loop
+        if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
             try:
                 self._wire = Wire(self._endpoint, self._timeout_s)
             except ValueError as error:
@@ -222,14 +221,14 @@ class OpenAIModel:
         return refused
 
     async def _served(self) -> list[str]:
-        """Names of the models that the server lists; none where it does not tell."""
+        """Names of the models that the server lists; empty if it does not."""
         try:
             return [model.id for model in await self._listed()]
         except (StatusError, ModelError, ValueError, TimeoutError):
             return []
 
     async def _owners(self) -> frozenset[str] | None:
-        """Whose this model is by the server's listing, or its models are; None for not now."""
+        """`owned_by` of this model, or of all listed models; None if unavailable for now."""
         try:
             listed = await self._listed()
         except StatusError as error:

@@ -1,8 +1,8 @@
-"""The Batch API of a server: a file of requests goes up, a file of replies comes down, hours later.
+"""The Batch API of a server: upload a file of requests, download a file of replies hours later.
 
-Each line of either file names its request by `custom_id`, the digest of all that the reply depends
-on, so lines find their requests whatever their order, and whoever asks for them. A line is read and
-classified as a direct reply is. Nothing is asked twice here: whoever submits does the retries.
+Each line of either file has a `custom_id`, the digest of everything the reply depends on, so lines
+are matched regardless of order and process. A line is validated like a direct reply. Retries are up
+to the caller.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 __all__ = ["MAX_BYTES", "MAX_REQUESTS", "Batch", "Batches"]
 
 MAX_REQUESTS = 50_000
-"""Requests in one batch, by OpenAI's limits."""
+"""Maximum requests per batch (OpenAI's limit)."""
 
 MAX_BYTES = 200_000_000
-"""Bytes of one file of requests, by OpenAI's limits."""
+"""Maximum bytes of a request file (OpenAI's limit)."""
 
 PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 
 TRANSFER_TIMEOUT_S = 3600.0
-"""Seconds that a file may take, up or down."""
+"""Time limit of an upload or download in seconds."""
 
 MAX_RESULT_BYTES = 2**30
-"""Bytes of one file of replies, five times those of the requests at most."""
+"""Maximum bytes of a reply file: five times the request file."""
 
 PAGE = 100
 MAX_PAGES = 10
-"""Of the listing of batches, the latest first."""
+"""Entries of the listing of batches that are searched, latest first."""
 
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
 
@@ -56,13 +56,13 @@ class Batch:
     """A batch as the server describes it.
 
     Attributes:
-        id: What the server calls it.
+        id: The server's id.
         status: `validating`, `in_progress`, `finalizing`, `completed`, `failed`, `expired`,
             `cancelling` or `cancelled`.
-        files: Those with replies and with errors, where there are any.
+        files: The files of replies and of errors, if any.
         n_done: Requests that have a reply or an error.
         problem: Why it failed as a whole.
-        is_too_much: Whether that is because too many tokens were waiting already.
+        is_too_much: Whether it failed because too many tokens were enqueued.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Batch:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether its status is final."""
         return self.status in _OVER
 
 
@@ -122,9 +122,9 @@ class Batches:
         endpoint: The server and the model.
         connect: The client, for the event loop at hand.
         body_of: A request as the body of Chat Completions.
-        refused: The error for a status other than 200.
-        drop_temperature: Told that the model takes no `temperature`.
-        timeout_s: Seconds that one call may take that moves no file.
+        refused: Creates the error for a status other than 200.
+        drop_temperature: Callback when the model rejects `temperature`.
+        timeout_s: Time limit in seconds of a call that transfers no file.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Batches:
         """A request as one line of a file.
 
         Args:
-            key: 32 bytes that tell it from all others.
+            key: The unique key of 32 bytes.
             request: Without a constraint.
         """
         body = self._body_of(request)
@@ -174,17 +174,17 @@ class Batches:
         return replies.read_as(_File, body, self._endpoint, "file").id
 
     async def create(self, file_id: str) -> Batch:
-        """Have a file of requests carried out: from here on it costs.
+        """Create a batch from a file, which starts billing.
 
         Raises:
-            ModelError: It may have been created all the same, if the error is retryable.
+            ModelError: If retryable, the batch may have been created nevertheless.
         """
         asked = {"input_file_id": file_id, "endpoint": PATH, "completion_window": "24h"}
         body = await self._call(self._connect().post("/batches", asked), self._timeout_s)
         return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
 
     async def retrieve(self, id: str) -> Batch | None:
-        """How far a batch is; None where the server knows of none.
+        """The state of a batch; None if the server does not know it.
 
         Raises:
             ModelError: The server does not tell.
@@ -204,7 +204,7 @@ class Batches:
         return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
 
     async def find(self, file_id: str) -> Batch | None:
-        """The batch that was created of a file; None where the latest batches are of others.
+        """The batch created from a file; None if it is not among the latest ones.
 
         Raises:
             ModelError: The server does not tell.
@@ -224,23 +224,22 @@ class Batches:
     async def results(
         self, batch: Batch, asked: Mapping[bytes, Request]
     ) -> dict[bytes, Completion | ModelError]:
-        """What came of the requests of a batch that is over, by their keys.
+        """The results of a finished batch, by request key.
 
-        Lines that cannot be read, and requests that have none, are not in it. Where a request has
-        several lines, the first that is of use counts.
+        Unreadable lines and requests without a line are missing. Of several lines for a request,
+        the first usable one counts.
 
         Args:
-            batch: Which.
-            asked: Those of its requests that are known; the others have been asked for by another
-                process, and their replies are not held against them.
+            batch: The batch.
+            asked: Its known requests; others belong to another process and are returned unchecked.
 
         Raises:
-            ModelError: A file cannot be had. One that is not there any more has no lines.
+            ModelError: A file cannot be downloaded. A deleted file counts as empty.
         """
         found: dict[bytes, Completion | ModelError] = {}
         for file_id in batch.files:
             data = await self._call(self._content(file_id), TRANSFER_TIMEOUT_S)
-            # In a thread: a file of 50,000 lines takes seconds, and others have their deadlines.
+            # In a thread: a file of 50,000 lines would block the event loop for seconds.
             for key, result in await asyncio.to_thread(lambda d: list(self._read(d, asked)), data):
                 if not isinstance(found.get(key), Completion):
                     found[key] = result
@@ -305,7 +304,7 @@ class Batches:
                 row = json.loads(line)
                 key = bytes.fromhex(row["custom_id"])
             except (ValueError, KeyError, TypeError, RecursionError):
-                continue  # its request has no line then, and is told so
+                continue  # reported as a missing line
             request = asked.get(key)
             try:
                 completion = self._completion(row)
@@ -321,7 +320,7 @@ class Batches:
         """The reply in a line.
 
         Raises:
-            ModelError: There is none that is of use.
+            ModelError: It has no usable reply.
         """
         error, response = row.get("error"), row.get("response")
         if isinstance(error, dict) and error.get("code") == "batch_expired":

@@ -1,8 +1,8 @@
-"""Holding a server to a constraint: which kind it is, which form it obeys, and what it replies.
+"""Constrained requests: detects the kind of server and the form it obeys, and reads the replies.
 
-Servers that do not know a field of a request tend to ignore it, and some ignore a grammar that
-they cannot read. So each is asked first, once, for the one sentence of a tiny grammar that no
-model writes of itself; only a form that brings this sentence is used.
+Servers tend to ignore unknown fields of a request, and some ignore grammars that they cannot parse.
+So each server is probed once with a tiny grammar whose only sentence no model would write on its
+own; only a form that yields this sentence is used.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pearl.llm.single_flight import SingleFlight
 __all__ = ["PROBE", "PROBE_PROMPT", "SENTENCE", "Constraining", "Send"]
 
 SENTENCE = "Seven umbrellas hum in quartz"
-"""What no model answers to the probe's prompt of itself."""
+"""A sentence that no model would reply to the probe's prompt on its own."""
 
 PROBE_PROMPT = "Please say hello."
 
 MAX_PROBE_TOKENS = 512
-"""The sentence takes ten; models that think before they reply need the others."""
+"""Maximum tokens of the probe: ten for the sentence, the rest for reasoning."""
 
 
 def _sentence(value: Any) -> str:
@@ -43,7 +43,7 @@ def _sentence(value: Any) -> str:
 
 PROBE = Constraint(
     "probe",
-    # A rule, a terminal and a class, as the grammars of plans have them.
+    # A rule, a terminal and a character class, as in the grammars of plans.
     'start: COUNT " umbrellas " verb " in quartz"\nverb: "hum"\nCOUNT: /[S]even/\n',
     JsonForm(
         {
@@ -61,7 +61,7 @@ PROBE = Constraint(
 _VERDICTS: frozenset[ModelErrorKind] = frozenset(
     {"unconstrained", "truncated", "repetition", "empty", "refused", "filtered"}
 )
-"""Replies to the probe that tell that a form is of no use; other errors tell nothing of it."""
+"""Kinds of errors that rule out a form; other errors are inconclusive."""
 
 _OFF = "use --constrain off"
 
@@ -73,21 +73,21 @@ _WANTED: dict[ConstrainBy, str] = {
 
 
 Send = Callable[[str, Body, Refuses], Awaitable[bytes]]
-"""Posts a body to a path and returns that of the reply, of status 200. Raises `ModelError`, of the
-kind `unconstrained` for an error that the third argument takes for a refusal of the constraint."""
+"""Posts a body to a path and returns that of the response with status 200. Raises `ModelError`, of
+the kind `unconstrained` if the third argument classifies the error as a rejected constraint."""
 
 
 class Constraining:
-    """How one server is held to constraints.
+    """Constrained requests to one server.
 
     Args:
         endpoint: The server and the model.
-        server: Its kind, where that is known before it is asked.
+        server: Its kind, if known in advance.
         body_of: A request as the body of Chat Completions, without its constraint.
         send: Posts a body.
-        owners: The `owned_by` of the server's models, empty where it does not tell; None where it
-            may tell later.
-        timeout_s: Seconds that finding out may take.
+        owners: The `owned_by` of the server's models; empty if not listed, None if unavailable for
+            now.
+        timeout_s: Time limit of the probe in seconds.
     """
 
     def __init__(
@@ -112,17 +112,17 @@ class Constraining:
 
     @property
     def constrains(self) -> Constrains:
-        """What the server may be asked for, as far as is known without asking it."""
+        """The supported forms, as far as known without a request."""
         return Constrains(self._server.by if self._server else frozenset({"grammar", "json"}))
 
     async def complete(self, request: Request, constraint: Constraint) -> Completion:
-        """Carry out a request under its constraint.
+        """Send a request with its constraint.
 
-        Whether a reply to a grammar is of the language is left to whoever asks.
+        The caller validates replies to a grammar.
 
         Raises:
-            ModelError: There is no usable reply; `unconstrained` where the server cannot be held
-                to the constraint, `malformed` where it is to be JSON of a schema and is not.
+            ModelError: The reply is not usable; `unconstrained` if the server does not support the
+                constraint, `malformed` if the reply does not match the JSON Schema.
         """
         by = request.constrain_by
         server = await self._find_server(by)
@@ -166,7 +166,7 @@ class Constraining:
         self._kind = None if owners is None else servers.by_owner(owners) or "unknown"
 
     async def _judge(self, by: ConstrainBy, server: Server, request: Request) -> None:
-        # The first who asks may be cancelled, or be out of time, while others wait on.
+        # The first caller may be cancelled or time out while others still wait.
         try:
             async with asyncio.timeout(self._timeout_s):
                 self._verdicts[by] = await self._probe(server, request)
@@ -174,7 +174,7 @@ class Constraining:
             raise faults.too_slow(self._timeout_s, self._endpoint) from None
 
     async def _probe(self, server: Server, request: Request) -> Form | ModelError:
-        """The first form that is obeyed, or what came of the best one."""
+        """The first form that is obeyed, or else the failure of the best one."""
         probe = replace(
             request,
             messages=(Message("user", PROBE_PROMPT),),
@@ -194,7 +194,9 @@ class Constraining:
                 continue
             if _is_obeyed(reply.text, form):
                 return form
-            said = self._endpoint.quote(reply.text)[:60]  # cut last, lest half a key is left
+            said = self._endpoint.quote(reply.text)[
+                :60
+            ]  # truncated last, so that no partial key is left
             outcomes.append(
                 f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
             )
@@ -227,10 +229,10 @@ class Constraining:
             raise
 
     def _text_of(self, reply: str, constraint: Constraint) -> str:
-        """The sentence that a reply in JSON stands for."""
+        """Convert a JSON reply to a sentence."""
         assert constraint.json_form
         try:
-            # What JSON escapes may be half a character.
+            # JSON escapes may encode lone surrogates.
             text = scrubbed(constraint.json_form.text_of(json.loads(reply)))
         except (ValueError, RecursionError) as error:
             reason = self._endpoint.quote(str(error))

@@ -1,7 +1,7 @@
-"""Why a server says that a reply ends → what that makes of it.
+"""Finish reason → outcome of a reply.
 
-Servers and gateways pass on many more reasons than OpenAI documents. Only those that are documented
-to mean a whole reply make one: what nobody knows is taken for a failure, never for an answer.
+Servers and gateways report many more reasons than OpenAI documents. Only reasons documented to mean
+completion count as such; an unknown reason is a failure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REASONS: dict[Ending, frozenset[str]] = {
         {"stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed",
          "endoftext", "finish", "finished", "reason_stop", "finish_reason_stop", "normal"}
     ),
-    # A whole reply where a tool was to be called, and none where it was not.
+    # Complete if a tool call was requested, else truncated.
     "tool": frozenset(
         {"tool_calls", "tool_call", "function_call", "tool_use", "reason_tool_calls"}
     ),
@@ -47,7 +47,7 @@ _ENDINGS: dict[str, Ending] = {
 
 
 def ending(reason: str) -> Ending:
-    """What a reason makes of a reply, in whatever case it is written.
+    """Classify a reason, ignoring case.
 
     Example:
         >>> [ending(reason) for reason in ("stop", "MAX_TOKENS", "SAFETY", "abort", "")]

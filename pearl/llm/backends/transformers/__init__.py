@@ -114,7 +114,7 @@ class TransformersModel:
         """Carry out one request, when those before it are done.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
             DataError: The weights cannot be loaded.
         """
         if self._worker is None:

@@ -1,4 +1,4 @@
-"""On a Ray cluster: one worker a node, many units in each; nodes may come to grief.
+"""A Ray cluster: one worker per node, many concurrent units in each; tolerates the loss of nodes.
 
 Actors of Ray Core and nothing above it. A task whose worker is lost runs again elsewhere, and the
 first outcome that comes of a task is the only one. The driver keeps no state that it would need
@@ -40,13 +40,13 @@ KEEPS_LIMITS = False
 U = TypeVar("U", bound=Unit)
 
 ATTEMPTS = 4
-"""Workers that may be lost over one task; then it may well be what kills them."""
+"""Maximum workers lost with one task before the task fails."""
 
 REVIVE_S = 0.5
-"""Seconds between looks whether a worker that was lost is there again."""
+"""Polling interval for a restarted worker in seconds."""
 
 OBJECT_STORE = 100 * 2**20
-"""Bytes of shared memory of a cluster that is started here: only tasks and outcomes go through."""
+"""Shared memory in bytes of a locally started cluster, which holds tasks and outcomes only."""
 
 
 async def run(
@@ -87,7 +87,7 @@ async def run(
                 return await perform(unit, here, listener)
             found = await crew.run(unit)
             if isinstance(found.halted, PearlError):
-                pearl.client.halt.throw(found.halted)
+                pearl.client.breaker.throw(found.halted)
             if listener is not None:
                 for event in found.outcome.trace:
                     listener(unit.id, event)
@@ -103,7 +103,7 @@ async def run(
             is_stopping=is_stopping,
         )
         try:
-            with pearl.client.halt.running():
+            with pearl.client.breaker.running():
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
                         yield outcome
@@ -146,7 +146,7 @@ def _cluster() -> Iterator[None]:
 
 
 def _divert() -> None:
-    """Have what Ray tells of lost workers in the log, a line each.
+    """Log Ray's reports of lost workers, one line each.
 
     It writes pages of it to stdout, whatever is asked of it, and stdout is for data.
     """
@@ -161,13 +161,13 @@ def _divert() -> None:
 
 @dataclass(slots=True)
 class _Slot:
-    """A place for a worker: who is in it now, and how many tasks it has."""
+    """A slot for a worker: its current actor and number of tasks."""
 
     setup: WorkerConfig
     actor: Any
     n_tasks: int = 0
     reviving: asyncio.Task[None] | None = None
-    """Until the worker is there again; None while it is."""
+    """The pending restart of the worker; None while it is alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class _Crew:
         self._last = self.workers[0]
 
     def end(self) -> None:
-        """Stop the workers with whatever they do."""
+        """Stop the workers and cancel their tasks."""
         import ray
 
         for slot in self.workers:
@@ -224,7 +224,7 @@ class _Crew:
             ray.kill(actor)
 
     async def run(self, unit: Unit) -> _Found:
-        """What becomes of a unit, wherever it runs in the end.
+        """Execute a unit on any worker, retrying elsewhere if the worker is lost.
 
         Raises:
             PearlError: No worker can run anything.
@@ -251,7 +251,7 @@ class _Crew:
         return _Found(_failed(unit, f"{ATTEMPTS} workers were lost while they ran it"))
 
     async def _slot(self, unit: Unit) -> _Slot:
-        """Where units over the same document are, else where the fewest are."""
+        """The slot with units over the same document, else the least loaded one."""
         while not (there := [slot for slot in self.workers if slot.reviving is None]):
             lost = [slot.reviving for slot in self.workers if slot.reviving is not None]
             await asyncio.wait(lost, return_when=asyncio.FIRST_COMPLETED)
@@ -267,7 +267,7 @@ class _Crew:
             slot.reviving = asyncio.create_task(self._revive(slot))
 
     async def _revive(self, slot: _Slot) -> None:
-        """Wait until Ray has restarted a worker; one that it gave up is made anew."""
+        """Wait until Ray has restarted a worker, or create a new one if Ray gave up."""
         import ray
         from ray import exceptions
 
@@ -288,7 +288,7 @@ class _Crew:
 
 
 def _nodes() -> list[Mapping[str, Any]]:
-    """Those that are alive."""
+    """The slots whose worker is alive."""
     import ray
 
     listed: Any = ray.nodes  # it says nothing of its types
@@ -296,7 +296,7 @@ def _nodes() -> list[Mapping[str, Any]]:
 
 
 class _LimiterActor:
-    """`Limiter` by the clock of its node."""
+    """An actor around `Limiter` that uses the clock of its node."""
 
     def __init__(self, n_places: int, n_workers: int, rate: float | None) -> None:
         self._limiter = Limiter(n_places, n_workers, rate, monotonic())

@@ -1,4 +1,4 @@
-"""A model whose calls keep to the lease of this worker."""
+"""Limits the calls of a worker by its lease."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ ANSWER_S = 2.0
 """Seconds in which the limiter has to answer."""
 
 Ask = Callable[[dict[str, Any]], Awaitable[CallLease]]
-"""Sends a report to the limiter; its errors are those of a network, whatever they are."""
+"""Sends a report to the limiter; any error counts as a network error."""
 
 
 class Leased(Wrapper):
-    """Sends calls as the lease allows; without a limiter, half as many as the last lease did.
+    """Sends calls within the lease; without a limiter, within half of the last lease.
 
     Args:
         model: The model to ask.
@@ -75,7 +75,7 @@ class Leased(Wrapper):
             self._queue.end()
 
     async def renew(self) -> None:
-        """Report and take the next lease, for ever; cancel it to end it."""
+        """Report and renew the lease in a loop, until cancelled."""
         while True:
             await self._renew_once()
             self._is_refused.clear()

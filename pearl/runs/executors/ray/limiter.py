@@ -1,7 +1,7 @@
-"""Who may send how many calls, shared out among workers in leases that end by themselves.
+"""Distributes concurrency and rate among workers in leases that expire.
 
-No network here: `Limiter` is told reports and gives leases. A lease that is not renewed ends, so the
-share of a worker that is dead goes to the others without anybody having to notice.
+`Limiter` turns reports into leases and does no networking. A lease that is not renewed expires, so
+the share of a dead worker returns to the others.
 
 Reports count calls, a second's at once and late by up to another. `AdaptiveRate` needs each call when it
 is sent: fed with reports of four workers it took counts for refusals at random, or found 57 % of a rate
@@ -17,10 +17,10 @@ from typing import Any
 __all__ = ["LEASE_S", "CallLease", "Limiter", "fair_shares"]
 
 LEASE_S = 5.0
-"""Seconds that a lease lasts; they are renewed several times in that time."""
+"""Duration of a lease in seconds; it is renewed several times within it."""
 
 PAUSE_S = 0.5
-"""Seconds in which nobody sends after a refusal that names no time."""
+"""Pause in seconds after a rejection without `retry-after`."""
 
 SHRINK = 0.8
 EPISODE_S = 2.0
@@ -36,7 +36,7 @@ FIRST_RATE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CallLease:
-    """What one worker may do until it ends.
+    """The limits of one worker until the lease expires.
 
     Attributes:
         n_places: Calls at once.
@@ -103,7 +103,7 @@ class Limiter:
         self._grown_at = now
 
     def report(self, worker: str, report: dict[str, Any], now: float) -> CallLease:
-        """Hear what a worker did since its last report, and renew its lease.
+        """Process a worker's report and renew its lease.
 
         Args:
             worker: Its name; one that was restarted has the same.

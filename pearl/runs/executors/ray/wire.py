@@ -1,7 +1,7 @@
-"""Outcomes as they travel from a worker to the driver: what Ray pickles, and errors as plain data.
+"""Serialises outcomes between worker and driver; errors are sent as plain data.
 
-What the driver has anyway stays with it: a unit comes back as the driver's own. Errors are not pickled,
-for their classes take other arguments than their text.
+Units are not sent back: the driver uses its own. Errors are not pickled, because their constructors
+take other arguments than their text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What runs on a node: units of work, many at once, with a `Pearl` of its own."""
+"""The worker on a node: executes many units concurrently with its own `Pearl`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["RayWorker", "WorkerConfig"]
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What a worker needs to know.
+    """Configuration of a worker.
 
     Attributes:
         name: The same after a restart.
@@ -46,7 +46,7 @@ class WorkerConfig:
 
 
 class RayWorker:
-    """Performs units as `local` does.
+    """Executes units like `local`.
 
     Args:
         setup: What it needs to know.
@@ -62,14 +62,14 @@ class RayWorker:
         self._renewing: asyncio.Task[None] | None = None
 
     async def is_there(self) -> None:
-        """Answers as soon as it can work."""
+        """Return once the worker is ready."""
 
     async def work(
         self,
         unit: Unit,
         driver: str,
     ) -> dict[str, Any]:
-        """Perform one unit.
+        """Execute one unit.
 
         Args:
             unit: What is to be done.
@@ -84,7 +84,7 @@ class RayWorker:
         except PearlError as error:
             return {"refused": packed_error(error)}
         outcome = await perform(unit, resources)
-        halted = resources.pearl.client.halt.error
+        halted = resources.pearl.client.breaker.error
         return {
             "outcome": packed_outcome(outcome),
             "halted": None if halted is None else packed_error(halted),

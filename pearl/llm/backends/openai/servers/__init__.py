@@ -117,7 +117,7 @@ class Server:
         """The text of a reply, JSON as it is.
 
         Raises:
-            ModelError: There is no usable reply.
+            ModelError: The model gave no usable reply.
         """
         reader = self.read_json if form == "json-schema" else self.read_grammar
         return reader(body, endpoint)
