@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import socket
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,7 +17,7 @@ from pearl.llm.backends.openai.connections import proxy_of
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.backends.openai.wire import Wire
 from tests.conftest import PROXIES
-from tests.server import Canned, Server, completion
+from tests.server import Server, completion
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -155,20 +157,34 @@ def test_a_whole_reply_counts_though_more_comes_with_it() -> None:
     assert talk(answer, use) == OK
 
 
-def test_a_connection_that_ended_while_the_loop_stood_still_is_not_used_again(
-    openai_server: Server,
-) -> None:
-    openai_server.next(Canned(HEAD + OK, manner="raw"))  # and hangs up
-    with asyncio.Runner() as runner:
+def test_a_connection_that_ended_while_the_loop_stood_still_is_not_used_again() -> None:
+    is_read, hung_up = threading.Semaphore(0), threading.Semaphore(0)
+
+    def serve(listening: socket.socket) -> None:
+        for _ in range(2):
+            connection, _ = listening.accept()
+            asked = b""
+            while not asked.endswith(b"}"):
+                asked += connection.recv(65536)
+            connection.sendall(HEAD + OK)
+            is_read.acquire()
+            connection.close()
+            hung_up.release()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening, asyncio.Runner() as runner:
+        thread = threading.Thread(target=serve, args=(listening,), daemon=True)
+        thread.start()
 
         async def made() -> Wire:
-            return Wire(Endpoint(openai_server.url, "m", ""), 5.0)
+            return Wire(Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", "m", ""), 5.0)
 
         wire = runner.run(made())
         for _ in range(2):
             assert runner.run(wire.post("/chat/completions", {"messages": []}))
+            is_read.release()
+            hung_up.acquire()
         runner.run(wire.close())
-    assert len(openai_server.requests) == 2
+        thread.join()
 
 
 def test_whoever_forgets_to_close_hears_nothing(
