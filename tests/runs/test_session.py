@@ -173,7 +173,8 @@ def test_a_killed_run_goes_on_where_it_was(
     assert info.state == "interrupted"
     done = pearl.run(pearl.Session(asked, store="kept").resume(info.id[9:]))
     assert (done.id, done.status, done.n_rows) == (info.id, "done", N)
-    assert done.n_known == info.n_results > 0
+    # A commit that was on the disk, and not yet announced to other processes, is found by recovery.
+    assert done.n_known >= info.n_results > 0
     # What was under way when it was killed is asked again: no more than its concurrency.
     assert len(openai_server.requests) <= 2 * N + 2
 
