@@ -25,7 +25,7 @@ PAUSE_S = 0.5
 SHRINK = 0.8
 EPISODE_S = 2.0
 """Refusals within so many seconds after the first are of one episode, which shrinks the rate once:
-they are of calls that were under way before the others had heard of it."""
+they are of calls in flight before the others had heard of it."""
 
 GROWTH = 0.05
 """Share of the rate that is added in each second without a refusal."""
