@@ -15,9 +15,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pearl import __version__, plugins
+from pearl import plugins
 from pearl.cli.terminal import escaped_streams
 from pearl.errors import PearlError, UsageError, suggest
+from pearl.plugins.version import __version__
 
 __all__ = ["group", "main", "run"]
 

@@ -152,6 +152,8 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
     Raises:
         DataError: It is not an array of texts.
     """
+    from pearl.data.rows import kind
+
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:

@@ -40,7 +40,6 @@ from pearl.trace import Event, Trace
 
 if TYPE_CHECKING:
     from pearl.llm.middleware.dedup_cache import Replies
-    from pearl.pipeline import Pearl
 
 __all__ = [
     "CONTRACT",
