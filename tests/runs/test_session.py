@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import pytest
 import pearl
 from pearl import cli
 from pearl.errors import BudgetError, DataError, ModelError, StoreError, UsageError
+from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
 from pearl.runs import tasks as pearl_tasks
-from pearl.runs.executors import Task
+from pearl.runs.executors import Task, Unit
+from pearl.runs.resources import Resources
 from pearl.runs.store import RunSpec, Store
 from pearl.runs.summary import Watcher
 from tests.server import Server
@@ -321,6 +324,40 @@ def test_a_document_is_read_once_for_all_tasks_that_name_it(
     session = pearl.Session(asked, store="kept", price=PRICE)
     assert pearl.run(session.run(pearl_tasks.TaskFile("tasks.jsonl"))).n_rows == 4
     assert len(loaded) == 1
+
+
+@dataclass(frozen=True)
+class Greeting(Unit):
+    """Work of another kind than a question or a plan over a document."""
+
+    id: str
+    document: None = None
+    source: str = "none"
+    depends_on: tuple[str, ...] = ()  # type: ignore[misc]
+
+    async def perform(self, resources: Resources, trace: pearl.Trace) -> str:
+        prompt = (Message("user", f"Greet {self.id}."),)
+        task = ChooseTask("Which?", ("a", "b"))
+        return (await resources.pearl.calls(trace).complete(Request(prompt, task))).text
+
+    def row(self, result: str | None, error: Exception | None) -> dict[str, str | None]:
+        return {"id": self.id, "status": "failed" if error else "answered", "answer": result}
+
+
+def test_work_of_any_kind_is_forecast_limited_and_resumed(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    units = [Greeting(name) for name in ("Ada", "Ben", "Cleo")]
+    session = pearl.Session(asked, store="kept", max_calls=2)
+    assert session.forecast(units).n_tasks == 3
+    stopped = pearl.run(session.run(units))
+    assert (stopped.status, stopped.n_unfinished) == ("stopped", 1)
+    assert stopped.statuses == {"answered": 2, "failed": 1}
+    assert session.predicted is not None
+    assert session.predicted.total.calls.least >= 2
+    done = pearl.run(pearl.Session(asked, store="kept").run(units))
+    assert (done.id, done.n_known, done.n_rows) == (stopped.id, 2, 3)
+    assert len(openai_server.requests) == 3
 
 
 def test_limits_need_a_price_and_an_executor_that_keeps_them(asked: pearl.Pearl) -> None:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Listener, Outcome, Unit
+from pearl.runs.executors import Listener, Outcome, Task, Unit
 from pearl.runs.resources import OnBegun, Resources, loader_key
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
@@ -82,6 +82,8 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
         listener: Told of every event.
     """
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
+    if not isinstance(unit, Task):  # a task tells so itself, once its document is read
+        await resources.begin(unit)
     try:
         result = await unit.perform(resources, trace)
     except Exception as error:  # noqa: BLE001 - one unit's failure is recorded, the rest goes on
