@@ -98,8 +98,8 @@ class Pearl:
     ) -> None:
         self.settings: dict[str, Any] = {
             "domain": domain, "library": library, "examples": examples, "nearest": nearest,
-            "context": context, "max_output_tokens": max_output_tokens, "max_repairs": max_repairs,
-            "max_steps": max_steps, "fallback": fallback,
+            "context": context, "ranker": ranker, "max_output_tokens": max_output_tokens,
+            "max_repairs": max_repairs, "max_steps": max_steps, "fallback": fallback,
         }  # fmt: skip
         if context not in STRATEGIES:
             raise UsageError(

@@ -4,8 +4,9 @@
 the share of a dead worker returns to the others.
 
 Reports count calls, a second's at once and late by up to another. `AdaptiveRate` needs each call when it
-is sent: fed with reports of four workers it took counts for refusals at random, or found 57 % of a rate
-(0.76 of the goodput), where additive increase and multiplicative decrease keep 0.99 with 0.5 % refused.
+is sent: fed with such reports in a simulation it did as well for one worker, but with four at 40 calls
+a second it settled at 57 % of the rate, and at 5 a second it took a limit for refusals at random and had
+25 % refused. What is here had 1.00 of the goodput there, and 4 % refused at most.
 """
 
 from __future__ import annotations
