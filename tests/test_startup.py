@@ -11,6 +11,7 @@ import pytest
 
 from pearl import plugins
 from pearl.dsl import parser
+from pearl.errors import UsageError
 from pearl.plugins.files import cache_file
 from tests.dsl import grammar
 
@@ -102,8 +103,8 @@ def test_a_foreign_plug_in_is_found_and_takes_no_shipped_ones_place(
 
 def test_no_plug_in_of_that_name() -> None:
     assert not plugins.is_there("pearl.data.domains", "nonsense")
-    with pytest.raises(KeyError):
-        plugins.load("pearl.data.domains", "nonsense")
+    with pytest.raises(UsageError, match="domains: generic"):
+        plugins.load("pearl.data.domains", "nonsense", "domain")
 
 
 @pytest.mark.parametrize(

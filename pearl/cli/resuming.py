@@ -38,6 +38,7 @@ from pearl.llm.backends import (
     default_key_variable,
 )
 from pearl.llm.prices import Price
+from pearl.retrieval import DEFAULT_RANKER
 
 if TYPE_CHECKING:
     from pearl.runs.store import RunInfo
@@ -104,7 +105,7 @@ class ExecuteWork(Frozen):
     examples: Text | None = None
     nearest: PositiveInt | None = None
     context: Text
-    ranker: Text
+    ranker: Text = DEFAULT_RANKER
     window: Tokens | None = None
     max_output_tokens: PositiveInt | None = None
     max_repairs: NonNegativeInt
