@@ -9,7 +9,7 @@ VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 EXTRAS := data,eval,pictures
 
-.PHONY: setup demo fmt check test test-slow test-wheel test-extras test-ray test-transformers bench docs
+.PHONY: setup demo fmt check test test-all test-wheel test-extras test-ray test-transformers bench docs
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -32,25 +32,26 @@ check: setup
 test: setup
 	$(BIN)/pytest -n auto
 
-# Slow tests, and property-based tests with all their examples.
-test-slow: setup
-	$(BIN)/pytest -n auto --hypothesis-profile=thorough -m "slow or hypothesis"
+# Slow tests as well, and property-based tests with all their examples.
+test-all: setup
+	$(BIN)/pytest -n auto --hypothesis-profile=thorough -m "slow or not slow"
 
 # What users install: the wheel, without extras, in an environment that has nothing else.
 test-wheel: setup
 	rm -rf out/wheel $(VENV)-wheel
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir out/wheel .
 	$(PYTHON) -m venv $(VENV)-wheel
-	$(VENV)-wheel/bin/python -m pip install --quiet out/wheel/*.whl
+	$(VENV)-wheel/bin/python -m pip install --quiet --no-compile out/wheel/*.whl
 	$(BIN)/pytest tests/test_installed.py --installed $(VENV)-wheel
 
 test-extras: test-ray test-transformers
 
+# Tests that need these packages, and no others: those are run without.
 test-ray: $(VENV)-ray/.installed
-	$(VENV)-ray/bin/pytest -m "slow or not slow" tests/runs/executors/test_ray.py tests/contracts/test_executors.py
+	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" -k ray tests/runs/executors tests/contracts/test_executors.py
 
 test-transformers: $(VENV)-transformers/.installed
-	$(VENV)-transformers/bin/pytest -m "slow or not slow" tests/llm/backends/transformers tests/contracts/test_llm.py
+	$(VENV)-transformers/bin/python -m pytest -m "slow or not slow" -k transformers tests/llm/backends/transformers tests/contracts/test_llm.py
 
 bench: setup
 	$(BIN)/python experiments/bench/startup.py
@@ -62,12 +63,16 @@ bench: setup
 docs: setup
 	$(BIN)/python docs/make_cli_page.py
 
-# Environments. Those of the large extras are apart: few need them, and `make demo` stays short.
-$(VENV)-ray/.installed: EXTRAS := $(EXTRAS),ray
-$(VENV)-transformers/.installed: EXTRAS := $(EXTRAS),transformers
-$(VENV)-transformers/.installed: PINNED := torch==2.13.0
+# Environments. Those of the large extras lie on top of the usual one: few need them, and `make demo`
+# stays short. Nothing is compiled beforehand: most of what is installed is never imported.
+$(VENV)-ray/.installed: private EXTRAS := ray
+$(VENV)-transformers/.installed: private EXTRAS := transformers
+$(VENV)-transformers/.installed: private PINNED := torch==2.13.0
+$(VENV)-ray/.installed $(VENV)-transformers/.installed: private BELOW := $(VENV)
+$(VENV)-ray/.installed $(VENV)-transformers/.installed: $(VENV)/.installed
 $(VENV)/.installed $(VENV)-ray/.installed $(VENV)-transformers/.installed: pyproject.toml
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(@D)/bin/python -m pip install --quiet --editable ".[$(EXTRAS)]" $(PINNED) --group dev
+	$(if $(BELOW),ls -d $(CURDIR)/$(BELOW)/lib/python*/site-packages | sed 's/.*/import site; site.addsitedir("&")/' >$$(ls -d $(@D)/lib/python*/site-packages)/below.pth)
+	$(@D)/bin/python -m pip install --quiet --no-compile --upgrade "pip>=25.1"
+	$(@D)/bin/python -m pip install --quiet --no-compile --editable ".[$(EXTRAS)]" $(PINNED) --group dev
 	@touch $@

@@ -118,7 +118,8 @@ class Stages:
         rules = [{"match": match, "reply": reply} for match, reply in RULES]
         (folder / "rules.json").write_text(json.dumps(rules), encoding="utf-8")
         self._patch.chdir(folder)
-        got = pearl_command([*args, *self._model, "--max-repairs", "0"])
+        self._patch.setenv("PEARL_MAX_REPAIRS", "0")
+        got = pearl_command([*args, *self._model])
         said = self._capsys.readouterr()
         assert got == code, f"{args}: exit {got}: {said.err}{said.out}"
         return folder

@@ -25,8 +25,9 @@ OWN = (
     "pearl.documents.confinement",
     "pearl.dsl.scanner",
     "pearl.llm",
-    "pearl.runs.store",
     "pearl.pipeline",
+    "pearl.data.rows",
+    "pearl.runs.store",
 )
 
 PLAN = '1. a = FIND(CTX, "x") : f\n'

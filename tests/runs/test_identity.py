@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pearl.dsl.signatures import ValueType
-from pearl.interpreter.steps import prompt as reading
+from pearl.interpreter import prompt as reading
 from pearl.runs.identity import prompts_sha256
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pearl import plugins
-from pearl.data.rows import Row, read_rows
-from pearl.data.samples import Sample
 from pearl.errors import DataError
+
+if TYPE_CHECKING:  # the library and examples of a domain are needed more often than its data
+    from pearl.data.rows import Row
+    from pearl.data.samples import Sample
 
 __all__ = ["CONTRACT", "Domain", "DomainModule", "Source", "load_domain", "read_samples"]
 
@@ -57,6 +59,8 @@ class Source:
 
     def rows(self) -> Iterator[Row | DataError]:
         """The rows, as `pearl.data.rows.read_rows` reads them."""
+        from pearl.data.rows import read_rows
+
         return read_rows(self.name, self.split, allow_outside=self.allow_outside)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pearl import plugins
 from pearl.data.columns import rename
@@ -27,6 +27,12 @@ from pearl.data.rows import Row, from_rows, kind
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
+
+if TYPE_CHECKING:  # what reads data is imported when data is read
+    from pearl.data.naming import Ids, Names
+    from pearl.data.rows import Row
+    from pearl.data.samples import Sample
+    from pearl.documents.document import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 
@@ -50,6 +56,8 @@ def read_as(
     source: Source, make: Callable[[Row, Ids, Names], Sample]
 ) -> Iterator[Sample | DataError]:
     """The same where `make` makes the sample of a row."""
+    from pearl.data.naming import Ids, Names
+
     ids, names = Ids(), Names()
     rows = rename(source.rows(), source.columns, FIELDS)
     return from_rows(rows, lambda row: [make(row, ids, names)])
@@ -62,6 +70,8 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
         DataError: The row is none.
         UsageError: The data is in the format of another domain.
     """
+    from pearl.data.samples import Sample
+
     _refuse_other_formats(row)
     id = row.name("id") or str(row.line)
     question = " ".join((row.text("question") or "").split())

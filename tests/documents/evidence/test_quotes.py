@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import pickle
 import random
 from types import ModuleType
 
@@ -112,8 +113,8 @@ def test_evidence_comes_through_to_another_process() -> None:
     answer = Answer(
         "q", "t", "p", ("a",), "plan", "d", (), evidence, unverified, "m", Usage(), 0.1, Trace()
     )  # fmt: skip
-    packed = json.loads(json.dumps(packed_outcome(Outcome(TASK, answer, None, Trace()))))
-    assert unpacked_outcome(TASK, packed).answer == answer
+    packed = pickle.loads(pickle.dumps(packed_outcome(Outcome(TASK, answer, None, Trace()))))
+    assert unpacked_outcome(TASK, packed).result == answer
 
 
 # The measure, a slice of it

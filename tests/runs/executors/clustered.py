@@ -7,7 +7,8 @@ as a cluster changes the process that starts it.
 
     python tests/runs/executors/clustered.py drive FOLDER N_DOCUMENTS
 
-Does the work on the cluster of $RAY_ADDRESS and records it in a store; prints a line an outcome.
+Does the work on the cluster of $RAY_ADDRESS and records it in a store; prints a line an outcome, and
+goes on when a line comes back.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pearl.runs.executors import ray as on_ray
 from pearl.runs.recording import run_recorded
 from pearl.runs.store import RunSpec, Store
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 PLAN = '1. hero = FIND(CTX, "the hero of the story") : Who\n2. why = FIND(CTX, hero) : Why'
 RULES = [
@@ -205,15 +206,19 @@ def driver_killed(folder: Path, n: int, expected: list[Row]) -> Row:
 def drive(folder: Path, n: int, kill_at: int | None) -> int:
     process = subprocess.Popen(
         [sys.executable, __file__, "drive", str(folder), str(n)],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
+    assert process.stdin is not None
     assert process.stdout is not None
     n_said = 0
-    for _ in process.stdout:
-        n_said += 1
-        if n_said == kill_at:
-            process.kill()
-    process.wait()
+    with process:
+        while process.stdout.readline():
+            n_said += 1
+            if n_said == kill_at:
+                process.kill()
+                break
+            process.stdin.write(b"\n")
     return n_said
 
 
@@ -226,6 +231,7 @@ async def driven(folder: Path, n: int) -> None:
             async for outcome in outcomes:
                 sys.stdout.write(f"{outcome.unit.id}\n")
                 sys.stdout.flush()
+                await asyncio.to_thread(sys.stdin.readline)
         run.finish("done")
 
 

@@ -126,7 +126,7 @@ def test_a_server_that_is_not_there_is_not_an_unknown_one() -> None:
 def test_an_unknown_kind_is_a_usage_error(openai_server: Server) -> None:
     with pytest.raises(UsageError, match="did you mean 'vllm'"):
         model_of(openai_server, "vlm")
-    with pytest.raises(UsageError, match=r"kinds: .*llamacpp, .*vllm"):
+    with pytest.raises(UsageError, match=r"servers: .*llamacpp, .*vllm"):
         model_of(openai_server, "")
 
 
