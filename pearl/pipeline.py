@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import copy as shallow_copy
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,6 @@ from pearl import plugins
 from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.documents.document import Document
-from pearl.documents.tokens import Counter
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, suggest
@@ -25,21 +23,15 @@ from pearl.interpreter.execution import answer_plan, direct_plan
 from pearl.interpreter.shares import share, share_parts, told_as_budget
 from pearl.interpreter.steps import ContextLimits
 from pearl.llm import Model
-from pearl.llm.backends import ModelSettings, create_model
-from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
-from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
-from pearl.llm.middleware.limiter import Limited
-from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
+from pearl.llm.client import Client, ClientSettings
+from pearl.llm.middleware.budget import Budget
+from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
-from pearl.llm.middleware.repetition_guard import RepetitionGuard
-from pearl.llm.middleware.retry import Retrying
-from pearl.llm.middleware.sampling import Sampling
 from pearl.planner.cache import PlanCache
 from pearl.planner.examples import Example, load_examples, select
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.retrieval import DEFAULT_RANKER
-from pearl.trace import ModelWaited, PlanFailed, Trace
+from pearl.trace import PlanFailed, Trace
 
 __all__ = ["Pearl"]
 
@@ -50,40 +42,31 @@ class Pearl:
     Use it as an asynchronous context manager, or call `aclose` when done.
 
     Args:
-        model: `extractive` (no network, quotes passages), `openai:NAME`, ... or a `Model`.
+        model: A `Client`, or what one is made of: `extractive` (no network, quotes passages),
+            `openai:NAME`, ... or a `Model`.
         domain: Kind of document; chooses the library and the examples.
         library: Name or file of another action library than the domain's.
         examples: Name or folder of another bank of examples than the domain's.
         nearest: Show so many examples, those most like the question, and two unlike ones; None
             for the whole bank.
-        base_url: Server of the model.
-        api_key_env: Name of the environment variable whose key is sent to the server; "" to send
-            none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         context: What to do with documents longer than the window.
         ranker: What scores their passages for a question, as `pearl.retrieval` names it.
-        window: Tokens of the model's window, where you know better than the shipped table.
         max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
             included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
         max_repairs: Times the model is shown what is wrong with its plan.
         max_steps: Longer plans are refused.
         fallback: `direct` answers in one step where no valid plan can be had.
-        concurrency: Calls to the model at once, and tasks under way at once.
-        timeout_s: Seconds that one call may take in all.
-        constrain: Hold the model to the grammar of plans while it writes one, and to the form of a
-            step's reply where that has one, as a list: `auto` for the best that it takes,
-            `grammar` or `json` to insist, `off`.
-        server: Kind of server that an `openai:` model runs on, where it does not say so itself.
-        prefix: Let the first call over a document fill the server's cache before the others follow
-            (`auto`, where it pays), or not (`off`).
-        requests_per_minute: Calls sent at most; None for as many as the server bears.
-        tokens_per_minute: Of prompts and replies together; None likewise.
-        replies: Where replies are kept, so that no call is made twice: a `pearl.runs.store.Store`.
+        replies: As in `Client`.
+        budget: As in `Client`.
+        client_settings: The others of `ClientSettings`: `base_url`, `concurrency`, `window`, ...
 
     Attributes:
-        limiter: Sends the calls; its `limits` say what the server bore of them.
+        client: What is asked.
+        limits: How much each call may hold.
+        settings: The arguments that are not the client's.
 
     Raises:
-        UsageError: An argument names nothing that exists.
+        UsageError: An argument names nothing that exists, or a client is given with settings.
         ModelError: The model cannot be set up: no key.
         DataError: The library cannot be read.
 
@@ -104,34 +87,34 @@ class Pearl:
         library: str | Path | ActionLibrary | None = None,
         examples: str | Path | None = None,
         nearest: int | None = None,
-        base_url: str | None = None,
-        api_key_env: str | None = None,
         context: Strategy = "auto",
         ranker: str = DEFAULT_RANKER,
-        window: int | None = None,
         max_output_tokens: int | None = None,
         max_repairs: int = MAX_REPAIRS,
         max_steps: int = MAX_STEPS,
         fallback: Literal["direct"] | None = None,
-        concurrency: int = 8,
-        timeout_s: float = 600.0,
-        constrain: Mode = "auto",
-        server: str | None = None,
-        prefix: PrimingMode = "auto",
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
         replies: Replies | None = None,
+        budget: Budget | None = None,
+        **client_settings: Any,
     ) -> None:
-        arguments = {**locals()}
         self.settings: dict[str, Any] = {
-            name: value for name, value in arguments.items() if name not in ("self", "replies")
-        }
+            "domain": domain, "library": library, "examples": examples, "nearest": nearest,
+            "context": context, "max_output_tokens": max_output_tokens, "max_repairs": max_repairs,
+            "max_steps": max_steps, "fallback": fallback,
+        }  # fmt: skip
         if context not in STRATEGIES:
             raise UsageError(
                 f"unknown context strategy '{context}'",
                 help=suggest(context, STRATEGIES, "strategies"),
             )
         plugins.load("pearl.retrieval", ranker, "ranker")
+        if isinstance(model, Client) and (client_settings or replies or budget):
+            raise UsageError("a client has its settings already", help="give them to the Client")
+        self.client = (
+            model
+            if isinstance(model, Client)
+            else Client(ClientSettings(model, **client_settings), replies=replies, budget=budget)
+        )
         self.domain_name = domain
         self.domain = load_domain(domain)
         self.library = (
@@ -141,47 +124,18 @@ class Pearl:
         )
         self.bank = examples or self.domain.examples
         self.nearest = nearest
-        self.model = (
-            create_model(model, ModelSettings(base_url, timeout_s, window, server, api_key_env))
-            if isinstance(model, str)
-            else model
-        )
         self.max_repairs = max_repairs
         self.max_steps = max_steps
         self.fallback = fallback
-        counter = Counter.for_model(self.model.name)
         self.limits = ContextLimits(
-            counter,
+            self.client.counter,
             context,
-            window or self.model.window,
+            self.client.window,
             max_output_tokens,
             ranker=ranker,
         )
-        self.concurrency = concurrency
-        self.constrain = constrain
-        self._ladder = ConstraintFallback(self.model.constrains, constrain)
-        self._reply_ladder = reply_fallback(self.model.constrains, constrain)
+        self._asked: Model = self.client
         self._plans = PlanCache()
-        self.halt = CircuitBreaker()
-        asked: Model = self.model
-        if self.model.reads_prompts:
-            asked = RepetitionGuard(asked)
-            if replies is not None:
-                asked = CacheWriter(asked, replies)
-        self.limiter = Limited(
-            asked,
-            concurrency,
-            requests_per_minute=requests_per_minute,
-            tokens_per_minute=tokens_per_minute,
-            count_tokens=lambda request: counter.count(request.prompt),
-            halt=self.halt,
-        )
-        self._calls: Model = self.limiter
-        self._unshared: Model = self.limiter
-        if self.model.reads_prompts:
-            # Waiting for a cache to fill holds no place, and what is known needs no cache.
-            self._unshared = PrefixWarmup(self.limiter, prefix, n_places=concurrency)
-            self._calls = DedupCache(self._unshared, replies)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
@@ -207,7 +161,7 @@ class Pearl:
 
     async def aclose(self) -> None:
         """Let go of the model's connections."""
-        await self.model.aclose()
+        await self.client.aclose()
 
     async def plan(
         self, question: str, *, rejected: Sequence[Rejected] = (), trace: Trace | None = None
@@ -224,7 +178,7 @@ class Pearl:
             PlanningError: No valid plan came out of the repair loop.
             ModelError: The model gave no usable reply.
         """
-        with self.halt.running():
+        with self.client.halt.running():
             return await write_plan(
                 question,
                 self.library,
@@ -232,10 +186,9 @@ class Pearl:
                 examples=self.examples_for(question),
                 max_repairs=self.max_repairs,
                 max_steps=self.max_steps,
-                window=self.limits.window,
                 max_output_tokens=self.limits.max_output_tokens,
                 rejected=rejected,
-                ladder=self._ladder,
+                ladder=self.client.plan_fallback,
                 trace=trace,
             )
 
@@ -369,7 +322,7 @@ class Pearl:
             ExecutionError: Nothing of the document fits, or not all of it with `context="full"`.
             ModelError: The model gave no usable reply.
         """
-        with self.halt.running(), told_as_budget(token_budget):
+        with self.client.halt.running(), told_as_budget(token_budget):
             return await choose(
                 question,
                 options,
@@ -381,29 +334,24 @@ class Pearl:
                 trace=trace,
             )
 
-    def sampling(self, seed: int, temperature: float | None = None) -> Pearl:
-        """A copy whose calls are drawn by a seed; it writes plans of its own."""
-        copy = self.fresh()
-        copy._calls = Sampling(copy._calls, seed, temperature)
-        return copy
+    def asking(self, client: Client) -> Pearl:
+        """One that asks another client; it writes plans of its own."""
+        return Pearl(client, **{**self.settings, "library": self.library})
 
-    def fresh(self) -> Pearl:
-        """A copy that shares no plan and no reply with others: what it does is what it costs."""
-        copy = shallow_copy(self)
-        copy._calls = self._unshared
-        copy._plans = PlanCache()
-        return copy
+    def unshared(self, seed: int | None = None, temperature: float | None = None) -> Pearl:
+        """One with the same client that shares no plan and no reply: what it does is what it costs.
+
+        Args:
+            seed: Have replies drawn by it.
+            temperature: Of all calls, where there is a seed.
+        """
+        other = self.asking(self.client)
+        other._asked = self.client.unshared(seed, temperature)
+        return other
 
     def calls(self, trace: Trace | None = None) -> Model:
-        """The model with this `Pearl`'s limits and retries; the trace is told of waits and progress."""
-        on_wait: Callable[[str, float, int], None] | None = None
-        if trace is not None:
-
-            def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-                trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
-
-        model: Model = Retrying(self._calls, on_wait=on_wait, first_wait_s=0.5, halt=self.halt)
-        return model if trace is None else ProgressListener(model, trace.progressed)
+        """The model; the trace is told what its calls wait for and how far they are."""
+        return self._asked if trace is None else ProgressListener(self._asked, trace.progressed)
 
     async def _run(
         self,
@@ -415,10 +363,10 @@ class Pearl:
         trace: Trace | None,
     ) -> Answer:
         """Run a plan over a document by this `Pearl`'s model."""
-        with self.halt.running(), told_as_budget(token_budget):
+        with self.client.halt.running(), told_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits,
-                method=method, ladder=self._reply_ladder, trace=trace,
+                method=method, ladder=self.client.reply_fallback, trace=trace,
             )  # fmt: skip
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> ContextLimits:

@@ -27,7 +27,7 @@ from pearl.llm import (
     Usage,
 )
 from pearl.llm.fallback import ConstraintLevelName
-from pearl.llm.progress import CallProgress, Phase
+from pearl.llm.progress import CallProgress, CallWait, Phase
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -278,13 +278,15 @@ class Trace:
         if self._listener is not None:
             self._listener(stamped)
 
-    def progressed(self, task: Task, progress: CallProgress) -> None:
-        """Tell the listener how far a call is; nothing of it is kept."""
-        if self._listener is not None:
+    def progressed(self, task: Task, news: CallProgress | CallWait) -> None:
+        """Add what a call waits for; tell the listener how far it is, and keep nothing of that."""
+        if isinstance(news, CallWait):
+            self.append(ModelWaited(reason=news.reason, wait_s=news.wait_s, attempt=news.attempt))
+        elif self._listener is not None:
             event = ModelProgressed(
-                phase=progress.phase,
-                n_tokens=progress.n_tokens,
-                n_total=progress.n_total,
+                phase=news.phase,
+                n_tokens=news.n_tokens,
+                n_total=news.n_total,
                 **_purpose(task),
             )
             self._listener(self._stamped(event))

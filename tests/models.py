@@ -6,8 +6,29 @@ from collections.abc import Awaitable, Callable, Collection
 
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import ModelError
-from pearl.llm import ActionTask, Completion, ConstrainBy, Constrains, Request, Usage
+from pearl.llm import (
+    ActionTask,
+    Completion,
+    ConstrainBy,
+    Constrains,
+    Model,
+    Request,
+    Task,
+    Usage,
+)
+from pearl.llm.middleware.progress_listener import ProgressListener
+from pearl.llm.progress import CallProgress, CallWait
 from tests.dsl.sampling import sentence
+
+
+def telling_waits(model: Model, tell: Callable[[CallWait], object]) -> Model:
+    """The model; what its calls wait for is told."""
+
+    def hear(task: Task, news: CallProgress | CallWait) -> None:
+        if isinstance(news, CallWait):
+            tell(news)
+
+    return ProgressListener(model, hear)
 
 
 class Acting:

@@ -221,7 +221,7 @@ def test_tokens_per_minute_are_counted_as_the_model_counts(
     monkeypatch.setattr(Counter, "count", counting)
     pearl = Pearl(Scripted(reply), tokens_per_minute=1e9)
     request = Request((Message("user", "who?"),), answer_task("who?", ""))
-    asyncio.run(pearl.limiter.complete(request))
+    asyncio.run(pearl.client.limiter.complete(request))
     assert counted == [request.prompt]
 
 

@@ -26,7 +26,8 @@ from typing import Any
 from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.llm import Completion, Request
-from pearl.llm.middleware.budget import Budget, Budgeted
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Task
@@ -108,12 +109,17 @@ async def compare(url: str, n_documents: int) -> dict[str, Any]:
     texts = ["\n\n".join([f"Story {i}.", *[PARAGRAPH * 5] * 4**i]) for i in range(n_documents)]
     for name, plan in PLANS.items():
         shown = texts[:SHORT] if name == "short" else texts
+        counting = Counting(create_model("openai:sim", ModelSettings(url, window=WINDOW)))
+        budget = Budget(Bytes())
         async with Pearl(
-            "openai:sim", base_url=url, window=WINDOW, max_output_tokens=REPLY
+            counting,
+            window=WINDOW,
+            max_output_tokens=REPLY,
+            budget=budget,
+            prefix="off",
+            is_shared=False,
         ) as pearl:
             pearl.limits = replace(pearl.limits, counter=Bytes())
-            budget = Budget(Bytes())
-            pearl._calls = counting = Counting(Budgeted(pearl.model, budget))
             tasks = [
                 Task(str(i), lambda text=text, i=i: Document(text, f"{i}.txt"), plan=plan)
                 for i, text in enumerate(shown)

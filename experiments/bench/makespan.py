@@ -68,7 +68,7 @@ async def _call(pearl: Pearl, checked: CheckedPlan, document: Document, output: 
     task = ActionTask(
         output, checked.action(step), (), document.text, f"{output} {step.explanation}"
     )
-    return (await pearl.model.complete(Request(action_messages(task), task))).text
+    return (await pearl.client.model.complete(Request(action_messages(task), task))).text
 
 
 class _State(TypedDict):

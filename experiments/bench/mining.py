@@ -83,11 +83,11 @@ async def mine(url: str, n: int, rows: Path) -> float:
     async with Pearl("openai:sim", base_url=url, concurrency=AT_ONCE, timeout_s=TIMEOUT_S) as pearl:
         miner = Miner(pearl.calls(), seed, pearl.examples, pearl.library)
         header = MinedHeader(
-            pearl_version="", domain="generic", data="", model=pearl.model.name, library=seed.name,
+            pearl_version="", domain="generic", data="", model=pearl.client.name, library=seed.name,
             seed_actions=(), prompt_sha256=miner.prompt_sha256,
         )  # fmt: skip
         asked = [Question(str(i), i, text) for i, text in enumerate(questions(n))]
-        await pearl.model.complete(_request("warm up"))
+        await pearl.client.model.complete(_request("warm up"))
         began = time.perf_counter()
         with Journal(rows, header, MinedRow) as journal:
             async for row in miner.mine(asked, AT_ONCE):

@@ -88,9 +88,9 @@ async def ours(url: str, *, prompts: list[tuple[Message, ...]] | None = None) ->
     work = tasks(found)
     began = time.process_time()
     async with opened(url, N_PLACES, library) as pearl:
-        recording = Recording(pearl._calls)  # type: ignore[arg-type]
+        recording = Recording(pearl.client)
         if prompts is not None:
-            pearl._calls = recording
+            pearl._asked = recording
         async for outcome in run(pearl, work):
             assert outcome.error is None, outcome.error
         took_s = time.process_time() - began

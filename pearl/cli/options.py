@@ -351,14 +351,14 @@ async def open_pearl(
     from pearl.pipeline import Pearl
 
     chosen = {key: value for key, value in settings.items() if key in SETTINGS}
-    async with Pearl(**chosen, replies=replies) as pearl:
-        if pearl.model.notice:
-            click.echo(pearl.model.notice, err=True)
+    async with Pearl(**chosen, replies=replies, budget=settings.get("budget")) as pearl:
+        if pearl.client.notice:
+            click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
         try:
             yield pearl
         finally:
-            _tell_refused(pearl.limiter.limits, pearl.concurrency)
+            _tell_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import click
 
 from pearl.cli.options import price_option
-from pearl.errors import BudgetError, ModelError, UsageError
+from pearl.errors import BudgetError, UsageError
 
 if TYPE_CHECKING:
     from pearl.cli.keeping import RunOptions
@@ -151,7 +151,7 @@ class BudgetOptions:
             nonlocal n_known
             n_known += 1
 
-        pearl = self._unasked()
+        pearl = _pearl({**self._options, "is_asked": False})
         if keeping is not None:
             tasks = keeping.left(pearl, tasks, known)
         found = forecast(pearl, tasks, price=self.price, seconds_per_call=self._call_s)
@@ -162,24 +162,17 @@ class BudgetOptions:
     def _watching(self, *, is_here: bool) -> Iterator[tuple[Watch | None, dict[str, Any]]]:
         """Run tasks within the limits; at the end people are told what was spent.
 
-        Gives what every task that is run has to go through, and the options to run them with, its
-        model being one that keeps to the limits. A task is forecast when its document is loaded.
+        Gives what every task that is run has to go through, and the options to run them with, the
+        budget among them. A task is forecast when its document is loaded.
         """
         if not is_here or (not self._asked() and self.price is None):
             yield None, self._options
             return
         from pearl.cli.forecasts import tell_spent
-        from pearl.llm.backends import ModelSettings, create_model
-        from pearl.llm.middleware.budget import Budget, Budgeted
+        from pearl.llm.middleware.budget import Budget
         from pearl.runs.forecast import Forecaster
 
-        options = self._options
-        settings = ModelSettings(
-            options["base_url"], options["timeout_s"], options["window"], options["server"],
-            options["api_key_env"],
-        )  # fmt: skip
-        model = create_model(options["model"], settings)
-        pearl = _pearl({**options, "model": model})
+        pearl = _pearl(self._options)
         self._forecaster = Forecaster(pearl, price=self.price, seconds_per_call=self._call_s)
         self._budget = budget = Budget(
             pearl.limits.counter,
@@ -188,10 +181,9 @@ class BudgetOptions:
             max_calls=self._limits["max_calls"],
             max_time_s=self._limits["max_time"],
             price=self.price,
-            reply_tokens=pearl.limits.reply_tokens,
         )
         try:
-            yield self._forecast, {**options, "model": Budgeted(model, budget)}
+            yield self._forecast, {**self._options, "budget": budget}
         finally:
             tell_spent(self._forecaster.result(), budget)
 
@@ -225,17 +217,6 @@ class BudgetOptions:
         for task in waiting:
             self._forecaster.add(task, document)
 
-    def _unasked(self) -> Pearl:
-        """A `Pearl` whose model is never asked, and so needs no key."""
-        try:
-            return _pearl(self._options)
-        except ModelError as error:
-            if error.kind != "auth":
-                raise
-        from pearl.runs.forecast import Unasked
-
-        return _pearl({**self._options, "model": Unasked(self._options["model"])})
-
 
 @dataclass(frozen=True, slots=True)
 class _Loader:
@@ -255,7 +236,7 @@ def _pearl(options: dict[str, Any]) -> Pearl:
     from pearl.cli.options import SETTINGS
     from pearl.pipeline import Pearl
 
-    return Pearl(**{key: value for key, value in options.items() if key in SETTINGS})
+    return Pearl(**{key: value for key, value in options.items() if key in (*SETTINGS, "is_asked")})
 
 
 def _price(said: Price | None, prices: str | None, model: str) -> Price | None:

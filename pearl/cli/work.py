@@ -247,7 +247,7 @@ async def _work(
         reporter.advance()
 
     def is_stopping() -> bool:
-        is_over = tally.halted is not None or pearl.halt.error is not None
+        is_over = tally.halted is not None or pearl.client.halt.error is not None
         return stopper.is_stopping or is_over or keeping.is_too_much(len(tally.failures))
 
     with Stopper() as stopper, Reporter(n_tasks) as reporter:
@@ -264,7 +264,7 @@ async def _work(
             async for outcome in outcomes:
                 tally.add(outcome)
                 reporter.advance(is_failure=outcome.error is not None)
-    tally.halted = pearl.halt.error or tally.halted
+    tally.halted = pearl.client.halt.error or tally.halted
     tally.is_interrupted = stopper.is_stopping
     if is_stopping():
         is_paused = tally.halted is not None and not isinstance(tally.halted, BudgetError)

@@ -57,7 +57,9 @@ async def score_results(
     async def one(sample: Sample) -> EvalRecord:
         return await _record(pearl, sample, price, scorer)
 
-    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as records:
+    async with aclosing(
+        as_completed(until(todo), one, pearl.client.settings.concurrency)
+    ) as records:
         async for record in records:
             yield record
 

@@ -203,10 +203,9 @@ async def evaluate(
     refuse_unfit(samples, evaluation.methods)
     methods = {name: load_method(name) for name in evaluation.methods}
     refuse_known(samples, pearl.examples)
+    is_drawn = len(evaluation.seeds) > 1 or evaluation.temperature is not None
     pearls = {
-        seed: pearl.sampling(seed, evaluation.temperature)
-        if len(evaluation.seeds) > 1 or seed or evaluation.temperature is not None
-        else pearl.fresh()
+        seed: pearl.unshared(seed if is_drawn or seed else None, evaluation.temperature)
         for seed in evaluation.seeds
     }
     done = frozenset(done)
@@ -220,7 +219,9 @@ async def evaluate(
         sample, name, seed = piece
         return await _record(pearls[seed], sample, name, methods[name], seed, evaluation, listener)
 
-    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as records:
+    async with aclosing(
+        as_completed(until(todo), one, pearl.client.settings.concurrency)
+    ) as records:
         async for record in records:
             yield record
 

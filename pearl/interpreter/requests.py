@@ -65,7 +65,7 @@ class ContextLimits:
     @property
     def reply_tokens(self) -> int:
         """Tokens that a reply may have, which are kept free for it in the window."""
-        return self.max_output_tokens or reading_limit(self.window)
+        return reading_limit(self.window, self.max_output_tokens)
 
     @property
     def prompt_tokens(self) -> int | None:

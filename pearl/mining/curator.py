@@ -101,7 +101,7 @@ async def curate(
     async def one(item: tuple[int, Sample]) -> CurationRow:
         return await _try(pearl, *item, retries, listener)
 
-    async with aclosing(as_completed(until(todo), one, pearl.concurrency)) as rows:
+    async with aclosing(as_completed(until(todo), one, pearl.client.settings.concurrency)) as rows:
         async for row in rows:
             yield row
 

@@ -24,7 +24,7 @@ from pearl.errors import Diagnostic, ModelError, render_diagnostics
 from pearl.llm import Completion, Message, MineTask, Model, Request, messages_digest
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
 from pearl.llm.messages import constrained
-from pearl.llm.reply_limits import default_limit
+from pearl.llm.reply_limits import reply_limit
 from pearl.mining.drafts import MinedHeader, MinedRow
 from pearl.mining.prompt import mine_messages
 from pearl.planner.examples import Example
@@ -54,7 +54,6 @@ class Miner:
         examples: Plans that are shown; what they call and the seed lacks is declared in them.
         full_library: Where the definitions of those actions are from.
         constrain: Hold the model to the grammar of sketches, as `Pearl` does for plans.
-        window: Tokens of the model's window; its own by default.
         max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
     """
 
@@ -66,11 +65,9 @@ class Miner:
         full_library: ActionLibrary | None = None,
         constrain: Mode = "auto",
         *,
-        window: int | None = None,
         max_output_tokens: int | None = None,
     ) -> None:
         self._model = model
-        self._window = window or model.window
         self._max_output_tokens = max_output_tokens
         self._ladder = ConstraintFallback(
             model.constrains, constrain, ("static", "json-static", "none")
@@ -148,7 +145,7 @@ class Miner:
         self, rung: ConstraintLevel, messages: tuple[Message, ...], question: Question
     ) -> Completion:
         task = MineTask(question.text, self._library)
-        limit = self._max_output_tokens or default_limit(task, self._window)
+        limit = reply_limit(task, self._model.window, self._max_output_tokens)
         request = Request(messages, task, limit)
         if rung.by is not None:
             constraint = sketch_constraint(self._library, max_text=self._ladder.max_text)

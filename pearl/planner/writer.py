@@ -33,7 +33,7 @@ from pearl.errors import (
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName
 from pearl.llm.messages import constrained
-from pearl.llm.reply_limits import default_limit
+from pearl.llm.reply_limits import reply_limit
 from pearl.planner.examples import Example
 from pearl.planner.prompt import (
     Rejected,
@@ -76,7 +76,6 @@ async def write_plan(
     examples: Sequence[Example] = (),
     max_repairs: int = MAX_REPAIRS,
     max_steps: int = MAX_STEPS,
-    window: int | None = None,
     max_output_tokens: int | None = None,
     rejected: Sequence[Rejected] = (),
     ladder: ConstraintFallback | None = None,
@@ -91,7 +90,6 @@ async def write_plan(
         examples: Shown to the model, in order.
         max_repairs: Rounds after the first one.
         max_steps: Longer plans are refused.
-        window: Tokens of the model's window; its own by default.
         max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
         rejected: Valid plans that were run in vain, and why.
         ladder: What the model is held to; None for what it can be.
@@ -110,7 +108,7 @@ async def write_plan(
     )
     attempts: list[Attempt] = []
     ladder = ladder or ConstraintFallback(model.constrains)
-    limits = _Limits(max_steps, window or model.window, max_output_tokens)
+    limits = _Limits(max_steps, model.window, max_output_tokens)
     writer = _Writer(library, model, ladder, limits, trace)
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected))
@@ -176,7 +174,7 @@ class _Limits:
     max_output_tokens: int | None
 
     def reply_tokens(self, task: PlanTask) -> int:
-        return self.max_output_tokens or default_limit(task, self.window, max_steps=self.max_steps)
+        return reply_limit(task, self.window, self.max_output_tokens, max_steps=self.max_steps)
 
 
 class _Writer:

@@ -17,20 +17,19 @@ from typing import Any
 
 from pearl.documents.digest import digest
 from pearl.documents.document import Document
-from pearl.documents.tokens import window_of
 from pearl.dsl.graph import PlanGraph, build_graph
-from pearl.errors import ModelError, PearlError
+from pearl.errors import PearlError
 from pearl.interpreter.estimate import CostEstimator, Range, StepCosts
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import Completion, Constrains, PlanTask, Request, Usage
+from pearl.llm import PlanTask, Usage
 from pearl.llm.prices import Price
-from pearl.llm.reply_limits import default_limit
+from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages
 from pearl.planner.writer import one_line
 from pearl.runs.executors import Task
 
-__all__ = ["Forecast", "Forecaster", "StepForecast", "Unasked", "forecast"]
+__all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
 
 BLOCK = 128
 """Tokens of the blocks in which servers cache the beginnings of prompts."""
@@ -172,33 +171,6 @@ def forecast(
     return forecaster.result()
 
 
-class Unasked:
-    """Stands for a model that cannot be reached yet; only its name and window matter.
-
-    Args:
-        name: `backend:name`.
-    """
-
-    notice = ""
-    reads_prompts = False
-    constrains = Constrains()
-
-    def __init__(self, name: str) -> None:
-        self.name = self.identity = name
-        self.window: int | None = window_of(name.partition(":")[2] or name)
-
-    async def complete(self, request: Request) -> Completion:
-        """Nothing is asked of it.
-
-        Raises:
-            ModelError: Always.
-        """
-        raise ModelError(f"{self.name} cannot be asked in a forecast", kind="auth")
-
-    async def aclose(self) -> None:
-        """Nothing to let go of."""
-
-
 class Forecaster:
     """Adds up what tasks take; threads may share it.
 
@@ -272,7 +244,7 @@ class Forecaster:
                 time_s=self._time_s(total),
                 reply_tokens=limits.reply_tokens,
                 counter=limits.counter.method,
-                model=self._pearl.model.name,
+                model=self._pearl.client.name,
                 price=self._price,
             )
 
@@ -321,16 +293,16 @@ class Forecaster:
             self._remember(key, 0)
             return
         self._remember(key, 0)
-        by = pearl.model.constrains.by
-        is_held = bool(by) and pearl.constrain != "off"
         # New actions first and then the steps, where a grammar or a schema is asked for.
-        n_phases = 2 if is_held and by & {"grammar", "json"} else 1
+        is_held = pearl.client.settings.constrain != "off"
+        n_phases = 2 if is_held and pearl.client.constrains.by & {"grammar", "json"} else 1
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.max_repairs)
         is_exact = most == 1
         limits = pearl.limits
-        reply_tokens = limits.max_output_tokens or default_limit(
-            PlanTask(question, pearl.library), limits.window, max_steps=pearl.max_steps
+        task = PlanTask(question, pearl.library)
+        reply_tokens = reply_limit(
+            task, limits.window, limits.max_output_tokens, max_steps=pearl.max_steps
         )
         costs = StepCosts(
             Range(1, most), Range(first, first if is_exact else None),
@@ -342,7 +314,7 @@ class Forecaster:
         """As long as its longest chain of calls, and as all calls take in so many places."""
         if self._call_s is None:
             return None
-        n = self._pearl.concurrency
+        n = self._pearl.client.settings.concurrency
         least = max(self._longest, total.calls.least / n)
         most: float | None = None
         if total.calls.most is not None and self._paths.most is not None:

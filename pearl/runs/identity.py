@@ -72,7 +72,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
-        "model": pearl.model.name,
+        "model": pearl.client.name,
         "library": pearl.library.name,
         "n_actions": len(pearl.library),
         "library_sha256": library_digest(pearl.library),
@@ -87,7 +87,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "max_repairs": pearl.max_repairs,
         "max_steps": pearl.max_steps,
         "fallback": pearl.fallback,
-        "constrain": pearl.constrain,
+        "constrain": pearl.client.settings.constrain,
     }
 
 
@@ -97,8 +97,8 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
     The address of a server is left out, and so is where the file of a model lies: shards of one run
     may each have their own.
     """
-    name = pearl.model.name.partition(":")[2]
-    is_file = bool(name) and address_of(pearl.model.name) is None
+    name = pearl.client.name.partition(":")[2]
+    is_file = bool(name) and address_of(pearl.client.name) is None
     return {
         **run_config(pearl),
         "keys": KEYS,

@@ -14,7 +14,7 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Constrains, Model, Request, Task
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint
-from pearl.llm.reply_limits import default_limit
+from pearl.llm.reply_limits import reply_limit
 from pearl.mining.miner import Miner, Question
 from pearl.mining.refine.reading import read_drafts
 from pearl.mining.refine.refining import RefineSettings, refine_actions
@@ -56,10 +56,7 @@ async def everything(model: Model, limit: int | None = None) -> None:
     await pearl.execute(PLAN, LONG)
     await pearl.choose("Where?", ["here", "there"], answer="over there")
     await pearl.choose("Where?", ["here", "there"], document=LONG, is_reasoned=True)
-    miner = Miner(
-        pearl.calls(), SEED, window=pearl.limits.window,
-        max_output_tokens=pearl.limits.max_output_tokens,
-    )  # fmt: skip
+    miner = Miner(pearl.calls(), SEED, max_output_tokens=pearl.limits.max_output_tokens)
     await miner.ask(Question("q", 0, "Where is the boat?"))
     drafts = "".join(f"FIND_{name}(CTX, X) : Find {name} of X\n" for name in ("OAK", "TEA", "INK"))
     settings = RefineSettings(max_actions=1, max_output_tokens=limit)
@@ -75,7 +72,7 @@ def test_every_kind_of_request_has_a_limit(window: int | None, limit: int | None
     parted = set(get_args(Task)) if window else kinds  # nothing is merged that is read as a whole
     assert kinds == parted
     for request in model.requests:
-        expected = limit or default_limit(request.task, window)
+        expected = limit or reply_limit(request.task, window)
         assert request.max_output_tokens == expected, request.task
 
 
@@ -86,7 +83,7 @@ def test_a_plan_under_a_constraint_has_a_limit(by: str) -> None:
     assert model.requests
     for request in model.requests:
         assert request.constraint is not None
-        assert request.max_output_tokens == default_limit(request.task, None)
+        assert request.max_output_tokens == reply_limit(request.task, None)
 
 
 def test_a_longer_plan_may_have_a_longer_reply() -> None:

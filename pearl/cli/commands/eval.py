@@ -158,7 +158,7 @@ async def _evaluate(
     async with open_pearl(options) as pearl:
         if is_executed:  # whose bank and library are not those of the model that maps
             header = describe_results(
-                pearl.model.name,
+                pearl.client.name,
                 samples,
                 price=evaluation.price,
                 scorer=evaluation.scorer,

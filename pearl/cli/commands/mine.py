@@ -85,8 +85,8 @@ async def _mine(
         reporter = Reporter(len(questions))
         waits = Trace("", partial(reporter, ""))
         miner = Miner(
-            pearl.calls(waits), seed, pearl.examples, pearl.library, pearl.constrain,
-            window=pearl.limits.window, max_output_tokens=pearl.limits.max_output_tokens,
+            pearl.calls(waits), seed, pearl.examples, pearl.library, pearl.client.settings.constrain,
+            max_output_tokens=pearl.limits.max_output_tokens,
         )  # fmt: skip
         header = miner.header(domain=options["domain"], data=Path(options["data"]).name)
         # Another version is no other mining: what it asks is told apart by the prompt's digest.
@@ -99,7 +99,7 @@ async def _mine(
             with Stopper() as stopper, reporter:
                 for _ in done:
                     reporter.advance()
-                async for row in miner.mine(stopper.until(todo), pearl.concurrency):
+                async for row in miner.mine(stopper.until(todo), pearl.client.settings.concurrency):
                     journal.append(row)
                     rows[row.id] = row
                     n_asked += 1

@@ -156,7 +156,7 @@ async def _many(
                 result = await _plan(pearl, row.question, events)
                 return {**_moved(row.to_json(), out), **result, **planned_for}, events
 
-            async for done, events in in_order(rows, one, pearl.concurrency):
+            async for done, events in in_order(rows, one, pearl.client.settings.concurrency):
                 if done["status"] == "failed":
                     failures.append(_failure(**done["error"]))
                 file.write(to_json(done) + "\n")

@@ -153,7 +153,7 @@ async def _refine(
             calls = pearl.calls(Trace("", partial(reporter, "")))
             return await refine_actions(
                 found, calls, settings,
-                rules=rules, counter=pearl.limits.counter, window=pearl.limits.window,
+                rules=rules, counter=pearl.limits.counter,
             )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ class ModelSettings:
         server: Kind of the server, as `pearl.llm.backends.openai.servers` names them; None to find out.
         api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
             `PEARL_API_KEY`, else `OPENAI_API_KEY`.
+        is_asked: Whether anything is sent; if not, no key is needed.
     """
 
     base_url: str | None = None
@@ -48,6 +49,7 @@ class ModelSettings:
     window: int | None = None
     server: str | None = None
     api_key_env: str | None = None
+    is_asked: bool = True
 
 
 class Backend(Protocol):

@@ -75,7 +75,8 @@ class Budget:
     reply, and all later prompts are taken to be longer in proportion.
 
     Args:
-        counter: Counts the tokens of prompts.
+        counter: Counts the tokens of prompts; None for an estimate where a limit needs one, and for
+            the server's word alone where none does.
         max_cost_usd: US dollars; None for no limit, as below.
         max_tokens: Input and output tokens together.
         max_calls: Calls sent, failed ones included.
@@ -90,7 +91,7 @@ class Budget:
 
     def __init__(
         self,
-        counter: Counter,
+        counter: Counter | None = None,
         *,
         max_cost_usd: float | None = None,
         max_tokens: int | None = None,
@@ -105,12 +106,12 @@ class Budget:
                 help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
             )
         self.price = price
-        self.counter = counter
         self.reply_tokens = reply_tokens or DEFAULT_REPLY_TOKENS
         self.max_cost_usd = max_cost_usd
         self.max_tokens = max_tokens
         self.max_calls = max_calls
         self.max_time_s = max_time_s
+        self.counter = counter or (Counter() if self.counts_tokens else None)
         self.n_refused = 0
         self._began = time.monotonic()
         self._spent = Spent()
@@ -144,6 +145,10 @@ class Budget:
             return None
         return self._began + self.max_time_s - time.monotonic()
 
+    def count(self, text: str) -> int:
+        """Tokens of a text; 0 where nothing is to be counted."""
+        return 0 if self.counter is None else self.counter.count(text)
+
     def limited(self, request: Request) -> Request:
         """The request with a limit to its reply, where its reply has to be reserved."""
         if not self.counts_tokens or request.max_output_tokens is not None:
@@ -154,7 +159,7 @@ class Budget:
         """What a request may take."""
         if not self.counts_tokens:
             return _Worst()
-        n_prompt = self.counter.count(request.prompt)
+        n_prompt = self.count(request.prompt)
         n_output = request.max_output_tokens or self.reply_tokens
         n_input = round(n_prompt * self._stretch) + 1 + FRAME_TOKENS * len(request.messages)
         return _Worst(n_input, n_output, n_prompt, self._stretch)
@@ -210,7 +215,7 @@ class Budget:
             took = Usage(worst.n_input, worst.n_output) if usage is None else usage
             counted = took
             if reply or took != Usage():
-                own = Usage(worst.n_prompt, self.counter.count(reply) if worst.n_prompt else 0)
+                own = Usage(worst.n_prompt, self.count(reply) if worst.n_prompt else 0)
                 counted = took.larger(own)
                 if took.n_implausible_calls:
                     counted = replace(counted, n_cached_tokens=0)  # no discount on its word
@@ -293,11 +298,6 @@ class Budgeted(Wrapper):
         super().__init__(model)
         self._budget = budget
 
-    @property
-    def budget(self) -> Budget:
-        """What all who share it may spend."""
-        return self._budget
-
     async def complete(self, request: Request) -> Completion:
         """Carry out one request if there is room for it.
 
@@ -335,5 +335,5 @@ class Budgeted(Wrapper):
         reported = completion.usage
         if reported.n_tokens and not reported.n_implausible_calls:
             return reported
-        count = self._budget.counter.count
+        count = self._budget.count
         return reported.larger(Usage(count(request.prompt), count(completion.text)))

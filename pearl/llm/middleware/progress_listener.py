@@ -1,4 +1,4 @@
-"""How far calls are, told to one listener with what they are for."""
+"""What calls are doing, told to one listener with what they are for."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Callable
 
 from pearl.llm import Completion, Model, Request, Task
 from pearl.llm.middleware.wrapper import Wrapper
-from pearl.llm.progress import CallProgress, listening
+from pearl.llm.progress import CallProgress, CallWait, listening
 
-__all__ = ["ProgressListener"]
+__all__ = ["OnProgress", "ProgressListener"]
+
+OnProgress = Callable[[Task, CallProgress | CallWait], None]
+"""Told what a call is for, and how far it is or what it waits for."""
 
 
 class ProgressListener(Wrapper):
-    """Tells how far each call is: at once that it was asked for, later what the backend reports.
+    """Tells what each call is doing: at once that it was asked for, later what is reported of it.
 
     Args:
         model: The model to ask.
-        tell: Told what a call is for, and how far it is.
+        tell: Told of every call.
     """
 
-    def __init__(self, model: Model, tell: Callable[[Task, CallProgress], None]) -> None:
+    def __init__(self, model: Model, tell: OnProgress) -> None:
         super().__init__(model)
         self._tell = tell
 
@@ -30,5 +33,5 @@ class ProgressListener(Wrapper):
             ModelError: There is no usable reply.
         """
         self._tell(request.task, CallProgress("asked"))
-        with listening(lambda progress: self._tell(request.task, progress)):
+        with listening(lambda news: self._tell(request.task, news)):
             return await self._model.complete(request)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pearl.llm.middleware.adaptive_rate import Sent
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.waits import held
+from pearl.llm.progress import reporting_wait
 
 __all__ = ["Queue"]
 
@@ -31,7 +31,7 @@ class Queue:
         delay_s: Of the calls under way and the cost of the next one, seconds until that may be
             sent; None for not before one of them ends.
         enter: Told the cost of each call whose turn it is; what it returns goes along with the call.
-        why: The reason for which the next call waits, and the seconds; told to those who wait long.
+        why: The reason for which the next call waits, and the seconds; reported to those who wait long.
         halt: Wakes everybody when the run ends.
 
     Attributes:
@@ -78,7 +78,7 @@ class Queue:
         if len(self._waiters) == 1:
             self.serve()
         try:
-            with held(self._why):
+            with reporting_wait(self._why):
                 return await self._halt.interruptible(waiter.future)
         except BaseException:
             future = waiter.future

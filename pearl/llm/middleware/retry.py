@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from functools import partial
 from math import ceil
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
+from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.circuit_breaker import LONGEST_WAIT_S, CircuitBreaker, fatal_error
-from pearl.llm.middleware.waits import TELL_S, telling
 from pearl.llm.middleware.wrapper import Wrapper
+from pearl.llm.progress import REPORT_S, CallWait, report
 
-__all__ = ["OnWait", "Retrying"]
-
-OnWait = Callable[[str, float, int], None]
-"""Told before each wait, and every `TELL_S` seconds while it lasts: the reason, the seconds that are
-left, and which attempt has failed, from 1; 0 of a first one that is held back by a limit."""
+__all__ = ["DEADLINE_S", "Retrying"]
 
 DEADLINE_S = 3600.0
 PATIENCE = 3
@@ -30,7 +25,7 @@ GROWN_WAIT_S = 60.0
 
 
 class Retrying(Wrapper):
-    """Asks again where the same request may succeed later, and says so.
+    """Asks again where the same request may succeed later, and reports the waits.
 
     The server's own `retry_after_s` is kept to, at any length up to `longest_wait_s`; one that
     wants more ends the run, as do a spent quota and a key that is refused.
@@ -39,13 +34,13 @@ class Retrying(Wrapper):
         model: The model to ask.
         attempts: Calls of one request at most, the first included; where the server refuses them
             for their rate, three times as many, unless it is 1.
-        on_wait: Told before each wait, and while it lasts; of waits for a limit as well.
         first_wait_s: Seconds before the second call where the server names none; doubles with
             each further call up to a minute, plus up to as much again at random.
         longest_wait_s: Seconds that a server may ask to wait.
         deadline_s: Seconds that all calls of one request may take, waits and queues included;
             None for no limit.
         halt: What ends the run; share it with the limiter, so that waits end with the run.
+        budget: What `Budgeted` within keeps to: no call outlasts its time, waits included.
 
     Raises:
         UsageError: `attempts` is less than 1, or `deadline_s` is not above 0.
@@ -60,12 +55,12 @@ class Retrying(Wrapper):
         self,
         model: Model,
         attempts: int = 4,
-        on_wait: OnWait | None = None,
         *,
         first_wait_s: float = 1.0,
         longest_wait_s: float = LONGEST_WAIT_S,
         deadline_s: float | None = DEADLINE_S,
         halt: CircuitBreaker | None = None,
+        budget: Budget | None = None,
     ) -> None:
         if attempts < 1:
             raise UsageError(f"{attempts} attempts are too few", help="1 is a call without retries")
@@ -73,11 +68,11 @@ class Retrying(Wrapper):
             raise UsageError(f"no call is made within {deadline_s:g} s", help="allow more")
         super().__init__(model)
         self._attempts = attempts
-        self._on_wait = on_wait
         self._first_wait_s = first_wait_s
         self._longest_wait_s = longest_wait_s
         self._deadline_s = deadline_s
         self._halt = halt or CircuitBreaker()
+        self._budget = budget
 
     async def complete(self, request: Request) -> Completion:
         """Carry out one request.
@@ -88,7 +83,7 @@ class Retrying(Wrapper):
             PausedError: The server wants a longer wait than it may.
         """
         failures: list[ModelError] = []
-        budget = self.budget
+        budget = self._budget
         deadline = asyncio.timeout(self._deadline_s)
         end = asyncio.timeout(None if budget is None else budget.left_s)
         try:
@@ -114,10 +109,7 @@ class Retrying(Wrapper):
         while True:
             self._halt.check()
             try:
-                if self._on_wait is None:
-                    return await self._model.complete(request)
-                with telling(partial(self._tell, failures)):
-                    return await self._model.complete(request)
+                return await self._model.complete(request)
             except ModelError as error:
                 ends_run = fatal_error(error, self._longest_wait_s)
                 if ends_run:
@@ -131,14 +123,10 @@ class Retrying(Wrapper):
                     raise  # nobody is left waiting for what cannot come in time
             await self._sleep(wait_s, failures)
 
-    def _tell(self, failures: list[ModelError], reason: str, wait_s: float) -> None:
-        if self._on_wait is not None:
-            self._on_wait(reason, wait_s, len(failures))
-
     async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
-        for left_s in (wait_s - i * TELL_S for i in range(max(1, ceil(wait_s / TELL_S)))):
-            self._tell(failures, failures[-1].message, left_s)
-            await self._halt.sleep(min(TELL_S, left_s))
+        for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
+            report(CallWait(failures[-1].message, left_s, len(failures)))
+            await self._halt.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:
         """Calls at most, the first included."""

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pearl.llm import Constrains, Model
-
-if TYPE_CHECKING:
-    from pearl.llm.middleware.budget import Budget
 
 __all__ = ["Wrapper"]
 
@@ -30,11 +25,6 @@ class Wrapper:
     def identity(self) -> str:
         """The wrapped model's identity."""
         return self._model.identity
-
-    @property
-    def budget(self) -> Budget | None:
-        """What calls may spend; None where nothing is limited."""
-        return self._model.budget if isinstance(self._model, Wrapper) else None
 
     @property
     def window(self) -> int | None:

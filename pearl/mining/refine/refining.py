@@ -54,7 +54,6 @@ async def refine_actions(
     *,
     rules: Rules | None = None,
     counter: Counter | None = None,
-    window: int | None = None,
 ) -> Refinement:
     """Refine drafts into a library.
 
@@ -64,7 +63,6 @@ async def refine_actions(
         settings: How far.
         rules: How alike is the same.
         counter: Counts tokens; that of the model by default.
-        window: Tokens of the model's window; its own by default.
 
     Raises:
         DataError: Nothing remains.
@@ -75,13 +73,14 @@ async def refine_actions(
     settings, rules = settings or RefineSettings(), rules or Rules()
     counter = counter or Counter.for_model(model.name)
     budget = LibraryBudget(settings.max_actions, settings.max_tokens, counter.count)
-    window = window or model.window
-    size = min(settings.shard_size, window // _TOKENS_EACH) if window else settings.shard_size
+    size = settings.shard_size
+    if model.window:
+        size = min(size, model.window // _TOKENS_EACH)
     entries = [entry_of(draft, draft.action) for draft in found.drafts if draft.action]
     entries, dropped, rounds = await run_rounds(
         merge_by_rule(entries, rules), model, budget, rules,
         max_rounds=settings.max_rounds, shard_size=max(2, size),
-        window=window, max_output_tokens=settings.max_output_tokens,
+        max_output_tokens=settings.max_output_tokens,
     )  # fmt: skip
     entries, clashing = without_clashes(entries)
     entries, without_room = prune_library(entries, budget, rules)

@@ -9,7 +9,7 @@ from functools import partial
 
 from pearl.errors import ModelError
 from pearl.llm import Model, RefineTask, Request
-from pearl.llm.reply_limits import default_limit
+from pearl.llm.reply_limits import reply_limit
 from pearl.mining.refine.entries import Dropped, Entry, Stage, best, merged
 from pearl.mining.refine.merging import Rules, merge_by_rule
 from pearl.mining.refine.prompt import refine_messages
@@ -42,7 +42,6 @@ async def run_rounds(
     *,
     max_rounds: int,
     shard_size: int,
-    window: int | None = None,
     max_output_tokens: int | None = None,
 ) -> tuple[list[Entry], list[Dropped], list[Round]]:
     """Have entries merged until they fit, a round merges none, or `max_rounds` are over.
@@ -56,7 +55,6 @@ async def run_rounds(
         rules: How alike is the same.
         max_rounds: Rounds at most.
         shard_size: Drafts shown to the model at once.
-        window: Tokens of the model's window; None for no limit.
         max_output_tokens: Tokens of one reply at most; None for `reply_limits`' own.
 
     Raises:
@@ -73,7 +71,7 @@ async def run_rounds(
         wanted = max(budget.room(current) - len(native), -(-len(drafts) // _MOST_FOLDED))
         parts = shards(drafts, shard_size, rules.likeness)
         ask = partial(
-            _refine, model=model, stage=Stage("model", number), window=window,
+            _refine, model=model, stage=Stage("model", number),
             max_output_tokens=max_output_tokens,
         )  # fmt: skip
         done = await asyncio.gather(
@@ -105,12 +103,11 @@ async def _refine(
     *,
     model: Model,
     stage: Stage,
-    window: int | None,
     max_output_tokens: int | None,
 ) -> _Shard:
     drafts = tuple(entry.action for entry in shard)
     task = RefineTask(drafts, max_actions)
-    limit = max_output_tokens or default_limit(task, window)
+    limit = reply_limit(task, model.window, max_output_tokens)
     try:
         completion = await model.complete(Request(refine_messages(task), task, limit))
     except ModelError as error:

@@ -17,18 +17,16 @@ from typing import Any, Protocol, runtime_checkable
 
 from pearl.documents.document import Document
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Constrains, Model
+from pearl.llm import Model
 from pearl.llm.backends.openai.batches import Batches
-from pearl.llm.fallback import reply_fallback
+from pearl.llm.client import Client
 from pearl.llm.middleware.batch_submission import DEFAULT_PACE, BatchProgress, OnTrouble, Pace
 from pearl.llm.middleware.batching import Batched
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
-from pearl.llm.middleware.dedup_cache import DedupCache, Replies
-from pearl.llm.middleware.limiter import Limited
-from pearl.llm.middleware.retry import Retrying
+from pearl.llm.middleware.dedup_cache import Replies
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit, local
-from pearl.trace import Event, ModelWaited, Trace
+from pearl.trace import Event
 
 __all__ = ["DESCRIPTION", "KEEPS_LIMITS", "WINDOW", "BatchModel", "BatchProgress", "Pace", "run"]
 
@@ -88,7 +86,7 @@ async def run(
         UsageError: The model has no Batch API, the window is less than 1, or a unit is no `Task`.
         StoreError: What is kept in the folder cannot be read.
     """
-    model = pearl.model
+    model = pearl.client.model
     if not isinstance(model, BatchModel):
         raise UsageError(
             f"the model '{model.name}' has no Batch API",
@@ -97,9 +95,10 @@ async def run(
     if window < 1:
         raise UsageError(f"a window of {window} tasks is too small", help="use 1 or more")
     halt = CircuitBreaker()
-    batched = Batched(
-        Limited(model, pearl.concurrency),
-        model.batches(),
+    loading = _Loading(lambda: batched.stir())
+    collecting = partial(
+        Batched,
+        batches=model.batches(),
         replies=replies,
         folder=folder,
         pace=pace,
@@ -108,16 +107,19 @@ async def run(
         on_progress=on_progress,
         on_trouble=on_trouble,
     )
-    loading = _Loading(batched.stir)
+    settings = replace(
+        pearl.client.settings, model=model, attempts=ATTEMPTS, first_wait_s=0.0, deadline_s=None
+    )
+    client = Client(settings, replies=replies, collecting=collecting, halt=halt)
+    batched = next(layer for layer in client.layers if isinstance(layer, Batched))
 
     def heard(id: str, event: Event) -> None:
         batched.stir()
         if listener is not None:
             listener(id, event)
 
-    through = _Through(pearl, DedupCache(batched, replies), halt)
     found = local.run(
-        through,
+        pearl.asking(client),
         (_counted(_task(unit), loading) for unit in units),
         listener=heard,
         is_stopping=is_stopping,
@@ -128,35 +130,12 @@ async def run(
         async with aclosing(found) as outcomes:
             async for outcome in outcomes:
                 if isinstance(halt.error, ModelError):  # no credit, a wrong key
-                    pearl.halt.throw(halt.error)
+                    pearl.client.halt.throw(halt.error)
                 if not (is_stopping() and _comes_of(outcome.error, halt.error)):
                     yield outcome
     finally:
         watch.cancel()
         await batched.aclose()
-
-
-class _Through(Pearl):
-    """A copy of a `Pearl` whose calls go another way, and may take days."""
-
-    def __init__(self, pearl: Pearl, model: Model, halt: CircuitBreaker) -> None:
-        # Everything that was made of the arguments is there already.
-        self.__dict__.update(pearl.fresh().__dict__)
-        self._calls = model
-        self._halt = halt
-        if self.constrain == "auto":  # what is held to a form is a single call, at the full price
-            self._reply_ladder = reply_fallback(Constrains())
-
-    def calls(self, trace: Trace | None = None) -> Model:
-        """The model, with further rounds where a request failed in a way that may pass."""
-
-        def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-            if trace is not None:
-                trace.append(ModelWaited(reason=reason, wait_s=wait_s, attempt=attempt))
-
-        return Retrying(
-            self._calls, ATTEMPTS, on_wait, first_wait_s=0.0, deadline_s=None, halt=self._halt
-        )
 
 
 class _Loading:

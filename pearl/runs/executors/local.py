@@ -41,14 +41,14 @@ async def run(
 
     Args:
         pearl: Model and library.
-        units: Read one by one, at most `AHEAD` times `pearl.concurrency` ahead of the outcomes.
+        units: Read one by one, at most `AHEAD` times `concurrency` ahead of the outcomes.
         listener: Told of every event of every unit.
         is_stopping: Whether no more units are to be begun, those taken ahead included.
         window: Units under way at once, begun in their order, where all of them only wait; None
-            for as many as keep `pearl.concurrency` calls going.
+            for as many as keep `concurrency` calls going.
     """
     resources = Resources(pearl)
-    n = pearl.concurrency
+    n = pearl.client.settings.concurrency
 
     async def one(unit: U) -> Outcome[U]:
         return await perform(unit, resources, listener)
@@ -65,7 +65,7 @@ async def run(
             rank=lambda unit: unit.n_chained(resources),
             is_stopping=is_stopping,
         )
-    with pearl.halt.running():
+    with pearl.client.halt.running():
         async with aclosing(resources), aclosing(found) as outcomes:
             async for outcome in outcomes:
                 yield outcome

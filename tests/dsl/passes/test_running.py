@@ -8,7 +8,7 @@ import random
 from pearl import Document, Pearl
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
-from pearl.llm.middleware.limiter import Limited
+from pearl.llm.client import Client, ClientSettings
 from pearl.trace import ModelCalled, PlanRewritten, StepFinished, Trace
 from tests.models import Acting
 
@@ -62,8 +62,8 @@ def test_the_order_in_which_replies_come_makes_no_difference() -> None:
                 await asyncio.sleep(0)
             return reply(request)
 
-        pearl._calls = Limited(Acting(act), 2)
-        found = asyncio.run(pearl.execute(plan, DOCUMENT))
+        client = Client(ClientSettings(Acting(act), concurrency=2))
+        found = asyncio.run(pearl.asking(client).execute(plan, DOCUMENT))
         return found.text, [step.text for step in found.steps]
 
     assert len({str(answer(seed)) for seed in range(200)}) == 1

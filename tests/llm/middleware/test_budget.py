@@ -186,7 +186,7 @@ def test_time_is_up_before_and_during_a_call() -> None:
 
     async def main() -> None:
         budget = Budget(COUNTER, max_time_s=0.1)
-        model = Retrying(Limited(Budgeted(Slow(1), budget), 2))
+        model = Retrying(Limited(Budgeted(Slow(1), budget), 2), budget=budget)
         done = await ask(model, ["a", "b", "c"])
         assert [type(one) for one in done] == [BudgetError] * 3
         assert started == ["a", "b"], "none is started after the end"
@@ -203,7 +203,8 @@ def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
         raise ModelError("slow down", kind="rate_limited", retry_after_s=wait_s)
 
     async def run() -> float:
-        model = Retrying(Limited(Budgeted(Scripted(refuse), Budget(COUNTER, max_time_s=20.0)), 8))
+        budget = Budget(COUNTER, max_time_s=20.0)
+        model = Retrying(Limited(Budgeted(Scripted(refuse), budget), 8), budget=budget)
         began = asyncio.get_running_loop().time()
         with pytest.raises(BudgetError, match="--max-time"):
             await model.complete(request("q"))

@@ -14,7 +14,9 @@ from pearl.errors import PausedError
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.middleware.limiter import Limited
 from pearl.llm.middleware.retry import Retrying
+from pearl.llm.progress import CallWait
 from tests.llm.middleware.gated import request
+from tests.models import telling_waits
 from tests.server import Canned, Server, error
 
 
@@ -54,8 +56,8 @@ class _EnoughError(Exception):
 def test_every_form_of_retry_after_is_obeyed(openai_server: Server) -> None:
     told: list[float] = []
 
-    def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-        told.append(wait_s)
+    def on_wait(wait: CallWait) -> None:
+        told.append(wait.wait_s)
         raise _EnoughError
 
     async def main() -> Iterator[None]:
@@ -66,7 +68,7 @@ def test_every_form_of_retry_after_is_obeyed(openai_server: Server) -> None:
                 name: text if isinstance(text, str) else text() for name, text in headers.items()
             }
             openai_server.next(Canned(error("slow down"), 429, sent))
-            retrying = Retrying(model, on_wait=on_wait)
+            retrying = telling_waits(Retrying(model), on_wait)
             if wait_s is not None and wait_s > 600:
                 with pytest.raises(PausedError, match="minutes before the next call"):
                     await retrying.complete(request())
@@ -92,14 +94,15 @@ def test_a_wait_is_neither_shorter_nor_much_longer(openai_server: Server, header
     at: list[float] = []
     told: list[float] = []
 
-    def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-        told.append(wait_s)
+    def on_wait(wait: CallWait) -> None:
+        told.append(wait.wait_s)
         at.append(time.monotonic())
 
     async def main() -> None:
         model = create_model("openai:test-model", ModelSettings(openai_server.url))
         limited = Limited(model, 4)
-        await Retrying(limited, on_wait=on_wait, halt=limited.halt).complete(request())
+        retrying = Retrying(limited, halt=limited.halt)
+        await telling_waits(retrying, on_wait).complete(request())
         at.append(time.monotonic())
         await model.aclose()
 

@@ -9,14 +9,14 @@ from itertools import pairwise
 import pytest
 
 from pearl.errors import ModelError
-from pearl.llm import Completion, Constrains, Message, Request, Usage
+from pearl.llm import Completion, Constrains, Message, Model, Request, Usage
 from pearl.llm.middleware.adaptive_rate import Sent
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.middleware.limiter import Limited
 from pearl.llm.middleware.queue import Queue
 from pearl.llm.middleware.retry import Retrying
 from tests.clock import ComputedLoop
-from tests.models import answer_task
+from tests.models import answer_task, telling_waits
 
 HEARD_S = 0.02
 MOST_SILENT_S = 15.0
@@ -85,11 +85,11 @@ def lasting(seconds: float, since: float = 0.0) -> Callable[[float], bool]:
     return lambda now: since <= now < since + seconds
 
 
-def retrying(limited: Limited, loop: ComputedLoop, told: Told) -> Retrying:
-    def on_wait(reason: str, wait_s: float, attempt: int) -> None:
-        told.append((loop.time(), reason, wait_s))
-
-    return Retrying(limited, on_wait=on_wait, first_wait_s=0.5, halt=limited.halt)
+def retrying(limited: Limited, loop: ComputedLoop, told: Told) -> Model:
+    return telling_waits(
+        Retrying(limited, first_wait_s=0.5, halt=limited.halt),
+        lambda wait: told.append((loop.time(), wait.reason, wait.wait_s)),
+    )
 
 
 def work(
@@ -226,12 +226,9 @@ def test_who_waits_for_the_rate_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_waits_grow_to_a_minute_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a call that fails again and again, without a limiter around."""
-    loop, told = ComputedLoop(), Told()
+    loop = ComputedLoop()
     server = Stormy(loop, lasting(400.0))
-    asked = Retrying(
-        server, 5, lambda reason, wait_s, n: told.append((loop.time(), reason, wait_s))
-    )
-    loop.run(asked.complete(request()), monkeypatch)
+    loop.run(Retrying(server, 5).complete(request()), monkeypatch)
     waits = [after - before for before, after in pairwise(server.asked)]
     assert max(waits) <= 62
     assert waits[-1] >= 60

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from pearl.errors import RETRYABLE_KINDS, ModelError, ModelErrorKind, PausedError, UsageError
-from pearl.llm import Completion, Message, Request
+from pearl.llm import Completion, Message, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.limiter import Limited
 from pearl.llm.middleware.retry import Retrying
 from pearl.llm.middleware.sampling import Sampling
+from pearl.llm.progress import CallWait
 from tests.clock import computed
-from tests.models import answer_task
+from tests.models import answer_task, telling_waits
 from tests.server import Server
 
 REQUEST = Request((Message("user", "who?"),), answer_task("who?", ""))
@@ -37,19 +38,18 @@ def failing(*errors: ModelError) -> Scripted:
     return Scripted(reply, window=7)
 
 
-def ask(model: Retrying | Limited) -> Completion:
+def ask(model: Model) -> Completion:
     return asyncio.run(model.complete(REQUEST))
 
 
 @pytest.mark.parametrize("kind", sorted(RETRYABLE_KINDS))
 def test_what_may_pass_is_tried_again(kind: ModelErrorKind) -> None:
     model = failing(ModelError("not now", kind=kind), ModelError("nor now", kind=kind))
-    waits: list[tuple[str, float, int]] = []
-    retrying = Retrying(model, on_wait=lambda *wait: waits.append(wait), first_wait_s=0.01)
-    assert ask(retrying).text == "ok"
+    waits: list[CallWait] = []
+    assert ask(telling_waits(Retrying(model, first_wait_s=0.01), waits.append)).text == "ok"
     assert len(model.requests) == 3
-    assert [(reason, attempt) for reason, _, attempt in waits] == [("not now", 1), ("nor now", 2)]
-    (_, first_s, _), (_, second_s, _) = waits
+    assert [(wait.reason, wait.attempt) for wait in waits] == [("not now", 1), ("nor now", 2)]
+    first_s, second_s = (wait.wait_s for wait in waits)
     assert 0.01 <= first_s <= 0.02 <= second_s <= 0.03
 
 
@@ -70,9 +70,9 @@ def test_every_kind_is_one_or_the_other() -> None:
 def test_the_last_error_surfaces_when_the_attempts_are_spent() -> None:
     errors = [ModelError(f"no. {i}", kind="transport") for i in range(5)]
     model = failing(*errors)
-    waits: list[float] = []
+    waits: list[CallWait] = []
     with pytest.raises(ModelError) as caught:
-        ask(Retrying(model, 3, lambda _, wait_s, __: waits.append(wait_s), first_wait_s=0.01))
+        ask(telling_waits(Retrying(model, 3, first_wait_s=0.01), waits.append))
     assert caught.value is errors[2]
     assert len(model.requests) == 3
     assert len(waits) == 2
@@ -86,20 +86,19 @@ def test_one_attempt_is_no_retry() -> None:
 
 
 def test_the_server_says_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
+    waits: list[CallWait] = []
     model = failing(ModelError("slow down", kind="rate_limited", retry_after_s=0.2))
     with computed(monkeypatch) as runner:
-        retrying = Retrying(model, on_wait=lambda _, wait_s, __: waits.append(wait_s))
-        runner.run(retrying.complete(REQUEST))
+        runner.run(telling_waits(Retrying(model), waits.append).complete(REQUEST))
         assert 0.2 <= runner.get_loop().time() < 0.6
-    assert waits == [0.2]
+    assert [wait.wait_s for wait in waits] == [0.2]
 
 
 def test_a_wait_of_zero_is_no_advice() -> None:
-    waits: list[float] = []
+    waits: list[CallWait] = []
     model = failing(ModelError("slow down", kind="rate_limited", retry_after_s=0.0))
-    ask(Retrying(model, on_wait=lambda _, wait_s, __: waits.append(wait_s), first_wait_s=0.02))
-    assert waits[0] >= 0.02
+    ask(telling_waits(Retrying(model, first_wait_s=0.02), waits.append))
+    assert waits[0].wait_s >= 0.02
 
 
 def test_a_wait_that_is_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,10 +94,7 @@ def pearl_in(folder: Path, concurrency: int = CONCURRENCY) -> Pearl:
 
 
 def with_settings(**settings: Any) -> Pearl:
-    pearl = Pearl(**settings)
-    if not hasattr(pearl, "settings"):
-        pearl.settings = settings
-    return pearl
+    return Pearl(**settings)
 
 
 def in_bytes(rows: Iterable[Row]) -> bytes:

@@ -18,6 +18,7 @@ from pearl import Document, Pearl
 from pearl.errors import DataError, ModelError, PlanError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.llm.client import Client, ClientSettings
 from pearl.runs.executors import Outcome, Task, local
 from pearl.runs.executors import ray as on_ray
 from pearl.runs.executors.ray import leasing
@@ -92,9 +93,8 @@ def test_importing_the_executor_does_not_import_ray() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
-def test_a_model_that_is_an_object_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_an_object_is_refused() -> None:
     pearl = Pearl(Scripted(str))
-    monkeypatch.setattr(type(pearl), "settings", {"model": pearl.model}, raising=False)
 
     async def main() -> None:
         await anext(on_ray.run(pearl, []))
@@ -162,9 +162,27 @@ def test_an_error_keeps_what_is_asked_of_it() -> None:
     assert told.diagnostics == ()
 
 
+def test_the_calls_of_a_worker_go_through_what_those_of_python_do() -> None:
+    here = Client(ClientSettings("openai:m", base_url="http://127.0.0.1:9/v1", concurrency=3))
+    setup = WorkerConfig("w", version(), {}, here.settings, CallLease(1), ".")
+
+    async def there() -> Client:
+        worker = RayWorker(setup, "nobody")
+        client = worker._ready(version()).pearl.client
+        assert worker._renewing is not None
+        worker._renewing.cancel()
+        return client
+
+    client = asyncio.run(there())
+    assert [type(layer) for layer in client.layers] == [type(layer) for layer in here.layers]
+    assert isinstance(client.model, Leased)
+    assert client.identity == here.identity
+
+
 def test_a_worker_says_why_it_can_run_nothing() -> None:
-    def said(driver: str, **settings: Any) -> dict[str, Any]:
-        worker = RayWorker(WorkerConfig("w", driver, settings, CallLease(1), "."), "nobody")
+    def said(driver: str, model: str = "extractive") -> dict[str, Any]:
+        setup = WorkerConfig("w", driver, {}, ClientSettings(model), CallLease(1), ".")
+        worker = RayWorker(setup, "nobody")
         return asyncio.run(worker.work(Task("a", lambda: DOCUMENT, plan=PLAN), driver))["refused"]  # type: ignore[no-any-return]
 
     assert said(version(), model="scripted:")["type"] == "UsageError"

@@ -64,9 +64,9 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
         raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
     url = address(settings) or OWN_URL
     variable = key_variable(url) if settings.api_key_env is None else settings.api_key_env
-    key = read_key(variable)
+    key = read_key(variable) if settings.is_asked else ""
     endpoint = Endpoint(url, name, key, variable if key else "")
-    if not key and (settings.api_key_env or endpoint.is_openai):
+    if settings.is_asked and not key and (settings.api_key_env or endpoint.is_openai):
         asked = settings.api_key_env or KEY_VARIABLE
         raise ModelError(
             f"{endpoint.shown} asks for a key, and {asked} is not set",

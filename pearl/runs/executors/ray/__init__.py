@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from time import monotonic
@@ -60,11 +60,11 @@ async def run(
     """Run the units on the cluster of $RAY_ADDRESS, or on one that is started on this machine.
 
     Args:
-        pearl: Each worker builds one like it from `pearl.settings`; its places and its rate are
+        pearl: Each worker builds one like it from its settings; its places and its rate are
             those of all workers together.
         units: As in `local.run`. Documents are loaded by the workers: paths have to lead to the
             same files on every node.
-        n_workers: None for one a node. More than `pearl.concurrency` are of no use.
+        n_workers: None for one a node. More than `concurrency` are of no use.
         listener: Told of the events of a unit when its outcome comes.
         is_stopping: Whether no more units are to be begun.
 
@@ -73,9 +73,13 @@ async def run(
             or the model is no name that another process could make a model of.
         PearlError: No worker can set up the model.
     """
-    settings = _settings(pearl)
+    if not isinstance(pearl.client.settings.model, str):
+        raise UsageError(
+            "a model that is an object cannot be sent to a cluster", help="give it by its name"
+        )
+    n_places = pearl.client.settings.concurrency
     with _cluster():
-        crew = _Crew(settings, pearl.concurrency, n_workers)
+        crew = _Crew(pearl, n_workers)
         here = Resources(pearl)
 
         async def one(unit: U) -> Outcome[U]:
@@ -83,7 +87,7 @@ async def run(
                 return await perform(unit, here, listener)
             found = await crew.run(unit)
             if isinstance(found.halted, PearlError):
-                pearl.halt.throw(found.halted)
+                pearl.client.halt.throw(found.halted)
             if listener is not None:
                 for event in found.outcome.trace:
                     listener(unit.id, event)
@@ -92,28 +96,19 @@ async def run(
         outcomes = in_order(
             units,
             one,
-            UNDER_WAY * pearl.concurrency,
-            ahead=AHEAD * pearl.concurrency,
+            UNDER_WAY * n_places,
+            ahead=AHEAD * n_places,
             group=document_of,
             rank=lambda unit: unit.n_chained(here),
             is_stopping=is_stopping,
         )
         try:
-            with pearl.halt.running():
+            with pearl.client.halt.running():
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
                         yield outcome
         finally:
             crew.end()
-
-
-def _settings(pearl: Any) -> Mapping[str, Any]:
-    settings: Mapping[str, Any] = pearl.settings
-    if not isinstance(settings.get("model", ""), str):
-        raise UsageError(
-            "a model that is an object cannot be sent to a cluster", help="give it by its name"
-        )
-    return settings
 
 
 @contextmanager
@@ -185,21 +180,21 @@ class _Crew:
     """The workers and their limiter.
 
     Args:
-        settings: Arguments of `Pearl`.
-        n_places: Calls at once, of all workers.
+        pearl: What each worker builds one like; its places are those of all of them.
         n_workers: None for one a node.
     """
 
-    def __init__(self, settings: Mapping[str, Any], n_places: int, n_workers: int | None) -> None:
+    def __init__(self, pearl: Pearl, n_workers: int | None) -> None:
         nodes = _nodes()
+        settings = pearl.client.settings
+        n_places = settings.concurrency
         n = min(n_workers or len(nodes), n_places)
-        rate = settings.get("requests_per_minute")
-        tokens = settings.get("tokens_per_minute")
-        own = {
-            **settings,
-            "requests_per_minute": None,  # the leases hold them to it, all together
-            "tokens_per_minute": tokens and tokens / n,
-        }
+        rate, tokens = settings.requests_per_minute, settings.tokens_per_minute
+        own = replace(
+            settings,
+            requests_per_minute=None,  # the leases hold them to it, all together
+            tokens_per_minute=tokens and tokens / n,
+        )
         per_s = rate and rate / 60
         head = next((node for node in nodes if "node:__internal_head__" in node["Resources"]), None)
         self._most = UNDER_WAY * n_places  # tasks under way, all of which one may have to take
@@ -211,7 +206,9 @@ class _Crew:
         self.workers: list[_Slot] = []
         for i in range(n):
             lease = CallLease(n_places // n, per_s and per_s / n)
-            setup = WorkerConfig(f"worker-{i}", version(), own, lease, str(Path.cwd()))
+            setup = WorkerConfig(
+                f"worker-{i}", version(), pearl.settings, own, lease, str(Path.cwd())
+            )
             self.workers.append(_Slot(setup, self._hired(setup, nodes[i % len(nodes)])))
         self._document: Hashable = None
         self._last = self.workers[0]

@@ -6,11 +6,12 @@ import asyncio
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pearl.errors import PearlError, UsageError
+from pearl.llm.client import Client, ClientSettings
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Unit
 from pearl.runs.executors.local import perform
@@ -30,7 +31,8 @@ class WorkerConfig:
     Attributes:
         name: The same after a restart.
         version: Of the driver.
-        settings: Arguments of `Pearl`.
+        settings: Arguments of `Pearl` that are not the client's.
+        client: Of this worker alone.
         first: What it may do before it has reached the limiter.
         folder: Where the driver works: paths of documents are relative to it.
     """
@@ -38,6 +40,7 @@ class WorkerConfig:
     name: str
     version: str
     settings: Mapping[str, Any]
+    client: ClientSettings
     first: CallLease
     folder: str
 
@@ -81,7 +84,7 @@ class RayWorker:
         except PearlError as error:
             return {"refused": packed_error(error)}
         outcome = await perform(unit, resources)
-        halted = resources.pearl.halt.error
+        halted = resources.pearl.client.halt.error
         return {
             "outcome": packed_outcome(outcome),
             "halted": None if halted is None else packed_error(halted),
@@ -96,9 +99,10 @@ class RayWorker:
         if self._resources is None:
             if Path(self._setup.folder).is_dir():
                 os.chdir(self._setup.folder)
-            settings = dict(self._setup.settings)
-            model = Leased(Pearl(**settings).model, self._setup.first, self._report)
-            self._resources = Resources(Pearl(**{**settings, "model": model}))
+            settings = self._setup.client
+            model = Leased(settings.create_model(), self._setup.first, self._report)
+            client = Client(replace(settings, model=model))
+            self._resources = Resources(Pearl(client, **self._setup.settings))
             self._renewing = asyncio.create_task(model.renew())
         return self._resources
 

@@ -1,0 +1,223 @@
+"""Settings → a model with everything that its calls go through, put together in one place.
+
+The command line, Python, the workers of a cluster and batches all ask a `Client`; its `layers` are
+the one list of what stands between a caller and a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pearl.documents.tokens import Counter
+from pearl.llm import Completion, Constrains, Model, Request
+from pearl.llm.backends import ModelSettings, create_model
+from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
+from pearl.llm.middleware.budget import Budget, Budgeted
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
+from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
+from pearl.llm.middleware.limiter import Limited
+from pearl.llm.middleware.prefix_warmup import PrefixWarmup, PrimingMode
+from pearl.llm.middleware.repetition_guard import RepetitionGuard
+from pearl.llm.middleware.retry import DEADLINE_S, Retrying
+from pearl.llm.middleware.sampling import Sampling
+from pearl.llm.middleware.wrapper import Wrapper
+
+__all__ = ["Client", "ClientSettings", "Layer"]
+
+Layer = Callable[[Model], Model]
+"""Wraps the model that it is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """What a client is built from; where the model is a name, they can be sent to another process.
+
+    Attributes:
+        model: `extractive` (no network, quotes passages), `openai:NAME`, ... or a `Model`.
+        base_url: Server of the model.
+        api_key_env: Name of the environment variable whose key is sent to the server; "" to send
+            none, None for `PEARL_API_KEY`, else `OPENAI_API_KEY`.
+        server: Kind of server that an `openai:` model runs on, where it does not say so itself.
+        window: Tokens of the model's window, where you know better than the shipped table.
+        timeout_s: Seconds that one call may take in all.
+        is_asked: Whether anything is sent; a forecast, which sends nothing, needs no key.
+        concurrency: Calls to the model at once, and tasks under way at once.
+        requests_per_minute: Calls sent at most; None for as many as the server bears.
+        tokens_per_minute: Of prompts and replies together; None likewise.
+        prefix: Let the first call over a document fill the server's cache before the others follow
+            (`auto`, where it pays), or not (`off`).
+        constrain: Hold the model to the grammar of plans while it writes one, and to the form of a
+            step's reply where that has one, as a list: `auto` for the best that it takes,
+            `grammar` or `json` to insist, `off`.
+        attempts: Calls of one request at most, the first included.
+        first_wait_s: Seconds before the second call where the server names none.
+        deadline_s: Seconds that all calls of one request may take; None for no limit.
+        is_shared: Whether identical calls are made once.
+        seed: Have replies drawn by it; None to leave that to the server.
+        temperature: Of all calls that are drawn by a seed; None for that of each request.
+    """
+
+    model: str | Model = "extractive"
+    base_url: str | None = None
+    api_key_env: str | None = None
+    server: str | None = None
+    window: int | None = None
+    timeout_s: float = 600.0
+    is_asked: bool = True
+    concurrency: int = 8
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    prefix: PrimingMode = "auto"
+    constrain: Mode = "auto"
+    attempts: int = 4
+    first_wait_s: float = 0.5
+    deadline_s: float | None = DEADLINE_S
+    is_shared: bool = True
+    seed: int | None = None
+    temperature: float | None = None
+
+    def create_model(self) -> Model:
+        """The model alone, which nothing is around.
+
+        Raises:
+            UsageError: The name is that of no model.
+            ModelError: The model cannot be set up: no key.
+        """
+        if not isinstance(self.model, str):
+            return self.model
+        return create_model(
+            self.model,
+            ModelSettings(
+                self.base_url, self.timeout_s, self.window, self.server, self.api_key_env,
+                is_asked=self.is_asked,
+            ),
+        )  # fmt: skip
+
+
+class Client(Wrapper):
+    """A model as pearl asks it: calls are cached, retried, limited and paid for from a budget.
+
+    Args:
+        settings: What it is built from; None for the embedded default.
+        replies: Where replies are kept, so that no call is made twice: a `pearl.runs.store.Store`.
+        budget: What calls may spend; None for no limit, and for spending as the server tells it.
+        collecting: Collects calls and sends them another way, as batches do; the cache of the
+            server is not warmed up then.
+        halt: What ends the run.
+
+    Attributes:
+        settings: What it is built from.
+        model: Who is asked in the end.
+        counter: Counts tokens the way the model does, or estimates them.
+        halt: What ends the run.
+        budget: What calls may spend, and what they have spent.
+        layers: What a call goes through, from outside to inside.
+        limiter: The one of them that sends; its `limits` say what the server bore.
+        plan_fallback: What the model is held to while it writes plans.
+        reply_fallback: What it is held to where the reply to a step has a form.
+
+    Raises:
+        UsageError: A setting names nothing that exists.
+        ModelError: The model cannot be set up: no key.
+
+    Example:
+        >>> client = Client(ClientSettings("extractive", concurrency=2))
+        >>> [type(layer).__name__ for layer in client.layers]
+        ['Retrying', 'Limited', 'Budgeted']
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings | None = None,
+        *,
+        replies: Replies | None = None,
+        budget: Budget | None = None,
+        collecting: Layer | None = None,
+        halt: CircuitBreaker | None = None,
+    ) -> None:
+        self.settings = settings = settings or ClientSettings()
+        self.model = model = settings.create_model()
+        self.counter = counter = Counter.for_model(model.name)
+        self.halt = halt or CircuitBreaker()
+        self.budget = budget or Budget()
+        self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
+        # A reply that is held to a form is asked for at once; collected, it costs less.
+        is_free = collecting is not None and settings.constrain == "auto"
+        self.reply_fallback = reply_fallback(
+            Constrains() if is_free else model.constrains, settings.constrain
+        )
+        reads = model.reads_prompts  # else equal messages may be different requests
+        order: tuple[Layer | None, ...] = (
+            self._retrying,  # who waits after a failure holds no place
+            _sampling(settings.seed, settings.temperature),
+            # What is known costs neither a place nor a token.
+            partial(DedupCache, replies=replies) if reads and settings.is_shared else None,
+            # Who waits for the server's cache, or for a batch, holds no place either.
+            collecting or (self._warming_up if reads else None),
+            partial(
+                Limited,
+                n=settings.concurrency,
+                requests_per_minute=settings.requests_per_minute,
+                tokens_per_minute=settings.tokens_per_minute,
+                count_tokens=lambda request: counter.count(request.prompt),
+                halt=self.halt,
+            ),
+            # Kept within the place of the call: a kill loses no more replies than there are places.
+            partial(CacheWriter, replies=replies) if reads and replies is not None else None,
+            RepetitionGuard if reads else None,  # what repeats itself is not kept
+            partial(Budgeted, budget=self.budget),  # what is reserved is what is sent
+        )
+        layers: list[Model] = []
+        for layer in filter(None, reversed(order)):
+            layers.insert(0, layer(layers[0] if layers else model))
+        self.layers = tuple(layers)
+        self.limiter = next(layer for layer in layers if isinstance(layer, Limited))
+        super().__init__(layers[0])
+
+    @property
+    def window(self) -> int | None:
+        """Tokens of the window, as the settings say, or the model."""
+        return self.settings.window or self.model.window
+
+    async def complete(self, request: Request) -> Completion:
+        """Carry out one request.
+
+        Raises:
+            BudgetError: The budget has no room for it.
+            ModelError: There is no usable reply.
+            PausedError: The server wants a longer wait than it may, or is gone.
+        """
+        return await self._model.complete(request)
+
+    def unshared(self, seed: int | None = None, temperature: float | None = None) -> Model:
+        """The model with the same limits and budget, whose calls cost what they cost.
+
+        No reply is shared with other calls or taken from those that are kept.
+
+        Args:
+            seed: Have replies drawn by it.
+            temperature: Of all calls, where there is a seed.
+        """
+        own = (Retrying, Sampling, DedupCache)
+        model = next(layer for layer in self.layers if not isinstance(layer, own))
+        sampling = _sampling(seed, temperature)
+        return self._retrying(model if sampling is None else sampling(model))
+
+    def _retrying(self, model: Model) -> Model:
+        return Retrying(
+            model,
+            self.settings.attempts,
+            first_wait_s=self.settings.first_wait_s,
+            deadline_s=self.settings.deadline_s,
+            halt=self.halt,
+            budget=self.budget,
+        )
+
+    def _warming_up(self, model: Model) -> Model:
+        return PrefixWarmup(model, self.settings.prefix, n_places=self.settings.concurrency)
+
+
+def _sampling(seed: int | None, temperature: float | None) -> Layer | None:
+    return None if seed is None else partial(Sampling, seed=seed, temperature=temperature)

@@ -1,0 +1,160 @@
+"""The stack of a model: what calls go through, in which order, and who has the same."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from pearl.cli.options import open_pearl
+from pearl.errors import BudgetError, ModelError, UsageError
+from pearl.llm import Completion, Message, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.llm.client import Client, ClientSettings
+from pearl.llm.middleware.budget import Budget
+from pearl.pipeline import Pearl
+from tests.models import answer_task
+
+FULL = [
+    "Retrying", "DedupCache", "PrefixWarmup", "Limited", "CacheWriter", "RepetitionGuard", "Budgeted",
+]  # fmt: skip
+"""From outside to inside, with replies kept."""
+
+WITHOUT_STORE = [name for name in FULL if name != "CacheWriter"]
+
+
+class CacheWriter:
+    """Replies in memory."""
+
+    def __init__(self) -> None:
+        self.replies: dict[bytes, Completion] = {}
+
+    async def reply(self, key: bytes) -> Completion | None:
+        return self.replies.get(key)
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        self.replies[key] = completion
+
+
+def named(client: Client) -> list[str]:
+    return [type(layer).__name__ for layer in client.layers]
+
+
+def reading(model: Scripted) -> Scripted:
+    model.reads_prompts = True
+    return model
+
+
+def request(text: str = "who?") -> Request:
+    return Request((Message("user", text),), answer_task(text, ""))
+
+
+def test_the_order_of_the_stack() -> None:
+    model = reading(Scripted(lambda request: "ok"))
+    settings = ClientSettings(model)
+    assert named(Client(settings, replies=CacheWriter())) == FULL
+    assert named(Client(settings)) == WITHOUT_STORE
+    drawn = named(Client(replace(settings, seed=7, is_shared=False)))
+    assert drawn == ["Retrying", "Sampling", *WITHOUT_STORE[2:]]
+    assert named(Client()) == ["Retrying", "Limited", "Budgeted"]
+
+
+def test_each_layer_asks_the_next_and_the_last_the_model() -> None:
+    model = reading(Scripted(lambda request: "ok"))
+    client = Client(ClientSettings(model), replies=CacheWriter())
+    nested = "Scripted('scripted')"
+    for name in reversed(["Client", *FULL]):
+        nested = f"{name}({nested})"
+    assert repr(client) == nested
+    assert asyncio.run(client.complete(request())).text == "ok"
+
+
+def test_python_and_the_command_line_have_the_same_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
+    settings = {"model": "openai:m", "concurrency": 3, "requests_per_minute": 60.0, "window": 9_000}
+
+    async def of_the_command_line() -> tuple[list[str], ClientSettings]:
+        async with open_pearl(settings, CacheWriter()) as pearl:
+            return named(pearl.client), pearl.client.settings
+
+    names, found = asyncio.run(of_the_command_line())
+    assert names == named(Pearl(**settings, replies=CacheWriter()).client) == FULL  # type: ignore[arg-type]
+    assert found == ClientSettings(**settings)  # type: ignore[arg-type]
+
+
+def test_settings_travel() -> None:
+    settings = ClientSettings("openai:m", concurrency=3, seed=7)
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_what_is_unshared_costs_what_it_costs_within_the_same_budget() -> None:
+    model = reading(Scripted(lambda request: "ok"))
+    client = Client(ClientSettings(model), budget=Budget(max_calls=3))
+
+    async def main() -> None:
+        for _ in range(2):
+            await asyncio.gather(client.complete(request()), client.complete(request()))
+        await client.unshared(7, 0.5).complete(request())
+        with pytest.raises(BudgetError):
+            await client.unshared().complete(request())
+
+    asyncio.run(main())
+    assert [(asked.seed, asked.temperature) for asked in model.requests[-2:]] == [
+        (None, 0.0),
+        (7, 0.5),
+    ]
+    assert len(model.requests) == client.budget.spent.n_calls == 3
+
+
+def test_spending_is_counted_without_any_limit() -> None:
+    client = Client(ClientSettings(Scripted(lambda request: "ok")))
+    asyncio.run(client.complete(request()))
+    assert client.budget.spent.n_calls == 1
+
+
+def test_an_error_that_ends_the_run_ends_it_for_who_is_unshared() -> None:
+    def refuse(request: Request) -> str:
+        raise ModelError("no credit", kind="quota")
+
+    model = reading(Scripted(refuse))
+    client = Client(ClientSettings(model))
+
+    async def main() -> None:
+        for asked in (client, client.unshared()):
+            with pytest.raises(ModelError, match="no credit"):
+                await asked.complete(request())
+
+    asyncio.run(main())
+    assert len(model.requests) == 1
+
+
+def test_the_window_is_the_one_that_is_said() -> None:
+    model = Scripted(lambda request: "ok", window=7)
+    assert (
+        Client(ClientSettings(model)).window,
+        Client(ClientSettings(model, window=9)).window,
+    ) == (7, 9)
+    assert Pearl(model, window=9).limits.window == 9
+
+
+def test_a_client_has_its_settings_already() -> None:
+    client = Client()
+    assert Pearl(client).client is client
+    with pytest.raises(UsageError, match="settings already"):
+        Pearl(client, concurrency=2)
+    with pytest.raises(UsageError, match="settings already"):
+        Pearl(client, replies=CacheWriter())
+    with pytest.raises(UsageError, match="settings already"):
+        Pearl(client, budget=Budget())
+
+
+def test_only_who_asks_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("PEARL_API_KEY", raising=False)
+    with pytest.raises(ModelError, match="asks for a key"):
+        Client(ClientSettings("openai:gpt-4o"))
+    client = Client(ClientSettings("openai:gpt-4o", is_asked=False))
+    assert (client.name, client.window) == ("openai:gpt-4o", 128_000)
+    assert client.constrains.by, "what it can be held to decides how many calls a plan takes"
