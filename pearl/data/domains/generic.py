@@ -20,12 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pearl import plugins
-from pearl.data.columns import rename
 from pearl.data.domains import Domain, Source, load_domain
-from pearl.data.naming import Ids, Names
-from pearl.data.rows import Row, from_rows, kind
-from pearl.data.samples import Sample
-from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
@@ -56,7 +51,9 @@ def read_as(
     source: Source, make: Callable[[Row, Ids, Names], Sample]
 ) -> Iterator[Sample | DataError]:
     """The same where `make` makes the sample of a row."""
+    from pearl.data.columns import rename
     from pearl.data.naming import Ids, Names
+    from pearl.data.rows import from_rows
 
     ids, names = Ids(), Names()
     rows = rename(source.rows(), source.columns, FIELDS)
@@ -155,6 +152,8 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
     Raises:
         DataError: It is none.
     """
+    from pearl.data.rows import kind
+
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:
