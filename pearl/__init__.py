@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pearl.errors import PearlError
     from pearl.interpreter.answer import Answer
     from pearl.pipeline import Pearl
+    from pearl.runs.executors import Task
     from pearl.runs.script import run
+    from pearl.runs.session import Session
     from pearl.trace import Trace, read_trace
 
 __version__ = "0.1.0"
@@ -30,6 +32,8 @@ __all__ = [
     "Document",
     "Pearl",
     "PearlError",
+    "Session",
+    "Task",
     "Trace",
     "load",
     "load_library",
@@ -43,6 +47,8 @@ _HOME = {
     "Document": "pearl.documents.document",
     "Pearl": "pearl.pipeline",
     "PearlError": "pearl.errors",
+    "Session": "pearl.runs.session",
+    "Task": "pearl.runs.executors",
     "Trace": "pearl.trace",
     "load": "pearl.documents.document",
     "load_library": "pearl.actions.library",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.escaping import to_json
 from pearl.cli.output import counted
 from pearl.cli.terminal import new_console
+from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
     from pearl.interpreter.estimate import Range
@@ -24,20 +24,16 @@ WIDTH = 160
 """Characters of a line of the table at most."""
 
 
-def print_forecast(
-    found: Forecast, limits: Mapping[str, float], *, n_known: int, as_json: bool
-) -> None:
+def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
     """A forecast on stdout: as JSON, or as a table with what it rests on.
 
     Args:
         found: The forecast.
         limits: What may be spent, as `max_cost`.
-        n_known: Tasks that are no part of it, for they have a row already.
         as_json: For programs.
     """
     if as_json:
-        data = {**found.to_json(), "n_known": n_known}
-        click.echo(to_json(data, indent=2))
+        click.echo(to_json(found.to_json(), indent=2))
         return
     from rich.table import Table
 
@@ -57,7 +53,7 @@ def print_forecast(
         table.add_row(f"{step.name}{many}", *cells)
     console.print(table)
     console.print()
-    for line in _notes(found, limits, n_known):
+    for line in _notes(found, limits):
         console.print(line, markup=False)
 
 
@@ -88,14 +84,14 @@ def tell_spent(found: Forecast, budget: Budget) -> None:
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
 
-def _notes(found: Forecast, limits: Mapping[str, float], n_known: int) -> list[str]:
+def _notes(found: Forecast, limits: Mapping[str, float]) -> list[str]:
     tasks = counted(found.n_tasks, "task")
     lines = [
         f"{tasks} with {found.model}; no call was made. Tokens are counted by {found.counter}."
     ]
-    if n_known:
+    if found.n_known:
         lines.append(
-            f"Left out, for they have a row already: {n_known:,}; --fresh runs them again."
+            f"Left out, for they have a row already: {found.n_known:,}; --fresh runs them again."
         )
     lines.append(f"Replies: {found.reply_tokens:,} tokens at most (--max-output-tokens).")
     if found.n_unplanned:

@@ -35,11 +35,14 @@ __all__ = [
     "as_json",
     "check_data",
     "data_options",
+    "model_opened",
+    "new_pearl",
     "open_pearl",
     "open_samples",
     "price_option",
     "read_data",
     "setting_options",
+    "tell_refused",
     "trace_option",
     "warn_ignored_settings",
 ]  # fmt: skip
@@ -343,22 +346,45 @@ def _column(said: str) -> tuple[str, str]:
     return field.strip(), column.strip()
 
 
-@asynccontextmanager
-async def open_pearl(
-    settings: dict[str, Any], replies: Replies | None = None
-) -> AsyncIterator[Pearl]:
-    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
+def new_pearl(
+    settings: Mapping[str, Any], replies: Replies | None = None, *, is_asked: bool = True
+) -> Pearl:
+    """A `Pearl` with these settings.
+
+    Args:
+        settings: Of the command line; those that are none of its arguments do not count.
+        replies: Where replies are kept.
+        is_asked: Whether anything is sent; else it needs no key.
+
+    Raises:
+        PearlError: A setting names nothing that exists, or the model cannot be set up.
+    """
     from pearl.pipeline import Pearl
 
     chosen = {key: value for key, value in settings.items() if key in SETTINGS}
-    async with Pearl(**chosen, replies=replies, budget=settings.get("budget")) as pearl:
+    return Pearl(**chosen, replies=replies, is_asked=is_asked)
+
+
+@asynccontextmanager
+async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
+    """Use a `Pearl`; its model's notice goes to stderr."""
+    async with pearl:
         if pearl.client.notice:
             click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
+        yield pearl
+
+
+@asynccontextmanager
+async def open_pearl(
+    settings: Mapping[str, Any], replies: Replies | None = None
+) -> AsyncIterator[Pearl]:
+    """A `Pearl` with these settings; its model's notice and what its server refused go to stderr."""
+    async with model_opened(new_pearl(settings, replies), settings) as pearl:
         try:
             yield pearl
         finally:
-            _tell_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
+            tell_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
@@ -371,9 +397,9 @@ def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
         )
 
 
-def _tell_refused(limits: LimiterStatus, concurrency: int) -> None:
+def tell_refused(limits: LimiterStatus | None, concurrency: int) -> None:
     """Say how many calls were refused for their rate, and what the others were held to in the end."""
-    if not limits.n_refused:
+    if limits is None or not limits.n_refused:
         return
     held = []
     if limits.requests_per_s is not None:

@@ -1,70 +1,32 @@
-"""What a run of `pearl execute` was asked for, kept as data; checked and shown before it goes on.
+"""How a run of a store is resumed: what it will do is shown, and confirmed.
 
-A store is a file that anybody may have made. Of what stands in it nothing is run as a command: the
-work is read field by field, and neither its server nor what it reads and writes counts as named by the
-user before the user has seen it.
+A store is a file that anybody may have made: neither its server nor what it reads and writes counts as
+named by the user before the user has seen it.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
-from pydantic import (
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PlainValidator,
-    PositiveFloat,
-    PositiveInt,
-    ValidationError,
-)
 
-from pearl import plugins
-from pearl.cli.escaping import visible
+from pearl.cli.commands.execute import command as execute
 from pearl.cli.options import FOUND, warn_ignored_settings
-from pearl.data.journal import Frozen, reason
-from pearl.errors import DataError, ModelError, StoreError, UsageError
+from pearl.errors import DataError, ModelError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
-from pearl.llm.backends import (
-    ModelSettings,
-    address_of,
-    create_model,
-    default_key_variable,
-)
-from pearl.llm.prices import Price
-from pearl.retrieval import DEFAULT_RANKER
+from pearl.errors.escaping import visible
+from pearl.llm.backends import ModelSettings, address_of, create_model, default_key_variable
+from pearl.runs.request import RunRequest
 
 if TYPE_CHECKING:
     from pearl.runs.store import RunInfo
 
-__all__ = ["ExecuteWork", "agreed", "params_of", "work_of"]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError("no text")
-    return value
-
-
-Text = Annotated[str, PlainValidator(_text)]
-"""A text that may be the name of any file: pydantic's own takes none that is not Unicode."""
-
-
-def _executor(value: object) -> str:
-    if not isinstance(value, str) or not plugins.is_there("pearl.runs.executors", value):
-        raise ValueError("no executor")
-    return value
-
-
-ExecutorName = Annotated[str, PlainValidator(_executor)]
-
-Tokens = Annotated[int, Field(ge=256)]
+__all__ = ["ALLOWED", "agreed", "params_of"]
 
 ALLOWED = ("force", "allow_outside")
 """Options of `pearl execute` that no store says for the user."""
@@ -82,113 +44,14 @@ MAX_LINE = 100_000_000
 """Bytes of a row that are read to see what it is."""
 
 
-class ExecuteWork(Frozen):
-    """The options of one `pearl execute --out`, under their names there."""
-
-    plan_and_documents: tuple[Text, ...] = ()
-    tasks: Text | None = None
-    data: Text | None = None
-    split: Text | None = None
-    columns: tuple[Text, ...] = ()
-    subset: Text | None = None
-    limit: PositiveInt | None = None
-    longest: PositiveInt | None = None
-    out: Text
-    trace: Text | None = None
-    verbose: bool = False
-    as_json: bool = False
-    model: Text
-    base_url: Text | None = None
-    """Where the server was, be it named or not, without a password; None for OpenAI's own or for none."""
-    domain: Text
-    library: Text | None = None
-    examples: Text | None = None
-    nearest: PositiveInt | None = None
-    context: Text
-    ranker: Text = DEFAULT_RANKER
-    window: Tokens | None = None
-    max_output_tokens: PositiveInt | None = None
-    max_repairs: NonNegativeInt
-    max_steps: PositiveInt
-    fallback: Literal["direct"] | None = None
-    concurrency: PositiveInt
-    timeout_s: Annotated[float, Field(ge=0.1)]
-    constrain: Literal["auto", "grammar", "json", "off"]
-    server: Text | None = None
-    prefix: Literal["auto", "off"]
-    requests_per_minute: PositiveFloat | None = None
-    tokens_per_minute: PositiveFloat | None = None
-    max_cost: NonNegativeFloat | None = None
-    max_tokens: NonNegativeInt | None = None
-    max_time: PositiveFloat | None = None
-    max_calls: NonNegativeInt | None = None
-    price: Price | None = None
-    prices: Text | None = None
-    seconds_per_call: PositiveFloat | None = None
-    executor: ExecutorName
-    max_errors: NonNegativeInt | None = None
-    shard: Text | None = None
-
-    @classmethod
-    def of(cls, params: Mapping[str, Any]) -> ExecuteWork:
-        """The work of a command line.
-
-        Args:
-            params: Of the context of `pearl execute`.
-
-        Raises:
-            UsageError: A value makes no sense, as a limit that is no number.
-        """
-        known = {name: params[name] for name in cls.model_fields if name in params}
-        settings = ModelSettings(known["base_url"])
-        try:
-            address = redacted(address_of(known["model"], settings) or "", LEFT_OUT)
-            return cls(**{**known, "base_url": address or None})
-        except ValidationError as error:
-            raise UsageError(f"--{reason(error).replace('_', '-')}") from None
-
-    @property
-    def inputs(self) -> Iterator[str]:
-        """Every file that is read, as it was named; of a model its file."""
-        yield from self.plan_and_documents
-        named = [self.tasks, self.data, self.library, self.examples, self.prices]
-        if address_of(self.model) is None:
-            named.append(self.model.partition(":")[2])
-        yield from (
-            name for name in named if name and (name in (self.tasks, self.data) or _is(name))
-        )
-
-    @property
-    def outputs(self) -> Iterator[str]:
-        """Every file that is written, as it was named."""
-        yield from (name for name in (self.out, self.trace) if name)
-
-
-def work_of(info: RunInfo) -> ExecuteWork:
-    """What a run of a store was asked for, every field checked.
-
-    Raises:
-        StoreError: It is not there, or makes no sense.
-    """
-    again = f"give its command itself, as pearl runs show {info.id} has it"
-    if not info.work:
-        raise StoreError(f"of run {info.id} no work is kept that can be resumed", help=again)
-    try:
-        return ExecuteWork.model_validate(info.work)
-    except ValidationError as error:
-        raise StoreError(
-            f"the work of run {info.id} cannot be read: {reason(error)}", help=again
-        ) from None
-
-
 def params_of(
-    ctx: click.Context, work: ExecuteWork, options: tuple[str, ...], out: str | None
+    ctx: click.Context, request: RunRequest, options: tuple[str, ...], out: str | None
 ) -> tuple[dict[str, Any], set[str]]:
-    """What `pearl execute` is called with: the work, and what the user says now in its place.
+    """What `pearl execute` is called with: the request, and what the user says now in its place.
 
     Args:
         ctx: Of `pearl runs resume`.
-        work: As the store has it.
+        request: As the store has it.
         options: Of `pearl execute`, as the user gives them now.
         out: Where the user wants the rows; None for where they were.
 
@@ -199,15 +62,13 @@ def params_of(
         UsageError: An option would make it another run, or the user's settings and the store name
             different servers.
     """
-    from pearl.cli.commands.execute import command as execute
-
     own = (ctx.find_root().default_map or {}).get("execute") or {}
     of_user = {
         name: own[name]
         for name in ("base_url", "api_key_env")
         if name in own and name not in ctx.meta.get(FOUND, ())
     }
-    words = ["--model", work.model, *options]  # of an option that is there twice the last counts
+    words = ["--model", request.model, *options]  # of an option that is there twice the last counts
     said = execute.make_context("execute", words, parent=ctx, default_map=of_user)
 
     flags = {
@@ -220,11 +81,11 @@ def params_of(
             f"{fixed[0].replace('_', ' ')}: that would be another run",
             help="give the command itself; 'pearl runs resume' takes limits, rates and places",
         )
-    params = {**dict(work), **{name: said.params[name] for name in flags}}
+    params = {**dict(request), **{name: said.params[name] for name in flags}}
     if out is not None:
         params["out"] = str(Path(out).absolute())
         flags.add("out")
-    address = _server(params["model"], work.base_url, said, is_flag="base_url" in flags)
+    address = _server(params["model"], request.base_url, said, is_flag="base_url" in flags)
     is_named = address == address_of(params["model"], ModelSettings(said.params["base_url"]))
     params["base_url"] = address or None
     params["api_key_env"] = _key(params, said.params["api_key_env"], is_named=is_named)
@@ -276,13 +137,13 @@ def agreed(info: RunInfo, params: Mapping[str, Any], said: Container[str], *, is
         UsageError: Nobody is there to confirm it.
         DataError: It would write over a file that no run has written.
     """
-    work = ExecuteWork.of(params)
+    request = RunRequest.of(params)
     click.echo(f"pearl: run {info.id} goes on in {visible(str(Path.cwd()))}", err=True)
     click.echo(f"  model   {visible(_model(params))}", err=True)
     warn_ignored_settings(params)
-    click.echo(f"  reads   {_listed(list(work.inputs))}", err=True)
-    click.echo(f"  writes  {_listed(list(work.outputs))}", err=True)
-    for option, name in (("out", work.out), ("trace", work.trace)):
+    click.echo(f"  reads   {_listed(list(request.inputs))}", err=True)
+    click.echo(f"  writes  {_listed(list(request.outputs))}", err=True)
+    for option, name in (("out", request.out), ("trace", request.trace)):
         if name and option not in said:
             _keep_others(name)
     if is_yes:
@@ -331,11 +192,6 @@ def _is_of_a_run(path: Path) -> bool:
     except ValueError:
         return False
     return isinstance(row, dict) and ({"id", "status"} <= row.keys() or "event" in row)
-
-
-def _is(name: str) -> bool:
-    """Whether it is a file or folder, not the name of something that comes with pearl."""
-    return Path(name).exists()
 
 
 def _listed(names: list[str]) -> str:

@@ -15,10 +15,10 @@ from typing import Any
 
 import click
 
-from pearl.cli.escaping import visible
 from pearl.cli.options import OWN, SETTINGS, TRUSTED
 from pearl.cli.trust import is_trusted
 from pearl.errors import DataError, UsageError, did_you_mean, suggest
+from pearl.errors.escaping import visible
 
 __all__ = [
     "NAME",

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
-from pearl.cli.escaping import escaped
+from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

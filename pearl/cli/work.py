@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, aclosing, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from pearl.cli.escaping import escaped, to_json
-from pearl.cli.options import open_pearl
+from pearl.cli.options import model_opened, new_pearl, tell_refused
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
+from pearl.cli.storing import notice, opened_folder, written_store
 from pearl.cli.writing import OutputWriter, keep_json_lines
-from pearl.errors import BudgetError, DataError, ModelError, PausedError, PearlError, UsageError
-from pearl.runs.executors import Execute, Outcome, Task
-from pearl.runs.executors.local import run
+from pearl.errors import BudgetError, DataError, ModelError, PearlError, StoreError, UsageError
+from pearl.errors.escaping import escaped, to_json
 
 if TYPE_CHECKING:
-    from pearl.cli.keeping import RunOptions
+    from pathlib import Path
+
     from pearl.pipeline import Pearl
-    from pearl.runs.store import Run, Status
+    from pearl.runs.executors import Outcome, Task
+    from pearl.runs.session import Session
+    from pearl.runs.store import Run, RunSpec, Store
+    from pearl.runs.summary import Summary
 
 __all__ = [
-    "Watch",
     "no_reply",
     "run_tasks",
     "tell_failures",
@@ -34,31 +38,29 @@ __all__ = [
     "tell_stopped",
 ]
 
-Watch = Callable[[Task], Task]
+_LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
-async def run_tasks(
+def run_tasks(
     tasks: Iterable[Task],
     n_tasks: int | None,
     options: dict[str, Any],
     *,
-    out: str | None = None,
     told: str | None = None,
-    keeping: RunOptions | None = None,
-    watch: Watch | None = None,
+    asked: RunSpec | None = None,
 ) -> int:
-    """Run the tasks and say what came out.
+    """Run the tasks and say what came out; or, with `dry_run`, what they take.
 
     Args:
         tasks: What to do, read one by one.
         n_tasks: How many they are, where that is known.
-        options: Of the command line: those of `setting_options`, `trace`, `as_json`, `verbose`; and
+        options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
+            where the command has them, those of `budget_options` and `run_options`, `executor`,
+            `shard`, `max_errors`, `verbose`, `out`, the file for one JSON line a task, and
             `tells_plans`: whether plans are shown on stderr as soon as they are there.
-        out: File for one JSON line a task, else people are told.
         told: File for what people are told, or for the JSON, in place of stdout.
-        keeping: Where replies are kept and, with `out`, the outcomes, so that the same command goes
-            on where it stopped.
-        watch: What every task goes through that is run, and not known from before.
+        asked: What the run is, with `out`: then rows are kept, and the same command goes on where
+            it stopped.
 
     Returns:
         The exit code: 0, or 1 where some of several tasks failed.
@@ -66,227 +68,280 @@ async def run_tasks(
     Raises:
         Exception: The only task failed.
     """
-    if keeping is not None and out is not None:
-        return await _run_kept(tasks, n_tasks, options, out, keeping, watch)
-    store = keeping.store if keeping else None
-    is_forced = keeping.is_forced if keeping else options.pop("force")
-    writer = OutputWriter.of_command(store, is_forced=is_forced)
-    writer.check(told, options["trace"])
-    if watch:
-        tasks = map(watch, tasks)
-    with writer.open(told) as file:
-        return await _run_told(tasks, n_tasks, options, file, keeping, writer)
+    from pearl.llm.middleware.budget import GO_ON
+
+    if options.get("dry_run"):
+        return _forecast(tasks, options, asked)
+    with ExitStack() as stack:
+        store: Store | None = None
+        if asked is not None:
+            keep_json_lines(
+                options["out"], f"'pearl runs export RUN -o {options['out']}' makes a table of them"
+            )
+            store = stack.enter_context(written_store(options["store"]))
+        else:
+            writer = OutputWriter.of_command(options.get("store"), is_forced=options["force"])
+            writer.check(told, options["trace"])
+            if "store" in options:
+                store = stack.enter_context(_reply_store(options["store"]))
+        pearl = new_pearl(options)
+        session = _session(pearl, options, store)
+        stack.callback(_tell_spent, session)
+        if asked is None:
+            code = asyncio.run(_run_told(pearl, session, tasks, n_tasks, options, writer, told))
+        else:
+            assert store is not None
+            code = asyncio.run(_run_kept(pearl, session, store, tasks, n_tasks, options, asked))
+    if code in (0, 1) and session.budget is not None and session.budget.n_refused:
+        click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
+        return BudgetError.exit_code
+    return code
+
+
+def _session(pearl: Pearl, options: dict[str, Any], store: Store | Path | None) -> Session:
+    from pearl.llm.prices import read_prices
+    from pearl.runs.session import Session
+
+    max_time_s = options.get("max_time")
+    return Session(
+        pearl,
+        store=store,
+        keeps_rows=options.get("out") is not None,
+        is_fresh=options.get("fresh", False),
+        max_cost_usd=options.get("max_cost"),
+        max_tokens=options.get("max_tokens"),
+        max_calls=options.get("max_calls"),
+        max_minutes=None if max_time_s is None else max_time_s / 60,
+        price=options.get("price") or read_prices(options.get("prices")),
+        executor=options.get("executor", "local"),
+        shard=options.get("shard"),
+        max_errors=options.get("max_errors"),
+    )
+
+
+def _forecast(tasks: Iterable[Task], options: dict[str, Any], asked: RunSpec | None) -> int:
+    """Print what the tasks take that have no row yet; no model is asked, and nothing written.
+
+    Returns:
+        The exit code: 1 where some of them cannot be run.
+    """
+    from pearl.cli.forecasts import print_forecast
+
+    session = _session(new_pearl(options, is_asked=False), options, opened_folder(options["store"]))
+    found = session.forecast(
+        tasks, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"]
+    )
+    limits = {name: options[name] for name in _LIMITS if options[name] is not None}
+    print_forecast(found, limits, as_json=options["as_json"])
+    return 1 if found.n_problems else 0
+
+
+def _tell_spent(session: Session) -> None:
+    """What the tasks were predicted to take and what they took, where that was counted."""
+    from pearl.cli.forecasts import tell_spent
+
+    if session.predicted is not None and session.budget is not None:
+        tell_spent(session.predicted, session.budget)
+
+
+@contextmanager
+def _reply_store(store: str | None) -> Iterator[Store | None]:
+    """Where replies are kept while nothing else is; None where there is no place for the default store.
+
+    Raises:
+        StoreError: The store that was named cannot be used.
+    """
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(written_store(store))
+        except StoreError as error:
+            if store is not None:
+                raise
+            notice(f"no reply is kept, for there is no store: {_first_line(error)}")
+            opened = None
+        yield opened
 
 
 async def _run_told(
+    pearl: Pearl,
+    session: Session,
     tasks: Iterable[Task],
     n_tasks: int | None,
     options: dict[str, Any],
-    file: IO[str],
-    keeping: RunOptions | None,
     writer: OutputWriter,
+    told: str | None,
 ) -> int:
     """Outcomes as they come; that of a single task once the progress is off the screen."""
-    trace, as_json = options.pop("trace"), options.pop("as_json")
-    verbose = options.pop("verbose", False)
-    tells_plans = options.pop("tells_plans", False)
-    n_done = 0
-    failures: list[str] = []
-    with ExitStack() as stack:
-        replies = stack.enter_context(keeping.opened_replies()) if keeping else None
-        async with open_pearl(options, replies) as pearl:
+    from pearl.runs.summary import Watcher
+
+    trace, as_json, verbose = options["trace"], options["as_json"], options.get("verbose", False)
+    with writer.open(told) as file:
+        with ExitStack() as stack:
             events = stack.enter_context(writer.open(trace)) if trace else None
+            tells_plans = options.get("tells_plans", False)
             reporter = stack.enter_context(Reporter(n_tasks, tells_plans=tells_plans))
-            last: Outcome[Task] | None = None
-            outcomes = run(
-                pearl,
-                tasks,
-                listener=reporter,
-                is_stopping=lambda: keeping is not None and keeping.is_too_much(len(failures)),
-            )
-            async with aclosing(outcomes):  # what is written to may be closed at any time
-                async for outcome in outcomes:
-                    n_done, last = n_done + 1, outcome
-                    if events is not None:
-                        events.write(escaped(outcome.trace.to_jsonl()))
-                    if n_tasks != 1:
-                        if as_json:
-                            file.write(to_json(outcome.to_json()) + "\n")
-                        else:
-                            with reporter.aside():
-                                _print(outcome, file, verbose=verbose, first=n_done == 1)
-                        if outcome.error is not None:
-                            failures.append(_reason(outcome))
-                    reporter.advance(is_failure=outcome.error is not None)
-    if n_tasks == 1 and last is not None:
-        if last.error is not None:
-            raise last.error
-        assert last.result is not None
-        if as_json:
-            file.write(to_json(last.result.to_json(), indent=2) + "\n")
-        else:
-            print_answer(last.result, file, with_steps=verbose)
-    if failures:
-        tell_failures(failures, n_done)
-    return 1 if failures else 0
+            run = session.run(tasks, watcher=Watcher(reporter, on_notice=notice))
+            summary = run.summary
+            async with model_opened(pearl, options), aclosing(run):
+                try:
+                    async for outcome in run:  # what is written to may be closed at any time
+                        if events is not None:
+                            events.write(escaped(outcome.trace.to_jsonl()))
+                        if n_tasks != 1:
+                            if as_json:
+                                file.write(to_json(outcome.to_json()) + "\n")
+                            else:
+                                with reporter.aside():
+                                    _print(
+                                        outcome, file, verbose=verbose, first=summary.n_done == 1
+                                    )
+                        reporter.advance(is_failure=outcome.error is not None)
+                finally:
+                    tell_refused(summary.limits, pearl.client.settings.concurrency)
+        last = summary.last
+        if n_tasks == 1 and last is not None and last.error is None:
+            if as_json:
+                file.write(to_json(last.result.to_json(), indent=2) + "\n")
+            else:
+                print_answer(last.result, file, with_steps=verbose)
+    return _code(summary, n_tasks, summary.n_done)
 
 
 async def _run_kept(
+    pearl: Pearl,
+    session: Session,
+    store: Store,
     tasks: Iterable[Task],
     n_tasks: int | None,
     options: dict[str, Any],
-    out: str,
-    keeping: RunOptions,
-    watch: Watch | None,
+    asked: RunSpec,
 ) -> int:
-    """Outcomes into a run of the store, and from there into the file, whatever ends the work."""
-    from pearl.cli.storing import write_traces
-    from pearl.runs.identity import fingerprint
-
-    keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
-    trace = options.pop("trace")
-    with keeping.opened() as store:
-        async with open_pearl(options, keeping.replies(store)) as pearl:
-            spec = keeping.spec(fingerprint(pearl))
-            writer = keeping.writer(spec)
-            is_new = keeping.run is None
-            if is_new:
-                writer.check(out, trace)
-            kept = store.begin(spec, fresh=keeping.is_fresh, id=keeping.run)
-            if not is_new:  # which says first where the settings differ
-                writer.check(out, trace)
-            execute = _watched(keeping.execute(store), watch)
-            try:
-                tally = await _work(pearl, tasks, n_tasks, kept, keeping, execute)
-            except KeyboardInterrupt:  # the second Ctrl-C, which the file is not written for
-                click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
-                raise
-            n_rows = _write_kept(kept, out, writer)
-            if trace:
-                write_traces(kept.traces(), trace, writer)
-            counts = {"rows": n_rows, "failed": len(tally.failures), "from_before": tally.n_known}
-            kept.finish(tally.status, counts)
-            statuses = store.tally(kept.id)
-    before = f", {tally.n_known:,} of them from before" if tally.n_known else ""
-    cut_off = f", {tally.n_unfinished:,} of them not finished" if tally.n_unfinished else ""
-    click.echo(
-        f"pearl: run {kept.id}: {counted(n_rows, 'row')} in {out}{before}{cut_off}", err=True
-    )
-    if unsure := statuses.get("undecided"):
-        click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
-    if empty := statuses.get("nothing_found"):
-        click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
-    if keeping.is_too_much(len(tally.failures)):
-        most = counted(keeping.max_errors or 0, "task")
-        click.echo(f"  stopped, for more than {most} failed (--max-errors)", err=True)
-    if tally.status != "done":
-        click.echo(f"  to go on: {keeping.resume_command(kept.id)}", err=True)
-    if tally.is_interrupted:
-        return 130
-    if tally.halted is not None and not isinstance(tally.halted, BudgetError):
-        raise tally.halted
-    if n_tasks == 1 and tally.last is not None and tally.last.error is not None:
-        raise tally.last.error
-    if tally.failures:
-        tell_failures(tally.failures, n_rows)
-    return 1 if tally.failures else 0
-
-
-@dataclass
-class _Tally:
-    """What came of the work.
-
-    Attributes:
-        failures: Why tasks failed: a line each, and one of help where there is some.
-        n_unfinished: Tasks that the end of the run has cut off.
-        n_known: Tasks whose rows are from before.
-        last: The latest outcome.
-        halted: What ended the run for all tasks.
-        is_interrupted: Whether the user ended it.
-        status: How the run ends.
-    """
-
-    failures: list[str] = field(default_factory=list)
-    n_unfinished: int = 0
-    n_known: int = 0
-    last: Outcome[Task] | None = None
-    halted: PearlError | None = None
-    is_interrupted: bool = False
-    status: Status = "done"
-
-    def add(self, outcome: Outcome[Task]) -> None:
-        """One more outcome."""
-        self.last = outcome
-        if isinstance(outcome.error, BudgetError | PausedError):
-            self.halted = self.halted or outcome.error
-            self.n_unfinished += 1
-        elif outcome.error is not None:
-            self.failures.append(_reason(outcome))
-
-
-async def _work(
-    pearl: Pearl,
-    tasks: Iterable[Task],
-    n_tasks: int | None,
-    kept: Run,
-    keeping: RunOptions,
-    execute: Execute,
-) -> _Tally:
-    """Do what has no row yet.
+    """Outcomes into a run of the store, and from there into the file, whatever ends the work.
 
     Raises:
         KeyboardInterrupt: The user wants no more to be finished.
     """
     from pearl.cli.stopping import Stopper
-    from pearl.runs.recording import run_recorded
+    from pearl.runs.summary import Watcher
 
-    tally = _Tally()
+    out, trace, id = options["out"], options["trace"], options["run"]
+    writer = OutputWriter(
+        session.spec(tasks, asked).key.hex(), options["store"], is_forced=options["force"]
+    )
+    if id is None:
+        writer.check(out, trace)
 
-    def known(_: bytes) -> None:
-        tally.n_known += 1
-        reporter.advance()
+    def on_begun(run: Run) -> None:
+        if id is not None:  # the store says first where the settings are not those of the run
+            writer.check(out, trace)
 
-    def is_stopping() -> bool:
-        is_over = tally.halted is not None or pearl.client.halt.error is not None
-        return stopper.is_stopping or is_over or keeping.is_too_much(len(tally.failures))
+    stopper, reporter = Stopper(), Reporter(n_tasks)
+    watcher = Watcher(
+        reporter,
+        is_stopping=lambda: stopper.is_stopping,
+        on_begun=on_begun,
+        on_known=lambda key: reporter.advance(),
+        on_notice=notice,
+    )
+    run = session.run(tasks, asked, id=id, watcher=watcher)
+    summary = run.summary
+    async with model_opened(pearl, options):
+        try:
+            with stopper, reporter:
+                async with aclosing(run):
+                    async for outcome in run:
+                        reporter.advance(is_failure=outcome.error is not None)
+        except KeyboardInterrupt:  # the second Ctrl-C, which the file is not written for
+            click.echo(f"  to go on: {_resume_command(summary.id, options)}", err=True)
+            raise
+        finally:
+            tell_refused(summary.limits, pearl.client.settings.concurrency)
+    _write(store, summary.id, out, trace, writer)
+    _tell_kept(summary, out, options)
+    if stopper.is_stopping:
+        return 130
+    return _code(summary, n_tasks, summary.n_rows)
 
-    with Stopper() as stopper, Reporter(n_tasks) as reporter:
-        outcomes = run_recorded(
-            pearl,
-            keeping.places(tasks),
-            kept,
-            execute=execute,
-            listener=reporter,
-            is_stopping=is_stopping,
-            on_known=known,
-        )
-        async with aclosing(outcomes):
-            async for outcome in outcomes:
-                tally.add(outcome)
-                reporter.advance(is_failure=outcome.error is not None)
-    tally.halted = pearl.client.halt.error or tally.halted
-    tally.is_interrupted = stopper.is_stopping
-    if is_stopping():
-        is_paused = tally.halted is not None and not isinstance(tally.halted, BudgetError)
-        tally.status = "paused" if is_paused and not tally.is_interrupted else "stopped"
-    return tally
+
+def _code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
+    """The exit code of a run; what failed is said.
+
+    Raises:
+        Exception: What ended it, but for a limit of several tasks; or what the only task failed with.
+    """
+    last = summary.last
+    if summary.error is not None and not isinstance(summary.error, BudgetError):
+        raise summary.error
+    if n_tasks == 1 and last is not None and last.error is not None:
+        raise last.error
+    if summary.first_failure is not None:
+        tell_failures(summary.n_failed, _reason(summary.first_failure), n_done)
+        return 1
+    return 0
 
 
-def _write_kept(kept: Run, out: str, writer: OutputWriter) -> int:
-    from pearl.cli.storing import write_rows
+def _write(store: Store, id: str, out: str, trace: str | None, writer: OutputWriter) -> None:
+    """Write the rows of a run, and what happened.
+
+    Raises:
+        DataError: A file cannot be written.
+        UsageError: It may not be replaced.
+        StoreError: The store cannot be read.
+    """
+    from pearl.runs.export import write_rows
 
     try:
-        return write_rows(kept, out, writer)
+        with writer.open(out) as file:
+            write_rows(store.rows(id), file)
     except (DataError, UsageError) as error:
-        message = str(error).partition("\n")[0]
-        help = f"nothing is lost: pearl runs export {kept.id} -o FILE"
-        raise type(error)(message, help=help) from None
+        help = f"nothing is lost: pearl runs export {id} -o FILE"
+        raise type(error)(_first_line(error), help=help) from None
+    if trace is not None:
+        with writer.open(trace) as file:
+            file.writelines(map(escaped, store.traces(id)))
 
 
-def _watched(execute: Execute, watch: Watch | None) -> Execute:
-    if watch is None:
-        return execute
-    return lambda pearl, tasks, **options: execute(pearl, map(watch, tasks), **options)
+def _tell_kept(summary: Summary, out: str, options: dict[str, Any]) -> None:
+    """Say what is in the file, and how to go on with what is not."""
+    known, cut_off = summary.n_known, summary.n_unfinished
+    click.echo(
+        f"pearl: run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
+        + (f", {known:,} of them from before" if known else "")
+        + (f", {cut_off:,} of them not finished" if cut_off else ""),
+        err=True,
+    )
+    if unsure := summary.statuses.get("undecided"):
+        click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
+    if empty := summary.statuses.get("nothing_found"):
+        click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
+    most = options["max_errors"]
+    if most is not None and summary.n_failed > most:
+        many = counted(most, "task")
+        click.echo(f"  stopped, for more than {many} failed (--max-errors)", err=True)
+    if summary.status != "done":
+        click.echo(f"  to go on: {_resume_command(summary.id, options)}", err=True)
+
+
+def _resume_command(id: str, options: dict[str, Any]) -> str:
+    """What to type to go on with a run."""
+    from pearl.llm.backends.openai.endpoint import Endpoint
+
+    words = ["pearl", "runs", "resume", id]
+    if options["store"] is not None:
+        words += ["--store", options["store"]]
+    context = click.get_current_context()
+    url = str(context.params["base_url"])
+    is_flag = context.get_parameter_source("base_url") is ParameterSource.COMMANDLINE
+    # Where only the store names it, a key for OpenAI is not sent there. A password is not shown.
+    if is_flag and Endpoint(url, "", "").shown == url.rstrip("/"):
+        words += ["--base-url", url]
+    if options["allow_outside"]:
+        words.append("--allow-outside")
+    return shlex.join(words)
+
+
+def _first_line(error: PearlError) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _reason(outcome: Outcome[Task]) -> str:
@@ -296,10 +351,10 @@ def _reason(outcome: Outcome[Task]) -> str:
     return f"{id}: {str(outcome.error).partition(chr(10))[0]}{told}"
 
 
-def tell_failures(failures: Sequence[str], n_done: int) -> None:
+def tell_failures(n_failed: int, first: str, n_done: int) -> None:
     """Say on stderr how many rows failed and why the first of them did; the rows have the rest."""
-    click.echo(f"pearl: {len(failures)} of {n_done} failed", err=True)
-    click.echo(f"  first: {failures[0]}", err=True)
+    click.echo(f"pearl: {n_failed} of {n_done} failed", err=True)
+    click.echo(f"  first: {first}", err=True)
 
 
 def tell_left_out(problems: Sequence[PearlError]) -> None:

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import data_stdout
 from pearl.documents.digest import digest
 from pearl.errors import DataError, StoreError, UsageError
@@ -105,7 +106,6 @@ class OutputWriter:
     @property
     def _outputs(self) -> Outputs | None:
         """What the store knows; None for a user without a home, of whom nothing is known."""
-        from pearl.cli.storing import opened_folder
         from pearl.runs.store.outputs import Outputs
 
         try:

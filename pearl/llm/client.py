@@ -101,6 +101,7 @@ class Client(Wrapper):
 
     Args:
         settings: What it is built from; None for the embedded default.
+        model: Who is asked, where that is made already; None for what the settings say.
         replies: Where replies are kept, so that no call is made twice: a `pearl.runs.store.Store`.
         budget: What calls may spend; None for no limit, and for spending as the server tells it.
         collecting: Collects calls and sends them another way, as batches do; the cache of the
@@ -132,13 +133,14 @@ class Client(Wrapper):
         self,
         settings: ClientSettings | None = None,
         *,
+        model: Model | None = None,
         replies: Replies | None = None,
         budget: Budget | None = None,
         collecting: Layer | None = None,
         halt: CircuitBreaker | None = None,
     ) -> None:
         self.settings = settings = settings or ClientSettings()
-        self.model = model = settings.create_model()
+        self.model = model = model or settings.create_model()
         self.counter = counter = Counter.for_model(model.name)
         self.halt = halt or CircuitBreaker()
         self.budget = budget or Budget()

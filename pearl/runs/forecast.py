@@ -112,6 +112,7 @@ class Forecast:
         counter: How tokens are counted.
         model: Who would be asked.
         price: What tokens cost; None where it is not known.
+        n_known: Tasks that are no part of it, for they have a row already.
     """
 
     steps: tuple[StepForecast, ...]
@@ -125,6 +126,7 @@ class Forecast:
     counter: str
     model: str
     price: Price | None
+    n_known: int = 0
 
     @property
     def cost_usd(self) -> Range | None:
@@ -147,6 +149,7 @@ class Forecast:
             "reply_tokens": self.reply_tokens,
             "token_count": self.counter,
             "price_usd_per_million": None if self.price is None else str(self.price),
+            "n_known": self.n_known,
         }
 
 

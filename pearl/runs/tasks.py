@@ -9,7 +9,7 @@ subsets`) is passed on to its result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,10 +24,11 @@ from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document, file_source, from_text, load, read_bytes
-from pearl.errors import DataError
-from pearl.runs.executors import Task
+from pearl.errors import DataError, StoreError, UsageError
+from pearl.runs.executors import Task, Unit
+from pearl.runs.store import RunInfo
 
-__all__ = ["DocumentTasks", "PlannedFor", "TaskFile"]
+__all__ = ["DocumentTasks", "PlannedFor", "TaskFile", "over_files", "read_tasks", "tasks_to_json"]
 
 _PASSED_ON = ("options", "gold", "reference", "subsets")
 
@@ -153,6 +154,95 @@ def _read(source: Row) -> _TaskRow | None:
         return _TaskRow.model_validate(source.fields)
     except ValidationError:  # told when its task is made
         return None
+
+
+def over_files(
+    documents: Sequence[str | Path],
+    *,
+    question: str | None = None,
+    plan: str | None = None,
+    is_named: bool = True,
+) -> list[Task]:
+    """A question or a plan over files of documents: a task for each, called as its file.
+
+    Args:
+        documents: Read when their tasks are run.
+        question: What is asked.
+        plan: Text of a plan.
+        is_named: Whether a single task is called as its file, too, and not "".
+    """
+    paths = [str(path) for path in documents]
+    ids = paths if len(paths) > 1 or is_named else [""]
+    return [
+        Task(id, partial(load, path), question, plan, source=file_source(path))
+        for id, path in zip(ids, paths, strict=True)
+    ]
+
+
+class _KeptTask(BaseModel):
+    """A task over a file, as a store has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    path: str
+    name: str
+    question: str | None
+    plan: str | None
+    extra: dict[str, Any]
+
+
+MAX_KEPT = 10_000
+"""Tasks that a store has in full at most."""
+
+
+def tasks_to_json(tasks: Iterable[Unit]) -> list[dict[str, Any]] | None:
+    """Tasks over files as JSON data; None where there are others among them, or too many."""
+    found: list[dict[str, Any]] = []
+    for task in tasks:
+        load_it = task.document
+        is_file = isinstance(load_it, partial) and load_it.func is load and len(load_it.args) == 1
+        if len(found) == MAX_KEPT or not isinstance(task, Task) or task.problem or not is_file:
+            return None
+        assert isinstance(load_it, partial)
+        found.append(
+            {
+                "id": task.id,
+                "path": str(load_it.args[0]),
+                "name": load_it.keywords.get("name") or str(load_it.args[0]),
+                "question": task.question,
+                "plan": task.plan,
+                "extra": dict(task.extra),
+            }
+        )
+    return found
+
+
+def read_tasks(info: RunInfo) -> list[Task]:
+    """The tasks of a run that was begun with tasks over files; their paths begin in its folder.
+
+    Raises:
+        UsageError: The store does not have them.
+        StoreError: They make no sense.
+    """
+    kept = info.work.get("tasks") if info.settings.get("command") == "session" else None
+    if not isinstance(kept, list):
+        raise UsageError(
+            f"the store does not have the tasks of run {info.id}",
+            help="give them: session.resume(run_id, tasks)",
+        )
+    try:
+        rows = [_KeptTask.model_validate(row) for row in kept]
+    except ValidationError as error:
+        raise StoreError(f"the tasks of run {info.id} cannot be read: {reason(error)}") from None
+    tasks = []
+    for row in rows:
+        path = str(Path(info.folder) / row.path)
+        loaded = partial(load, path, name=row.name)
+        tasks.append(
+            Task(row.id, loaded, row.question, row.plan, None, file_source(path), row.extra)
+        )
+    return tasks
 
 
 class DocumentTasks:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.cli.escaping import escaped, to_json
+from pearl.errors.escaping import escaped, to_json
 
 EVIL = "\x1b]0;owned\x07\x1b[31mred\x9b1mbold\x9d0;c1\x9c\u202egnp.exe\u2066\x08\x7f\r"
 OBEYED = re.compile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import click
 from pearl.cli.files import found_documents, is_file
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, setting_options, trace_option
-from pearl.cli.spending import BudgetOptions, budget_options
+from pearl.cli.spending import budget_options
 from pearl.cli.storing import store_option
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import UsageError
@@ -35,9 +34,6 @@ def command(
     documents: tuple[str, ...],
     together: bool,
     out: str | None,
-    store: str | None,
-    fresh: bool,
-    force: bool,
     **options: Any,
 ) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
@@ -45,28 +41,24 @@ def command(
     A DOC may be a folder or a pattern, as reports/*.txt. Every reply is kept in the store: the same
     question of the same document asks the model nothing again.
     """
-    from pearl.cli.keeping import RunOptions
+    from pearl.cli.work import run_tasks
     from pearl.documents.document import join, load
     from pearl.runs.executors import Task
+    from pearl.runs.tasks import over_files
 
     _refuse_swapped(question, documents)
     if not documents:
         raise UsageError(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
-    spending = BudgetOptions(options)
     found = found_documents(documents)
     keep_inputs([out, options["trace"]], found)
     if together and len(found) > 1:
         tasks = [Task("", lambda: join([load(path) for path in found]), question)]
     else:
-        ids = found if len(found) > 1 else ("",)
-        tasks = [
-            Task(id, partial(load, path), question) for id, path in zip(ids, found, strict=True)
-        ]
+        tasks = over_files(found, question=question, is_named=False)
     options["tells_plans"] = not options["as_json"]  # to stderr: pipes get the answer alone
-    keeping = RunOptions("ask", {}, store, fresh, is_forced=force)
-    return spending.run(tasks, len(tasks), told=out, keeping=keeping)
+    return run_tasks(tasks, len(tasks), options, told=out)
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.escaping import to_json
 from pearl.cli.files import Kind, kind_of, library_for
 from pearl.cli.options import as_json, setting_options
 from pearl.cli.output import read_input
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
+from pearl.errors.escaping import to_json
 
 
 @click.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -22,13 +21,12 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.output import read_input
-from pearl.cli.spending import BudgetOptions, budget_options
+from pearl.cli.spending import budget_options
 from pearl.cli.storing import opened_folder, run_options
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import DataError, PlanError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.runs.executors import Task
     from pearl.runs.tasks import DocumentTasks, TaskFile
 
 
@@ -74,35 +72,20 @@ def command(
     Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
     resume`, goes on where it stopped, however it was stopped.
     """
-    from pearl.cli.keeping import RunOptions, content
+    from pearl.cli.work import run_tasks, tell_left_out
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.shard import parse_shard
+    from pearl.runs.request import RunRequest
+    from pearl.runs.tasks import over_files
 
-    shard = options.pop("shard")
-    asked = {name: options[name] for name in ("split", "columns", "subset", "limit", "longest")}
-    keeping = RunOptions(
-        "execute",
-        {
-            "arguments": "\n".join(plan_and_documents),
-            **({"tasks": content(tasks)} if tasks else {}),
-            **(
-                {"data": content(options["data"]), "asked": json.dumps(asked)}
-                if options["data"]
-                else {}
-            ),
-        },
-        options.pop("store"),
-        options.pop("fresh"),
-        options.pop("run"),
-        options.pop("executor"),
-        None if shard is None else parse_shard(shard),
-        options.pop("max_errors"),
-        options.pop("force"),
-    )
-    if out is None and (keeping.executor != DEFAULT or keeping.shard is not None):
+    if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
     check_data(options)
     data = options["data"]
+    context = click.get_current_context()
+    options["out"] = out
+    asked = None
+    if out is not None:
+        asked = RunRequest.of(context.params).spec(context.find_root().obj or ())
     inputs = [*plan_and_documents, *filter(None, (tasks, data))]
     keep_inputs([out, options["trace"]], inputs)
     if data is None and options["longest"] is not None:
@@ -111,8 +94,7 @@ def command(
         raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
-        file = _tasks(tasks, rest, options, keeping.store)
-        return BudgetOptions(options).run(file, None, out=out, keeping=keeping)
+        return run_tasks(_tasks(tasks, rest, options), None, options, asked=asked)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
             "a plan and a document, a plan and --data FILE, or --tasks FILE",
@@ -126,15 +108,12 @@ def command(
         )
     _refuse_other(plan, named)
     text = _checked(plan, options)
-    spending = BudgetOptions(options)
     if data is None:
-        work = _file_tasks(text, found_documents(named), out)
-        return spending.run(work, len(work), out=out, keeping=keeping)
+        work = over_files(found_documents(named), plan=text, is_named=out is not None)
+        return run_tasks(work, len(work), options, asked=asked)
     samples = _data_tasks(text, options)
-    from pearl.cli.work import tell_left_out
-
     tell_left_out(samples.left_out)
-    code = spending.run(samples, len(samples), out=out, keeping=keeping)
+    code = run_tasks(samples, len(samples), options, asked=asked)
     return code or int(bool(samples.left_out))
 
 
@@ -154,9 +133,7 @@ def _refuse_other(plan: str, documents: Sequence[str]) -> None:
         raise UsageError(f"'{plan}' is no plan file", help=f'pearl ask "{plan}" {rest or "DOC"}')
 
 
-def _tasks(
-    path: str, documents: tuple[str, ...], options: dict[str, Any], store: str | None
-) -> TaskFile:
+def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> TaskFile:
     """The tasks of a file, and in the options the domain and library that its plans were written for.
 
     What `pearl plan` wrote here may name what its data named; other files are from elsewhere.
@@ -173,7 +150,7 @@ def _tasks(
     if path.endswith(".plan"):
         words = " ".join([path, *documents]) if documents else f"{path} DOC"
         raise UsageError(f"'{path}' is a plan, not a file of tasks", help=f"pearl execute {words}")
-    is_own = Outputs(opened_folder(store)).wrote(Path(path).resolve(), by="plan")
+    is_own = Outputs(opened_folder(options["store"])).wrote(Path(path).resolve(), by="plan")
     file = TaskFile(path, documents, allow_outside=options["allow_outside"] or is_own)
     if documents and file.names_documents:
         raise UsageError(
@@ -231,17 +208,6 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
     except PlanError as error:
         raise type(error)(error.text, error.diagnostics, plan) from None
     return text
-
-
-def _file_tasks(plan: str, documents: list[str], out: str | None) -> list[Task]:
-    from pearl.documents.document import file_source, load
-    from pearl.runs.executors import Task
-
-    ids = documents if len(documents) > 1 or out else [""]
-    return [
-        Task(id, partial(load, path), plan=plan, source=file_source(path))
-        for id, path in zip(ids, documents, strict=True)
-    ]
 
 
 def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:

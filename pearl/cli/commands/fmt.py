@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.escaping import to_json
 from pearl.cli.files import Kind, kind_of
 from pearl.cli.options import as_json
 from pearl.cli.output import read_input
 from pearl.cli.writing import new_file
 from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
+from pearl.errors.escaping import to_json
 
 
 @click.command()

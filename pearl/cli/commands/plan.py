@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.escaping import escaped, to_json
 from pearl.cli.help import Command
 from pearl.cli.options import (
     ASKING,
@@ -25,15 +24,16 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.progress import Reporter
-from pearl.cli.storing import store_option
+from pearl.cli.storing import store_option, written_store
 from pearl.cli.work import tell_failures
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
+from pearl.errors.escaping import escaped, to_json
 
 if TYPE_CHECKING:
-    from pearl.cli.keeping import RunOptions
     from pearl.data.samples import Sample
     from pearl.dsl.checker import CheckedPlan
+    from pearl.llm.middleware.dedup_cache import Replies
     from pearl.pipeline import Pearl
 
 
@@ -60,8 +60,6 @@ def command(
     The rows that --data gives keep what the samples say: they are tasks for `pearl execute`. With
     --data every reply is kept in the store: the same command asks again only what it has no reply to.
     """
-    from pearl.cli.keeping import RunOptions
-
     check_data(options)
     data = options["data"]
     if (question is None) == (data is None):
@@ -72,8 +70,9 @@ def command(
     writer.check(out, trace)
     if data is not None:
         keep_json_lines(out)
-        keeping = RunOptions("plan", {"data": data}, store, fresh)
-        return asyncio.run(_many(out, trace, options, keeping, writer))
+        with written_store(store) as opened:
+            replies = opened.fresh() if fresh else opened
+            return asyncio.run(_many(out, trace, options, replies, writer))
     if fresh:
         raise UsageError("--fresh goes with --data", help="one question is always asked anew")
     return asyncio.run(_one(question or "", out, trace, json_wanted, options, writer))
@@ -124,7 +123,7 @@ async def _many(
     out: str | None,
     trace: str | None,
     options: dict[str, Any],
-    keeping: RunOptions,
+    replies: Replies,
     writer: OutputWriter,
 ) -> int:
     from pearl.runs.scheduling import in_order
@@ -140,8 +139,7 @@ async def _many(
         )
     failures: list[str] = []
     with ExitStack() as stack:
-        store = stack.enter_context(keeping.opened())
-        async with open_pearl(options, keeping.replies(store)) as pearl:
+        async with open_pearl(options, replies) as pearl:
             # A bank that is not there is told first.
             await asyncio.to_thread(lambda: pearl.examples)
             file = stack.enter_context(writer.open(out))
@@ -164,7 +162,7 @@ async def _many(
                     events_file.write(escaped(events.to_jsonl()))
                 reporter.advance()
     if failures:
-        tell_failures(failures, len(rows))
+        tell_failures(len(failures), failures[0], len(rows))
     return 1 if failures else 0
 
 

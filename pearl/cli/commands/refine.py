@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.escaping import escaped
 from pearl.cli.help import Command
 from pearl.cli.options import (
     ASKING,
@@ -24,6 +23,7 @@ from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
+from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
     from pearl.mining.refine.refinement import Refinement

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.escaping import to_json, visible
 from pearl.cli.options import as_json, trace_option
 from pearl.cli.output import counted
-from pearl.cli.storing import FORMATS, opened_folder, store_option
+from pearl.cli.storing import opened_folder, store_option
 from pearl.cli.terminal import new_console
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
+from pearl.errors.escaping import escaped, to_json, visible
+from pearl.runs.export import FORMATS, write_table
 
 if TYPE_CHECKING:
     from pearl.runs.store import RunInfo, Store
@@ -130,21 +131,22 @@ def resume(
     with --base-url.
     """
     from pearl.cli.commands.execute import command as execute
-    from pearl.cli.resuming import agreed, params_of, work_of
+    from pearl.cli.resuming import agreed, params_of
+    from pearl.runs.request import refuse_others, request_of
 
     folder = opened_folder(store)
-    _refuse_others(folder)
+    refuse_others(folder)
     with _read(store) as opened:
         info = opened.run(run)
-    work = work_of(info)
-    if work.shard and not info.settings.get("shard"):  # shards were merged into it
+    request = request_of(info)
+    if request.shard and not info.settings.get("shard"):  # shards were merged into it
         if out is None:
             raise UsageError(
                 f"run {info.id} is made of shards, which wrote a file each",
                 help=f"name one for all rows: pearl runs resume {info.id} -o rows.jsonl",
             )
-        work = work.model_copy(update={"shard": None, "trace": None})
-    params, said = params_of(ctx, work, options, out)
+        request = request.model_copy(update={"shard": None, "trace": None})
+    params, said = params_of(ctx, request, options, out)
     ctx.find_root().obj = info.command  # which is what the run goes on being called
     with _in(info):
         if not agreed(info, params, said, is_yes=yes):
@@ -152,25 +154,6 @@ def resume(
             return 1
         code: int = ctx.invoke(execute, **params, store=str(folder), run=info.id, fresh=False)
     return code
-
-
-def _refuse_others(folder: Path) -> None:
-    """Make sure that a store is the user's alone.
-
-    Raises:
-        StoreError: Another user may have written what is in it.
-    """
-    from pearl.plugins.files import not_alone
-    from pearl.runs.store import FILE
-
-    for path in (folder, *(folder / f"{FILE}{end}" for end in ("", "-wal", "-shm"))):
-        why = not_alone(path) if path.exists() else ""
-        if why:
-            raise StoreError(
-                f"a run of this store is not resumed: {why}",
-                path=path,
-                help="take over what you trust into a store of yours: pearl runs merge",
-            )
 
 
 def _command(info: RunInfo) -> list[str]:
@@ -229,7 +212,6 @@ def export(
     store: str | None,
 ) -> int:  # fmt: skip
     """Write the results of RUN, every row once, in the order of the work."""
-    from pearl.cli.storing import write_table, write_traces
     from pearl.runs.store import FILE
 
     form = form or _form(out)
@@ -241,9 +223,11 @@ def export(
     with _read(store) as opened:
         info = opened.run(run)
         rows = partial(opened.rows, info.id)
-        n_rows = write_table(rows, out, form, writer, raw_cells=raw_cells)
+        with writer.open(out) as file:
+            n_rows = write_table(rows, file, form, raw_cells=raw_cells)
         if trace is not None:
-            write_traces(opened.traces(info.id), trace, writer)
+            with writer.open(trace) as file:
+                file.writelines(map(escaped, opened.traces(info.id)))
         # A table is read twice, and a damaged row is met each time.
         n_bad = info.n_results - n_rows if opened.n_bad_rows else 0
     click.echo(f"{counted(n_rows, 'row')} of run {info.id}, which is {info.state}", err=True)

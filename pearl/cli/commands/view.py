@@ -8,9 +8,9 @@ from typing import get_args
 
 import click
 
-from pearl.cli.escaping import escaped
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import DataError
+from pearl.errors.escaping import escaped
 
 
 @click.command()

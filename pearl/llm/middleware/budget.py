@@ -134,6 +134,12 @@ class Budget:
         return None if self.price is None else self.price.cost_usd(self._spent.usage)
 
     @property
+    def is_limited(self) -> bool:
+        """Whether there is any limit."""
+        limits = (self.max_cost_usd, self.max_tokens, self.max_calls, self.max_time_s)
+        return any(limit is not None for limit in limits)
+
+    @property
     def counts_tokens(self) -> bool:
         """Whether tokens or money are limited, so that replies need a limit, too."""
         return self.max_tokens is not None or self.max_cost_usd is not None

@@ -38,6 +38,7 @@ from pearl.runs.store.writer import StoreWriter
 __all__ = [
     "FILE",
     "VERSION",
+    "FreshCache",
     "Holder",
     "Merged",
     "Pruned",
@@ -71,6 +72,23 @@ def default_folder() -> Path:
         return Path.home() / ".local" / "share" / "pearl"
     except RuntimeError:
         raise StoreError("there is no home folder", help="name a folder with --store") from None
+
+
+class FreshCache:
+    """Keeps replies, and finds only those that were kept since: what is begun anew is asked anew."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: set[bytes] = set()
+
+    async def reply(self, key: bytes) -> Completion | None:
+        """The reply that was kept under a key since then."""
+        return await self._store.reply(key) if key in self._known else None
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        """Keep a reply."""
+        await self._store.keep(key, completion)
+        self._known.add(key)
 
 
 class Store:
@@ -162,6 +180,10 @@ class Store:
             connection.execute(_KEEP, values)
 
         await self._writing.write(work)
+
+    def fresh(self) -> FreshCache:
+        """Keeps replies as this store does, and finds none that was kept before."""
+        return FreshCache(self)
 
     def begin(self, spec: RunSpec, *, fresh: bool = False, id: str | None = None) -> Run:
         """Begin a run, or go on with the latest of the same spec, however that ended.

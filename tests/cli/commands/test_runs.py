@@ -18,9 +18,10 @@ import pytest
 from pyarrow import parquet
 
 from pearl.cli.commands.execute import command as execute
-from pearl.cli.resuming import ALLOWED, ExecuteWork
-from pearl.cli.storing import write_rows
+from pearl.cli.resuming import ALLOWED
 from pearl.cli.writing import OutputWriter
+from pearl.runs.export import write_rows
+from pearl.runs.request import RunRequest
 from pearl.runs.store import RunSpec, Store
 from tests.cli.terminal import PLAN, STORY, Terminal
 from tests.root import ROOT
@@ -190,7 +191,8 @@ def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
         run = store.begin(RunSpec(COMMAND, {}, {}))
         for i in (2, 0, 1, 2):
             asyncio.run(run.record(bytes([i]), i, str(i), {"id": str(i), "status": "x"}, None))
-        assert write_rows(run, "out.jsonl", OutputWriter("a run", "store")) == 3
+        with OutputWriter("a run", "store").open("out.jsonl") as file:
+            assert write_rows(run.rows(), file) == 3
     lines = Path("out.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == ["0", "1", "2"]
 
@@ -254,7 +256,7 @@ def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> Non
     options = {option.name for option in execute.params}
     # Which store and run it is, and what is the user's own to say.
     others = {"store", "run", "fresh", "dry_run", "api_key_env", *ALLOWED}
-    assert options == {*ExecuteWork.model_fields, *others}
+    assert options == {*RunRequest.model_fields, *others}
 
 
 TASKS = [

@@ -1,0 +1,173 @@
+"""Rows of runs → JSON lines, CSV or Parquet, written to an open file as they are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import IO, Any
+
+from pearl.errors.escaping import to_json
+from pearl.plugins.extras import require_extra
+
+__all__ = ["FORMATS", "write_rows", "write_table"]
+
+FORMATS = ("jsonl", "csv", "parquet")
+
+_TEXTS = (
+    "id", "status", "question", "document", "answer", "method", "model", "plan", "error_type",
+    "error", "evidence", "unverified_quotes", "steps",
+)  # fmt: skip
+_NUMBERS = ("coverage", "duration_s")
+_TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
+_COLUMNS = (*_TEXTS, *_NUMBERS, *_TOKENS)
+"""What every table has; fields of the input follow."""
+
+_BATCH = 1_000
+"""Rows of a Parquet file that are in memory at once."""
+
+
+def write_table(
+    rows: Callable[[], Iterable[Mapping[str, Any]]],
+    file: IO[str],
+    form: str,
+    *,
+    raw_cells: bool = False,
+) -> int:
+    """Write rows as JSON lines, CSV or Parquet.
+
+    Args:
+        rows: Reads them, each time from the first; a table needs its columns before its rows.
+        file: Opened to be written, as text; Parquet goes to its buffer.
+        form: One of `FORMATS`.
+        raw_cells: Leave texts of CSV as they are that a spreadsheet would compute.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        UsageError: Parquet is written, and pyarrow is not installed.
+        StoreError: The store cannot be read.
+    """
+    if form == "jsonl":
+        return write_rows(rows(), file)
+    columns = _columns(rows())
+    cells = ({name: cell(row) for name, cell in columns.items()} for row in rows())
+    if form == "csv":
+        return _write_csv(cells, list(columns), file, raw_cells=raw_cells)
+    return _write_parquet(cells, list(columns), file)
+
+
+def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
+    """Write rows as JSON lines.
+
+    Returns:
+        The number of rows.
+    """
+    n_rows = 0
+    for row in rows:
+        file.write(to_json(row) + "\n")
+        n_rows += 1
+    return n_rows
+
+
+def _write_csv(
+    cells: Iterable[Mapping[str, Any]], names: Sequence[str], file: IO[str], *, raw_cells: bool
+) -> int:
+    import csv
+
+    shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else _inert
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(shown, names))
+    n_rows = 0
+    for row in cells:
+        writer.writerow([shown(row[name]) for name in names])
+        n_rows += 1
+    return n_rows
+
+
+_COMPUTED = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+
+def _inert(cell: Any) -> Any:
+    """A cell of which a spreadsheet makes no formula: an apostrophe says that it is text.
+
+    After https://owasp.org/www-community/attacks/CSV_Injection; numbers stay numbers.
+
+    Example:
+        >>> [_inert(cell) for cell in ("=1+1", "-5", "- five", "a=b", -5, None)]
+        ["'=1+1", '-5', "'- five", 'a=b', -5, None]
+    """
+    is_text = isinstance(cell, str) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_text and _COMPUTED.match(cell) else cell
+
+
+def _write_parquet(cells: Iterator[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:
+    require_extra("data", "writing Parquet", "pyarrow")
+    import pyarrow
+    from pyarrow import parquet
+
+    types = {
+        **dict.fromkeys(_NUMBERS, pyarrow.float64()),
+        **dict.fromkeys(_TOKENS, pyarrow.int64()),
+    }
+    schema = pyarrow.schema([(name, types.get(name, pyarrow.string())) for name in names])
+    n_rows = 0
+    with parquet.ParquetWriter(file.buffer, schema) as writer:  # type: ignore[attr-defined]
+        while batch := list(islice(cells, _BATCH)):
+            writer.write_table(pyarrow.Table.from_pylist(batch, schema))
+            n_rows += len(batch)
+    return n_rows
+
+
+Cell = Callable[[Mapping[str, Any]], Any]
+"""Reads one column of a row."""
+
+
+def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
+    """The columns of a table: those every table has, then the fields of the input."""
+    columns: dict[str, Cell] = {name: _own(name) for name in _COLUMNS}
+    known = {*_COLUMNS, "usage"}
+    fields: dict[str, None] = {}
+    for row in rows:
+        fields.update(dict.fromkeys(name for name in row if name not in known or name in _TOKENS))
+    for name in fields:
+        # A field of the input may be called as a column that is read from elsewhere.
+        shown = name
+        while shown in columns:
+            shown += "_"
+        columns[shown] = lambda row, name=name: _text(row.get(name))  # type: ignore[misc]
+    return columns
+
+
+def _own(name: str) -> Cell:
+    if name in _TOKENS:
+        return lambda row: _number(_part(row, "usage", name), int)
+    if name in _NUMBERS:
+        return lambda row: _number(row.get(name), float)
+    if name == "error_type":
+        return lambda row: _text(_part(row, "error", "type"))
+    if name == "error":
+        return lambda row: _text(_part(row, "error", "message"))
+    return lambda row: _text(row.get(name))
+
+
+def _part(row: Mapping[str, Any], name: str, part: str) -> Any:
+    whole = row.get(name)
+    return whole.get(part) if isinstance(whole, dict) else None
+
+
+def _number(value: Any, kind: type[int] | type[float]) -> int | float | None:
+    """The number in a cell; None for what is none, or none that a table has room for."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return kind(value) if is_number and abs(value) < 2**63 else None
+
+
+def _text(value: Any) -> str | None:
+    """A text as it is, anything else as JSON; lone surrogates, which no table holds, are replaced."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,403 @@
+"""Many tasks within limits: forecast, run, stopped, and gone on with where they stopped.
+
+The way of a task: left out if its row is kept; carried out by an executor, with replies found and kept
+in the store and every call within the budget; its row kept in the run before its outcome is given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import ExitStack, aclosing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pearl.documents.digest import digest
+from pearl.errors import BudgetError, StoreError, UsageError
+from pearl.llm.client import Client
+from pearl.llm.middleware.budget import Budget
+from pearl.llm.middleware.dedup_cache import Replies
+from pearl.llm.prices import Price, Prices, read_prices
+from pearl.pipeline import Pearl
+from pearl.runs.executors import (
+    DEFAULT,
+    Execute,
+    Offered,
+    Outcome,
+    Task,
+    Unit,
+    load_executor,
+    run_with,
+)
+from pearl.runs.forecast import Forecast, Forecaster
+from pearl.runs.identity import fingerprint
+from pearl.runs.recording import run_recorded, unrecorded
+from pearl.runs.request import refuse_others
+from pearl.runs.shard import Shard, parse_shard
+from pearl.runs.spending import Spending
+from pearl.runs.store import Run, RunSpec, Store
+from pearl.runs.summary import SessionRun, Summary, Watcher
+from pearl.runs.tasks import read_tasks, tasks_to_json
+
+__all__ = ["Session", "opened_store"]
+
+U = TypeVar("U", bound=Unit)
+
+
+class Session:
+    """Runs tasks with a `Pearl`, within limits, and keeps what they came to.
+
+    The same tasks with the same settings are the same run: running them again goes on where it
+    stopped, however it was stopped, and does again only what failed. Limits hold for all runs of the
+    session together.
+
+    Args:
+        pearl: Model and library.
+        store: Where replies and rows are kept: a folder, or an open store; None to keep nothing.
+        keeps_rows: Whether rows are kept, so that runs can be gone on with; replies are in any case.
+        is_fresh: Begin a new run, and ask for replies anew that are kept from before.
+        max_cost_usd: No call is started that could take the cost beyond this; None for no limit.
+        max_tokens: Likewise input and output tokens together.
+        max_calls: Likewise calls, failed ones included.
+        max_minutes: No call is started after this, and those under way then are ended.
+        price: What tokens cost, or a table of that by the names of models; None for the shipped one.
+        executor: Where tasks are carried out: `local`, `ray`, `batch`.
+        shard: Only a part of the tasks, as `1/8`.
+        max_errors: No more tasks are begun once more than this have failed; None to go on.
+
+    Attributes:
+        price: What a token costs; None where that is not known.
+
+    Raises:
+        UsageError: Money is limited and the price is not known, or there is no such executor or shard.
+        DataError: The table of prices cannot be read.
+
+    Example:
+        >>> import pearl
+        >>> session = pearl.Session(pearl.Pearl(), max_calls=10)
+        >>> tasks = [Task("a", lambda: pearl.Document("It rained. She left."), "Why did she leave?")]
+        >>> session.forecast(tasks).n_tasks
+        1
+        >>> pearl.run(session.run(tasks)).status
+        'done'
+    """
+
+    def __init__(
+        self,
+        pearl: Pearl,
+        *,
+        store: Store | str | Path | None = None,
+        keeps_rows: bool = True,
+        is_fresh: bool = False,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+        max_calls: int | None = None,
+        max_minutes: float | None = None,
+        price: Price | Prices | None = None,
+        executor: str = DEFAULT,
+        shard: Shard | str | None = None,
+        max_errors: int | None = None,
+    ) -> None:
+        if not isinstance(price, Price):
+            price = (price or read_prices()).of(pearl.client.name)
+        self.price = price
+        if max_cost_usd is not None and self.price is None:
+            raise UsageError(
+                f"a limit of cost needs a price, and the price of '{pearl.client.name}' is not known",
+                help="--price IN/OUT in US dollars per million tokens, or --prices FILE",
+            )
+        self._pearl = pearl
+        self._store = Path(store) if isinstance(store, str) else store
+        self._keeps_rows = keeps_rows and store is not None
+        self._is_fresh = is_fresh
+        self._limits = {
+            "max_cost_usd": max_cost_usd,
+            "max_tokens": max_tokens,
+            "max_calls": max_calls,
+            "max_time_s": None if max_minutes is None else max_minutes * 60,
+        }
+        self._executor = executor
+        self._plugin = load_executor(executor)
+        self._shard = parse_shard(shard) if isinstance(shard, str) else shard
+        self._max_errors = max_errors
+        self._spending: Spending | None = None
+
+    @property
+    def budget(self) -> Budget | None:
+        """What was spent so far; None before the first run, and where nothing is counted.
+
+        Calls are counted where a limit is set or the price is known, by the executor `local`.
+        """
+        return None if self._spending is None else self._spending.budget
+
+    @property
+    def predicted(self) -> Forecast | None:
+        """What the tasks that were begun were predicted to take, beside what `budget` says."""
+        return None if self._spending is None else self._spending.predicted
+
+    def forecast(
+        self,
+        tasks: Iterable[Task],
+        asked: RunSpec | None = None,
+        *,
+        id: str | None = None,
+        seconds_per_call: float | None = None,
+    ) -> Forecast:
+        """What it takes to run those tasks that have no row yet; nothing is sent, nothing is written.
+
+        Args:
+            tasks: As in `run`.
+            asked: As in `run`.
+            id: As in `run`.
+            seconds_per_call: How long a call takes, for an estimate of the time.
+        """
+        tasks = self._repeatable(tasks, asked)
+        forecaster = Forecaster(self._pearl, price=self.price, seconds_per_call=seconds_per_call)
+        known: list[bytes] = []
+        with ExitStack() as stack:
+            store: Store | None = None
+            if self._keeps_rows and not self._is_fresh:
+                # None was made yet, or the run itself will say what is wrong with it.
+                with suppress(StoreError):
+                    store = stack.enter_context(self._readable())
+            has = _known(store, self.spec(tasks, asked), id) if store else lambda key: False
+            left = unrecorded(self._pearl, self._numbered(tasks), has, known.append)
+            for _, task, _ in left:
+                forecaster.add(task)
+        return replace(forecaster.result(), n_known=len(known))
+
+    def run(
+        self,
+        tasks: Iterable[Unit],
+        asked: RunSpec | None = None,
+        *,
+        id: str | None = None,
+        watcher: Watcher | None = None,
+    ) -> SessionRun:
+        """Run the tasks that have no row yet.
+
+        Args:
+            tasks: Or other units of work, read one by one. Where rows are kept they are gone through twice; what can be gone
+                through but once is held in memory.
+            asked: What makes the work the one it is; None for the tasks themselves.
+            id: The run to go on with; None for the latest of the same work, or a new one.
+            watcher: Who is told of what happens.
+
+        Returns:
+            The run: iterate over it, or await it. What it raises then is a `StoreError`, for a store
+            that cannot be used, or a `UsageError`, for limits that the executor cannot keep.
+        """
+        summary = Summary()
+        work = self._work(self._repeatable(tasks, asked), asked, id, watcher or Watcher(), summary)
+        return SessionRun(work, summary)
+
+    def resume(
+        self, run_id: str, tasks: Iterable[Unit] | None = None, *, watcher: Watcher | None = None
+    ) -> SessionRun:
+        """Go on with a run of the store.
+
+        Args:
+            run_id: Its id, or how that begins, with its day or without.
+            tasks: Its tasks; None for those that the store has of it: questions and plans over files,
+                which are read, and sent to the model. Of a store that you do not trust, give them.
+            watcher: Who is told of what happens.
+
+        Raises:
+            StoreError: There is no such run, or others may write to the store.
+            UsageError: The session has no store, or the store does not have the tasks.
+
+        Returns:
+            As `run`; a `StoreError` comes where the run was begun with other settings.
+        """
+        with self._readable() as store:
+            info = store.run(run_id)
+            if tasks is None:
+                refuse_others(store.folder)
+                tasks = read_tasks(info)
+        settings = {"command": info.settings.get("command")}
+        asked = RunSpec(info.command, settings, info.inputs, info.folder, info.work)
+        return self.run(tasks, asked, id=info.id, watcher=watcher)
+
+    def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
+        """Every row of a run once, in the order of the work, read as they are taken.
+
+        Raises:
+            StoreError: The store cannot be read, or has no such run.
+            UsageError: The session has no store.
+        """
+        with self._readable() as store:
+            yield from store.rows(store.run(run_id).id)
+
+    def spec(self, tasks: Iterable[Unit], asked: RunSpec | None = None) -> RunSpec:
+        """What makes a run the one it is: the work, and what of the `Pearl` decides its results."""
+        if asked is None:
+            # Not what is in the documents: where that changes, it is the same run with other rows.
+            parts = (part for unit in tasks for part in (unit.id, *unit.depends_on))
+            inputs = {"tasks": digest(parts).hex()}
+            command = ("python", Path(sys.argv[0]).name)
+            work = {"tasks": tasks_to_json(tasks)}
+            asked = RunSpec(command, {"command": "session"}, inputs, work=work)
+        shard = {} if self._shard is None else {"shard": str(self._shard)}
+        return replace(asked, settings={**asked.settings, **fingerprint(self._pearl), **shard})
+
+    async def _work(
+        self,
+        tasks: Iterable[Unit],
+        asked: RunSpec | None,
+        id: str | None,
+        watcher: Watcher,
+        summary: Summary,
+    ) -> AsyncGenerator[Outcome[Any], None]:
+        with ExitStack() as stack:
+            store = stack.enter_context(self._opened(watcher))
+            pearl, execute = self._equipped(store, watcher)
+            run: Run | None = None
+            if store is not None and self._keeps_rows:
+                run = store.begin(self.spec(tasks, asked), fresh=self._is_fresh, id=id)
+                stack.callback(_let_go, run)
+                summary.id = run.id
+                watcher.on_begun(run)
+
+            def is_stopping() -> bool:
+                is_over = summary.error is not None or pearl.client.halt.error is not None
+                most = self._max_errors
+                is_too_much = most is not None and summary.n_failed > most
+                return watcher.is_stopping() or is_over or is_too_much
+
+            def on_known(key: bytes) -> None:
+                summary.n_known += 1
+                watcher.on_known(key)
+
+            options: dict[str, Any] = {"listener": watcher.listener, "is_stopping": is_stopping}
+            numbered = self._numbered(tasks)
+            if run is None:
+                outcomes = execute(pearl, (task for _, task in numbered), **options)
+            else:
+                outcomes = run_recorded(
+                    pearl, numbered, run, execute=execute, on_known=on_known, **options
+                )
+            try:
+                async with aclosing(outcomes):
+                    async for outcome in outcomes:
+                        summary.add(outcome)
+                        yield outcome
+            finally:
+                summary.limits = pearl.client.limiter.limits
+            summary.error = pearl.client.halt.error or summary.error
+            is_paused = summary.error is not None and not isinstance(summary.error, BudgetError)
+            summary.status = "done"
+            if is_stopping():
+                summary.status = "paused" if is_paused and not watcher.is_stopping() else "stopped"
+            if store is not None and run is not None:
+                summary.statuses = store.tally(run.id)
+                counts = {
+                    "rows": summary.n_rows,
+                    "failed": summary.n_failed,
+                    "from_before": summary.n_known,
+                }
+                run.finish(summary.status, counts)
+
+    def _equipped(self, store: Store | None, watcher: Watcher) -> tuple[Pearl, Execute]:
+        """What the tasks are run with and by: with the store's replies, within the budget.
+
+        Raises:
+            UsageError: The executor cannot keep the limits.
+        """
+        has_limits = any(limit is not None for limit in self._limits.values())
+        keeps_limits = self._plugin.KEEPS_LIMITS
+        if has_limits and not keeps_limits:
+            raise UsageError(
+                f"limits of a run are kept by the executor {DEFAULT}, not by {self._executor}",
+                help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
+            )
+        replies: Replies | None = store.fresh() if store and self._is_fresh else store
+        client = self._pearl.client
+        budget = client.budget
+        offered: Offered = {
+            "on_progress": lambda progress: watcher.on_notice(str(progress)),
+            "on_trouble": lambda error, wait_s: watcher.on_notice(
+                f"{error.message}; asked again for {wait_s / 60:.0f} minutes at most"
+            ),
+        }
+        if store is not None and replies is not None:
+            offered |= {"replies": replies, "folder": store.folder}
+        execute = run_with(self._plugin, **offered)
+        if keeps_limits and (has_limits or self.price is not None):
+            if has_limits or not budget.is_limited:  # else those of the client hold
+                budget = Budget(client.counter, price=self.price, **self._limits)  # type: ignore[arg-type]
+            if self._spending is None:
+                self._spending = Spending(self._pearl, budget)
+            budget, execute = self._spending.budget, self._spending.watched(execute)
+        own = Client(client.settings, model=client.model, replies=replies, budget=budget)
+        return self._pearl.asking(own), execute
+
+    def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:
+        """The tasks, to be gone through twice where it is they that make the run the one it is."""
+        is_twice = asked is None and self._keeps_rows
+        return list(tasks) if is_twice and isinstance(tasks, Iterator) else tasks
+
+    def _numbered(self, tasks: Iterable[U]) -> Iterator[tuple[int, U]]:
+        """The tasks to run, with their places in the whole work."""
+        return enumerate(tasks) if self._shard is None else self._shard.of(tasks)
+
+    @contextmanager
+    def _opened(self, watcher: Watcher) -> Iterator[Store | None]:
+        """The store to write, where there is one.
+
+        Raises:
+            StoreError: It cannot be used.
+        """
+        if self._store is None or isinstance(self._store, Store):
+            yield self._store
+        else:
+            with opened_store(self._store, watcher.on_notice) as store:
+                yield store
+
+    @contextmanager
+    def _readable(self) -> Iterator[Store]:
+        """The store to read.
+
+        Raises:
+            UsageError: The session has none.
+            StoreError: It cannot be read.
+        """
+        if self._store is None:
+            raise UsageError("the session has no store", help="Session(pearl, store=FOLDER)")
+        if isinstance(self._store, Store):
+            yield self._store
+        else:
+            with Store.open(self._store, read_only=True) as store:
+                yield store
+
+
+@contextmanager
+def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Store]:
+    """A store to write.
+
+    Args:
+        folder: Where it is.
+        on_notice: Told what people should know of it: of its disk, of damaged replies.
+
+    Raises:
+        StoreError: It cannot be used.
+    """
+    with Store.open(folder) as store:
+        if store.warning:
+            on_notice(store.warning)
+        yield store
+        if n := store.n_bad_replies:
+            on_notice(f"{n} kept replies were damaged and asked for again")
+
+
+def _known(store: Store, spec: RunSpec, id: str | None) -> Callable[[bytes], bool]:
+    """Whether a row is kept under a key: in the run of this id, or the latest of the same work."""
+    ids = (info.id for info in store.runs() if info.spec_key == spec.key)
+    run_id = id or next(ids, None)
+    return lambda key: run_id is not None and store.is_done(run_id, key)
+
+
+def _let_go(run: Run) -> None:
+    """Let go of a run that has not come to its end; what is wrong with the store was told before."""
+    with suppress(StoreError):
+        run.finish("stopped")

@@ -1,0 +1,304 @@
+"""`Session`: what the command line can do with many tasks, from Python, over a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pearl
+from pearl.errors import DataError, ModelError, StoreError, UsageError
+from pearl.llm.middleware.budget import Budget
+from pearl.llm.prices import Price
+from pearl.runs import tasks as pearl_tasks
+from pearl.runs.executors import Task
+from pearl.runs.store import RunSpec, Store
+from pearl.runs.summary import Watcher
+from pearl.runs.tasks import over_files
+from tests.server import Server
+
+PLAN = """\
+New actions:
+- None
+
+1. why = FIND(CTX, "why she leaves") : Find why
+2. ans = FIND(CTX, why) : Find what came of it
+"""
+N = 8
+PRICE = Price(input_usd=2, output_usd=8)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for i in range(N):
+        Path(f"d{i}.txt").write_text(f"She left on day {i}. It rained.\n")
+    return tmp_path
+
+
+@pytest.fixture
+def asked(openai_server: Server) -> Iterator[pearl.Pearl]:
+    openai_server.on("", "it rained")
+    made = pearl.Pearl("openai:test-model", base_url=openai_server.url, concurrency=2)
+    yield made
+    pearl.run(made.aclose())
+
+
+def tasks() -> list[Task]:
+    return over_files([f"d{i}.txt" for i in range(N)], plan=PLAN)
+
+
+def test_a_run_is_forecast_done_and_not_done_again(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    session = pearl.Session(asked, store="kept", price=PRICE)
+    before = session.forecast(tasks())
+    assert (before.n_tasks, before.n_known) == (N, 0)
+    assert before.total.calls.least == before.total.calls.most == 2 * N
+    assert openai_server.requests == []
+
+    done = pearl.run(session.run(tasks()))
+    assert (done.status, done.n_done, done.n_known, done.n_rows) == ("done", N, 0, N)
+    assert len(openai_server.requests) == 2 * N
+    assert [row["id"] for row in session.rows(done.id)] == [task.id for task in tasks()]
+    assert session.budget is not None
+    assert session.budget.spent.n_calls == 2 * N
+    assert session.predicted is not None
+    assert session.predicted.total.input_tokens == before.total.input_tokens
+
+    left = session.forecast(tasks())
+    assert (left.n_tasks, left.n_known) == (0, N)
+    again = pearl.run(session.run(iter(tasks())))
+    assert (again.id, again.n_done, again.n_known) == (done.id, 0, N)
+    assert len(openai_server.requests) == 2 * N
+
+
+def test_only_what_changed_is_done_again(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    session = pearl.Session(asked, store="kept")
+    first = pearl.run(session.run(tasks()))
+    Path("d3.txt").write_text("She never left.\n")
+    second = pearl.run(session.run(tasks()))
+    assert (second.id, second.n_done, second.n_known) == (first.id, 1, N - 1)
+    other = pearl.run(session.run(over_files(["d3.txt"], plan=PLAN)))
+    assert other.id != first.id
+    fresh = pearl.run(pearl.Session(asked, store="kept", is_fresh=True).run(tasks()))
+    assert fresh.id not in (first.id, other.id)
+    assert len(openai_server.requests) == 2 * (N + 1 + N)
+
+
+@pytest.mark.parametrize(
+    ("limit", "n_calls"),
+    [({"max_calls": 6}, 6), ({"max_tokens": 10}, 0), ({"max_cost_usd": 1e-6, "price": PRICE}, 0)],
+)
+def test_a_limit_stops_the_run_which_goes_on_by_its_id(
+    folder: Path, asked: pearl.Pearl, openai_server: Server, limit: dict[str, Any], n_calls: int
+) -> None:
+    session = pearl.Session(asked, store="kept", **limit)
+    stopped = pearl.run(session.run(tasks()))
+    assert stopped.status == "stopped"
+    assert isinstance(stopped.error, pearl.PearlError)
+    assert stopped.n_unfinished > 0
+    assert stopped.n_failed == 0
+    assert len(openai_server.requests) == n_calls
+    with Store.open(folder / "kept", read_only=True) as store:
+        assert store.run(stopped.id).status == "stopped"
+    # The session has spent what it may; another one has not.
+    assert pearl.run(session.resume(stopped.id)).status == "stopped"
+    assert len(openai_server.requests) == n_calls
+    done = pearl.run(pearl.Session(asked, store="kept").resume(stopped.id))
+    assert (done.id, done.status, done.n_rows) == (stopped.id, "done", N)
+    assert len(openai_server.requests) == 2 * N
+
+
+def test_the_limits_of_the_client_hold_where_the_session_has_none(
+    folder: Path, openai_server: Server
+) -> None:
+    async def main() -> str:
+        url = openai_server.url
+        async with pearl.Pearl("openai:m", base_url=url, budget=Budget(max_calls=3)) as limited:
+            return (await pearl.Session(limited, price=PRICE).run(tasks())).status
+
+    assert pearl.run(main()) == "stopped"
+    assert len(openai_server.requests) == 3
+
+
+def test_time_is_a_limit_too(folder: Path, asked: pearl.Pearl, openai_server: Server) -> None:
+    openai_server.delay_s = 20.0
+    stopped = pearl.run(pearl.Session(asked, store="kept", max_minutes=0.005).run(tasks()))
+    assert "--max-time: the limit of 0.3 s" in str(stopped.error)
+
+
+CHILD = """
+import sys
+import pearl
+from pearl.runs.tasks import over_files
+
+url, plan, *paths = sys.argv[1:]
+session = pearl.Session(pearl.Pearl("openai:test-model", base_url=url, concurrency=2), store="kept")
+print(pearl.run(session.run(over_files(paths, plan=plan))).n_known)
+"""
+
+
+def child(server: Server) -> subprocess.Popen[str]:
+    paths = [task.id for task in tasks()]
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, server.url, PLAN, *paths], text=True, stdout=subprocess.PIPE
+    )
+
+
+def test_a_killed_run_goes_on_where_it_was(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    openai_server.delay_s = 0.05
+    killed = child(openai_server)
+    while not openai_server.requests:
+        time.sleep(0.01)
+    with Store.open(folder / "kept", read_only=True) as store:
+        while not store.runs()[0].n_results:
+            time.sleep(0.01)
+        killed.kill()
+        killed.communicate()
+        (info,) = store.runs()
+    assert info.state == "interrupted"
+    done = pearl.run(pearl.Session(asked, store="kept").resume(info.id[9:]))
+    assert (done.id, done.status, done.n_rows) == (info.id, "done", N)
+    assert done.n_known == info.n_results > 0
+    # What was under way when it was killed is asked again: no more than its concurrency.
+    assert len(openai_server.requests) <= 2 * N + 2
+
+
+def test_outcomes_come_as_they_are_done_and_are_on_the_disk_by_then(
+    folder: Path, asked: pearl.Pearl
+) -> None:
+    begun: list[str] = []
+
+    async def some() -> list[str]:
+        found = []
+        watcher = Watcher(on_begun=lambda run: begun.append(run.id))
+        async with aclosing(session.run(tasks(), watcher=watcher)) as run:
+            async for outcome in run:
+                found.append(outcome.unit.id)
+                with Store.open(folder / "kept", read_only=True) as store:
+                    kept = {row["id"] for row in store.rows(begun[0])}
+                assert kept.issuperset(found)
+                if len(found) == 3:
+                    break
+        return found
+
+    session = pearl.Session(asked, store="kept")
+    assert pearl.run(some()) == ["d0.txt", "d1.txt", "d2.txt"]
+    done = pearl.run(session.run(tasks()))
+    assert done.id == begun[0]
+    assert done.n_known >= 3
+    assert done.status == "done"
+
+
+def test_shards_merge_into_the_run_of_all(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    parts = [
+        pearl.run(pearl.Session(asked, store=f"s{i}", shard=f"{i}/2").run(tasks())) for i in (1, 2)
+    ]
+    assert sum(part.n_rows for part in parts) == N
+    assert all(part.n_rows for part in parts)
+    with Store.open(folder / "all") as store:
+        store.merge([folder / "s1", folder / "s2"])
+    whole = pearl.run(pearl.Session(asked, store="all").run(tasks()))
+    assert (whole.n_done, whole.n_known, whole.n_rows) == (0, N, N)
+    assert len(openai_server.requests) == 2 * N
+
+
+def test_what_no_task_can_get_past_is_raised_and_what_is_done_is_kept(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    pearl.run(pearl.Session(asked, store="kept", max_calls=6).run(tasks()))
+    openai_server.next(*["401"] * 9)
+    session = pearl.Session(asked, store="kept")
+    run = session.run(tasks())
+    with pytest.raises(ModelError, match="key"):
+        pearl.run(run)
+    assert run.summary.status == "paused"
+    assert len(openai_server.requests) <= 6 + 2
+    openai_server.forget()
+    assert pearl.run(session.run(tasks())).statuses == {"answered": N}
+
+
+def test_too_many_failures_end_the_run(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    bad = [Task(str(i), problem=DataError("no row")) for i in range(40)]
+    done = pearl.run(pearl.Session(asked, max_errors=2).run(bad))
+    assert (done.status, done.id) == ("stopped", "")
+    assert 3 <= done.n_failed < 40
+
+
+def test_the_same_work_elsewhere_is_told_apart(folder: Path, asked: pearl.Pearl) -> None:
+    session = pearl.Session(asked, store="kept")
+    done = pearl.run(session.run(tasks()))
+    other = pearl.Session(pearl.Pearl("extractive"), store="kept")
+    with pytest.raises(StoreError, match="other settings"):
+        pearl.run(other.resume(done.id))
+    with pytest.raises(StoreError, match="no run 'nope'"):
+        session.resume("nope")
+    with pytest.raises(UsageError, match="no store"):
+        pearl.Session(asked).resume(done.id)
+
+
+def test_tasks_that_no_store_can_have_are_given_again(folder: Path, asked: pearl.Pearl) -> None:
+    session = pearl.Session(asked, store="kept")
+    own = [Task("a", lambda: pearl.Document("She left. It rained."), plan=PLAN)]
+    done = pearl.run(session.run(own))
+    with pytest.raises(UsageError, match="does not have the tasks"):
+        session.resume(done.id)
+    assert pearl.run(session.resume(done.id, own)).status == "done"
+
+
+@pytest.mark.parametrize("row", [{}, {"id": 5}, "x", {"id": "a", "path": "x", "rm": "-rf"}])
+def test_tasks_of_a_store_that_make_no_sense_are_refused(
+    folder: Path, asked: pearl.Pearl, row: Any
+) -> None:
+    spec = RunSpec((), {"command": "session"}, {}, work={"tasks": [row]})
+    with Store.open(folder / "kept") as store:
+        id = store.begin(spec).id
+    session = pearl.Session(asked, store="kept")
+    with pytest.raises(StoreError, match=f"the tasks of run {id} cannot be read"):
+        session.resume(id)
+    (folder / "kept").chmod(0o777)
+    with pytest.raises(StoreError, match="other users may write to it"):
+        session.resume(id)
+
+
+def test_a_document_is_read_once_for_all_tasks_that_name_it(
+    folder: Path, asked: pearl.Pearl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[object] = []
+    load = pearl_tasks.load
+    monkeypatch.setattr(
+        pearl_tasks, "load", lambda *a, **b: loaded.append(a) or load(*a, **b)  # type: ignore[func-returns-value]
+    )  # fmt: skip
+    rows = [
+        {"id": i, "plan": PLAN.replace("she", f"she {i}"), "document_path": "d0.txt"}
+        for i in range(4)
+    ]
+    Path("tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    session = pearl.Session(asked, store="kept", price=PRICE)
+    assert pearl.run(session.run(pearl_tasks.TaskFile("tasks.jsonl"))).n_rows == 4
+    assert len(loaded) == 1
+
+
+def test_limits_need_a_price_and_an_executor_that_keeps_them(asked: pearl.Pearl) -> None:
+    with pytest.raises(UsageError, match="the price of 'openai:test-model' is not known"):
+        pearl.Session(asked, max_cost_usd=1)
+    with pytest.raises(UsageError, match="kept by the executor local"):
+        pearl.run(pearl.Session(asked, max_calls=1, executor="ray").run([]))
+    with pytest.raises(UsageError, match="no shard"):
+        pearl.Session(asked, shard="3/2")
