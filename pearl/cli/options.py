@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from pearl.errors import DataError, UsageError, suggest
+from pearl.retrieval import DEFAULT_RANKER
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -145,7 +146,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         help="Documents longer than the window: full, map-reduce, retrieve or auto.",
     ),
     "ranker": click.option(
-        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default="bm25", show_default=True,
+        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default=DEFAULT_RANKER, show_default=True,
         shell_complete=_complete("pearl.retrieval"),
         help="What chooses the passages of a long document that a step is shown.",
     ),
