@@ -41,7 +41,7 @@ GROUPS = {
 FIRST = frozenset({
     "again", "as_json", "compare", "data", "domain", "dry_run", "held_out", "max_actions",
     "max_cost", "max_examples", "methods", "model", "base_url", "out", "question", "report", "results",
-    "retries", "rounds", "seed_library", "seeds", "tasks", "together", "verbose",
+    "retries", "rounds", "seed_library", "tasks", "together", "verbose",
 })  # fmt: skip
 """Options shown by `--help`."""
 
