@@ -43,7 +43,7 @@ New actions:
 
 FORKING = """
 import os, sys
-import openai, openai.resources.chat  # what a command would import later
+import aiohttp  # what a command would import later
 from pearl.cli import run
 import pearl.cli.commands.execute, pearl.cli.work, pearl.runs.session, pearl.runs.executors.local, pearl.runs.recording, pearl.runs.tasks
 for line in sys.stdin:

@@ -1,160 +1,212 @@
-"""What does a call cost this process, over a bare loop on the official client?
+"""What does a call cost this process, beside the official client and others' libraries?
 
-    python experiments/bench/overhead.py [--quick]
+    python experiments/bench/overhead.py [--quick] [--peers PYTHON] [--callers CALLER ...]
+        [--profile CALLER]
 
-CPU time of the process for each call, at the same concurrency, over the same prompts: the official
-client alone (`AsyncOpenAI`, a semaphore and `chat.completions.create`), then whole plans run with
-everything around them: reading the plan, counting tokens, wrappers, trace, evidence; then the same with
-every reply and every row kept in a store. The prompts of the bare loop are those that the plans sent.
-All run in turns, several times, and the median of the ratios counts. Prints a table and one JSON line.
+Processor time of a process for each call, 32 at once, over different prompts of 6 kB, start-up taken
+off: the whole of `pearl execute`, with its store, its rows and its traces; `Pearl` as a library, which
+keeps nothing; and beside them, none of which keeps anything, the official client over either of its
+transports, aiohttp alone, LangGraph, LiteLLM and DSPy, where they are installed: `--peers` names the
+Python that has them, if it is another. `cold`: no document has been seen, `warm`: by this process, so
+that its tokens are counted. `vocabulary`: tokens are counted with one of 200,000, made up for this,
+and estimated otherwise. All run in turns, and the median of each round's ratios to the official client
+counts. Prints a table and one JSON line.
 """
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import json
+import random
+import subprocess
 import sys
 import tempfile
-import time
+from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from openai import AsyncOpenAI
-from serving import QUICK, documents, opened, plans, serving, table
+HERE = Path(__file__).parent
 
-from pearl import Document
-from pearl.dsl.checker import CheckedPlan
-from pearl.llm import Completion, Message, Request
-from pearl.llm.middleware.wrapper import Wrapper
-from pearl.runs.executors import Task
-from pearl.runs.executors.local import run
-from pearl.runs.identity import fingerprint
-from pearl.runs.recording import run_recorded
-from pearl.runs.store import RunSpec, Store
+PLAN = (
+    'Question: Why was the boat sold?\n\n1. ans = FIND_REASON(CTX, "the boat") : Find the reason\n'
+)
 
-N_PLANS, N_DOCUMENTS, N_PLACES = (8, 3, 16) if QUICK else (20, 10, 16)
-N_ROUNDS = 3 if QUICK else 5
+AT_ONCE = 32
 
+OTHERS = ("official", "official_aiohttp", "aiohttp", "langgraph", "litellm", "dspy")
+OURS = ("pearl_library", "pearl_command")
 
-class Recording(Wrapper):
-    """Keeps the prompts that pass by."""
+PEERS = ("langgraph", "litellm", "dspy")
+"""Callers that need more than what this project's developers have."""
 
-    def __init__(self, model: Wrapper) -> None:
-        super().__init__(model)
-        self.prompts: list[tuple[Message, ...]] = []
-
-    async def complete(self, request: Request) -> Completion:
-        """Keep the prompt and pass the request on."""
-        self.prompts.append(request.messages)
-        return await self._model.complete(request)
+PROMPT_CHARACTERS = 6_000
 
 
-def same(document: Document) -> Document:
-    return document
+def texts(n: int, length: int) -> list[str]:
+    """Documents of made-up sentences, of which no two are alike."""
+    from callers import made_up_words
+
+    words = made_up_words(random.Random(0), 20_000)
+    draw = random.Random(1)
+    found = []
+    for _ in range(n):
+        text = ""
+        while len(text) < length:
+            sentence = [draw.choice(words) for _ in range(6)]
+            text += f"The {' '.join(sentence[:3])} of the {' '.join(sentence[3:])}. "
+        found.append(text[:length].strip())
+    return found
 
 
-def tasks(found: Sequence[CheckedPlan]) -> list[Task]:
-    return [
-        Task(
-            f"{i}/{document.name}",
-            partial(same, document),
-            plan=str(checked),
-            source=document.digest,
-        )
-        for i, checked in enumerate(found)
-        for document in documents(N_DOCUMENTS)
-    ]
+def prompts(documents: list[str]) -> list[list[dict[str, str]]]:
+    """What `pearl execute` sends for the plan over each of them."""
+    from pearl import Document
+    from pearl.actions.library import load_library
+    from pearl.documents.tokens import Counter
+    from pearl.dsl.checker import compile_plan
+    from pearl.dsl.graph import build_graph
+    from pearl.interpreter.requests import ContextLimits, RequestBuilder
+
+    graph = build_graph(compile_plan(PLAN, load_library("seed")))
+    found = []
+    for text in documents:
+        calls = RequestBuilder(graph, Document(text), ContextLimits(Counter()))
+        task, _ = calls.task(graph.steps[0], {})
+        messages = calls.request(task).messages
+        found.append([{"role": m.role, "content": m.content} for m in messages])
+    return found
 
 
-async def kept(url: str) -> float:
-    """CPU seconds of all tasks, with replies and rows in a store."""
-    library, found = plans(N_PLANS)
-    work = tasks(found)
-    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
-        began = time.process_time()
-        async with opened(url, N_PLACES, library, replies=store) as pearl:
-            keeping = store.begin(RunSpec((), fingerprint(pearl), {}))
-            async for outcome in run_recorded(pearl, enumerate(work), keeping):
-                assert outcome.error is None, outcome.error
-            keeping.finish("done")
-        return time.process_time() - began
+class Bench:
+    """Documents, their prompts and a server, in a folder.
 
+    Args:
+        folder: Empty.
+        n: Calls of a round.
+        peers: The Python of other libraries.
+        call_s: Seconds that the server takes for a call.
+        callers: Those that are measured.
+    """
 
-async def ours(url: str, *, prompts: list[tuple[Message, ...]] | None = None) -> float:
-    """CPU seconds of all tasks; their prompts are added to `prompts`."""
-    library, found = plans(N_PLANS)
-    work = tasks(found)
-    began = time.process_time()
-    async with opened(url, N_PLACES, library) as pearl:
-        recording = Recording(pearl.client)
-        if prompts is not None:
-            pearl._asked = recording
-        async for outcome in run(pearl, work):
-            assert outcome.error is None, outcome.error
-        took_s = time.process_time() - began
-    if prompts is not None:
-        prompts += recording.prompts
-    return took_s
+    def __init__(
+        self, folder: Path, n: int, peers: str, call_s: float, callers: Sequence[str]
+    ) -> None:
+        from callers import N_FIRST
 
+        self._n = n
+        self._peers = peers
+        self._call_s = call_s
+        self._callers = callers
+        (frame,) = prompts(["x"])
+        length = PROMPT_CHARACTERS - sum(len(message["content"]) for message in frame)
+        documents = texts(n + N_FIRST, length)
+        (folder / "documents").mkdir()
+        for i, text in enumerate(documents):
+            (folder / "documents" / f"{i:05}.txt").write_text(text)
+        (folder / "prompts.jsonl").write_text("\n".join(map(json.dumps, prompts(documents))))
+        (folder / "why.plan").write_text(PLAN)
+        self._said = {
+            "prompts": str(folder / "prompts.jsonl"),
+            "documents": str(folder / "documents"),
+            "plan": str(folder / "why.plan"),
+            "at_once": AT_ONCE,
+        }
 
-async def bare(url: str, prompts: Sequence[tuple[Message, ...]]) -> float:
-    """CPU seconds of the same prompts on the client alone."""
-    places = asyncio.Semaphore(N_PLACES)
-    began = time.process_time()
-    async with AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+    def measured(
+        self, caller: str, *, is_counted: bool = False, options: tuple[str, ...] = ()
+    ) -> Any:
+        """What a caller prints; None where what it needs is not installed."""
+        server = subprocess.Popen(
+            [sys.executable, str(HERE / "quick_server.py"), "--call-s", str(self._call_s)],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            assert server.stdout is not None
+            said = {
+                **self._said,
+                "url": f"http://127.0.0.1:{server.stdout.readline().strip()}/v1",
+                "model": "gpt-4o" if is_counted else "sim",
+                "is_counted": is_counted,
+            }
+            python = self._peers if caller in PEERS else sys.executable
+            done = subprocess.run(
+                [python, str(HERE / "callers.py"), caller, *options],
+                input=json.dumps(said), capture_output=True, text=True, check=False,
+            )  # fmt: skip
+        finally:
+            server.terminate()
+            server.wait()
+        if options:
+            print(done.stdout, done.stderr)
+            return None
+        if "ModuleNotFoundError" in done.stderr or "you must have installed" in done.stderr:
+            return None
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
 
-        async def call(messages: tuple[Message, ...]) -> str | None:
-            async with places:
-                reply = await client.chat.completions.create(
-                    model="sim",
-                    temperature=0.0,
-                    messages=[{"role": m.role, "content": m.content} for m in messages],  # type: ignore[misc]
-                )
-                return reply.choices[0].message.content
+    def turn(self) -> dict[str, tuple[float, float]]:
+        """Milliseconds of the processor a call, and calls a second, of all of them in turn."""
+        found: dict[str, tuple[float, float]] = {}
+        for caller in (each for each in OTHERS if each in self._callers):
+            times = self.measured(caller)
+            if times is not None:
+                found[caller] = self._tell(caller, self._figures(times[0]))
+        for caller in (each for each in OURS if each in self._callers):
+            for is_counted in (False, True):
+                times = self.measured(caller, is_counted=is_counted)
+                for heat, each in zip(("cold", "warm"), times, strict=True):
+                    name = " ".join([caller, heat, *(["vocabulary"] if is_counted else [])])
+                    found[name] = self._tell(name, self._figures(each))
+        return found
 
-        await asyncio.gather(*map(call, prompts))
-        return time.process_time() - began
+    def _tell(self, name: str, figures: tuple[float, float]) -> tuple[float, float]:
+        """What was measured just now, for whoever waits."""
+        print(f"{name}: {figures[0]:.2f} ms, {figures[1]:.0f} a second", file=sys.stderr)
+        return figures
+
+    def _figures(self, times: tuple[float, float]) -> tuple[float, float]:
+        return 1_000 * times[0] / self._n, self._n / times[1]
 
 
 def main() -> None:
     """Measure in turns."""
-    prompts: list[tuple[Message, ...]] = []
-    with serving("--slots", "64", "--call-s", "0.02") as url:
-        asyncio.run(ours(url, prompts=prompts))  # imports are not part of it
-        asyncio.run(bare(url, prompts[:20]))
-        if "--profile" in sys.argv:
-            import cProfile
-            import pstats
-
-            with cProfile.Profile() as profile:
-                asyncio.run(ours(url))
-            pstats.Stats(profile).sort_stats("tottime").print_stats(45)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON")
+    parser.add_argument("--call-s", type=float, default=0.05)
+    parser.add_argument("--calls", type=int)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--callers", nargs="+", default=[*OTHERS, *OURS], metavar="CALLER")
+    parser.add_argument("--profile", metavar="CALLER")
+    said = parser.parse_args()
+    n_calls = said.calls or (400 if said.quick else 1_500)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), n_calls, said.peers, said.call_s, said.callers)
+        if said.profile:
+            bench.measured(said.profile, is_counted=True, options=("--profile",))
             return
-        rounds = [
-            (asyncio.run(bare(url, prompts)), asyncio.run(ours(url)), asyncio.run(kept(url)))
-            for _ in range(N_ROUNDS)
-        ]
-    n = len(prompts)
-    bare_ms, ours_ms, kept_ms = (1_000 * median(times) / n for times in zip(*rounds, strict=True))
-    ratio = median(own / base for base, own, _ in rounds)
-    kept_ratio = median(own / base for base, _, own in rounds)
-    table(
-        [
-            ["calls", "bare ms", "ours ms", "ours/bare", "kept ms", "kept/bare"],
-            [n, bare_ms, ours_ms, ratio, kept_ms, kept_ratio],
-        ]
-    )
-    found = {
-        "calls": n,
-        "bare_cpu_ms": round(bare_ms, 3),
-        "ours_cpu_ms": round(ours_ms, 3),
-        "ours/bare": round(ratio, 3),
-        "kept_cpu_ms": round(kept_ms, 3),
-        "kept/bare": round(kept_ratio, 3),
+        turns = [bench.turn() for _ in range(said.rounds or (1 if said.quick else 3))]
+    every: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for turn in turns:
+        base = turn.get("official", (float("nan"), 0.0))[0]
+        for caller, (cpu_ms, per_s) in turn.items():
+            every[caller].append((cpu_ms, cpu_ms / base, per_s))
+    figures = {
+        caller: [round(median(column), 3) for column in zip(*rows, strict=True)]
+        for caller, rows in every.items()
     }
-    print(json.dumps({"bench": "overhead", "quick": QUICK, **found}))
+    width = max(map(len, figures))
+    print(f"{'caller':{width}}  CPU ms  ratio  calls/s")
+    for caller, (cpu_ms, ratio, per_s) in figures.items():
+        print(f"{caller:{width}}  {cpu_ms:6.2f}  {ratio:5.2f}  {per_s:7.0f}")
+    found = {
+        caller.replace(" ", "_"): {"cpu_ms": cpu_ms, "ratio": ratio, "calls_per_s": per_s}
+        for caller, (cpu_ms, ratio, per_s) in figures.items()
+    }
+    line = {"bench": "overhead", "quick": said.quick, "calls": n_calls, "at_once": AT_ONCE, **found}
+    print(json.dumps(line))
 
 
 if __name__ == "__main__":

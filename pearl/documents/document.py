@@ -291,7 +291,8 @@ def file_source(path: str | Path) -> str:
         "" for standard input and for a file that cannot be accessed.
     """
     try:
-        found = Path(path).stat()
+        found = os.stat(path)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
+        place = os.path.realpath(path)
     except (OSError, ValueError):  # ValueError: NUL in the path
         return ""
-    return f"{Path(path).resolve()} {found.st_size} {found.st_mtime_ns}"
+    return f"{place} {found.st_size} {found.st_mtime_ns}"

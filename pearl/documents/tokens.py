@@ -34,8 +34,11 @@ SLICE = 50_000
 A token split at a slice boundary counts twice, about one in ten thousand.
 """
 
-LONG = 4_000
-"""Minimum characters of a text whose count is cached."""
+LONG = 500
+"""Minimum characters of a text whose count is cached: documents, and frames of prompts."""
+
+_MOST_A_CHARACTER = (1.2, 4.8)
+"""Maximum tokens per character, of ASCII and of any text. A token has at least one byte."""
 
 MAX_COUNTED = 10_000
 
@@ -177,11 +180,36 @@ class Counter:
             found = _counted[key] = self._count(text)
         return found
 
+    def excess(self, text: str, most: int, part: str = "") -> int:
+        """Tokens by which a text is longer than it may be; 0 where it is not.
+
+        It counts no more than it takes to tell: nothing, where a text is short; the rest of it, where
+        a part of it is counted already; the text as a whole, where that decides.
+
+        Args:
+            text: What is to fit.
+            most: Tokens.
+            part: A document that stands in it.
+
+        Example:
+            >>> Counter().excess("The cat sat on the mat.", 100), Counter().excess("The cat sat.", 3)
+            (0, 3)
+        """
+        if len(text) * _MOST_A_CHARACTER[not text.isascii()] <= most:
+            return 0
+        rest = text.replace(part, "", 1) if part else text
+        if len(rest) < len(
+            text
+        ):  # two seams with the part, and one more that it leaves in the rest
+            n_at_most = self.most(self.count(part)) + self.bounds(rest)[1] + _SEAM
+            if n_at_most <= most:
+                return 0
+        return max(0, self.count(text) - most)
+
     def _count(self, text: str) -> int:
         if self.encoding is None:
             return estimate(text)
-        encode = self.encoding.encode
-        return sum(len(encode(part, disallowed_special=())) for part in _slices(text))
+        return sum(len(self.encoding.encode_ordinary(part)) for part in _slices(text))
 
     def bounds(self, text: str) -> tuple[int, int]:
         """Minimum and maximum tokens that a text contributes to a longer one.

@@ -5,10 +5,10 @@ The rewritten plan is executed; the answer and its steps follow the plan as writ
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from pearl.documents.document import Document
@@ -19,6 +19,7 @@ from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PearlError, UsageError
 from pearl.interpreter.answer import Answer, compose
+from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.steps import ContextLimits, StepResult, run
 from pearl.llm import Model, Usage
 from pearl.llm.fallback import ConstraintFallback
@@ -101,7 +102,7 @@ async def answer_plan(
             )
         )
         raise
-    answer = await asyncio.to_thread(
+    put_together = partial(
         compose,
         graph,
         _as_written(graph, rewritten, ran, trace),
@@ -112,6 +113,7 @@ async def answer_plan(
         duration_s=time.monotonic() - began,
         trace=trace,
     )
+    answer = await off_loop(len(document.text), put_together)
     trace.append(
         RunFinished(
             status=answer.status,

@@ -157,7 +157,8 @@ class RequestBuilder:
         share = self.limits.max_prompt_tokens
         if share is not None and sum(map(self._counted, (request, again))) > share:
             return None
-        return None if self._excess(again.messages) > 0 else again
+        document = getattr(request.task, "document", None)
+        return None if self._excess(again.messages, document or "") > 0 else again
 
     def whole(self, task: ActionTask) -> ActionTask:
         """Return a task that reads no document if it fits one call.
@@ -181,7 +182,7 @@ class RequestBuilder:
         context = fit_prompt(
             self.available_tokens(task),
             lambda available_tokens: self._fit(task, document, available_tokens),
-            lambda text: self._excess(action_messages(replace(task, document=text))),
+            lambda text: self._excess(action_messages(replace(task, document=text)), text),
         )
         return context, tuple(replace(task, document=text) for text in context.texts)
 
@@ -274,13 +275,13 @@ class RequestBuilder:
     def _counted(self, request: Request) -> int:
         return self.limits.counter.count(request.prompt)
 
-    def _excess(self, messages: tuple[Message, ...]) -> int:
-        """Tokens by which a prompt exceeds the limit."""
+    def _excess(self, messages: tuple[Message, ...], document: str = "") -> int:
+        """Tokens by which a prompt exceeds the limit; 0 if it does not."""
         most = self.limits.prompt_tokens
         if most is None:
             return 0
         prompt = "\n\n".join(message.content for message in messages)
-        return self.limits.counter.count(prompt) - most
+        return self.limits.counter.excess(prompt, most, document)
 
 
 def chunk_size(available_tokens: int) -> int:

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from pearl.actions import native
@@ -22,6 +23,7 @@ from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PearlError
 from pearl.interpreter.context import Context
+from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
@@ -174,7 +176,8 @@ class _Interpreter:
             read = await self._read(step, "step", self._calls.whole(task))
             context: Context | None = None
         else:
-            context, pieces = await asyncio.to_thread(self._calls.pieces, task, task.document)
+            cut = partial(self._calls.pieces, task, task.document)
+            context, pieces = await off_loop(len(task.document), cut)
             read = await self._over_pieces(step, task, pieces)
         return StepResult(
             step.output, action.name, read.reply.value, False,

@@ -189,7 +189,7 @@ class Forecaster:
         self._price = price
         self._call_s = seconds_per_call
         self._steps: dict[str, StepForecast] = {}
-        self._seen: OrderedDict[bytes, int] = OrderedDict()
+        self._seen: OrderedDict[bytes, int | None] = OrderedDict()
         self._n_tasks = self._n_unplanned = self._n_problems = 0
         self._problems: list[str] = []
         self._paths = Range(0, 0)
@@ -279,12 +279,15 @@ class Forecaster:
     def _cached(self, prefix: str) -> int:
         """Cached tokens of a prefix in whole blocks; marks the prefix as cached."""
         key = digest([prefix])
-        known = self._seen.pop(key, None)
+        if key not in self._seen:
+            self._remember(key, None)  # counted when it is seen again: most are not
+            return 0
+        known = self._seen.pop(key)
         n = self._pearl.limits.counter.count(prefix) // BLOCK * BLOCK if known is None else known
         self._remember(key, n)
-        return 0 if known is None else n
+        return n
 
-    def _remember(self, key: bytes, n: int) -> None:
+    def _remember(self, key: bytes, n: int | None) -> None:
         self._seen[key] = n
         if len(self._seen) > MAX_REMEMBERED:
             self._seen.popitem(last=False)

@@ -18,6 +18,7 @@ from pearl.pipeline import Pearl
 from pearl.runs.executors import Execute, Listener, Outcome, Unit
 from pearl.runs.executors.local import run as run_here
 from pearl.runs.identity import fingerprint
+from pearl.runs.scheduling import each_kept
 from pearl.runs.store import Run
 
 __all__ = ["keyed", "run_recorded", "unrecorded"]
@@ -60,21 +61,22 @@ async def run_recorded(
             taken.setdefault(_named(unit), deque()).append((place, key))
             yield unit
 
-    async with aclosing(
-        execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
-    ) as outcomes:
-        async for outcome in outcomes:
-            unit = outcome.unit
-            name = _named(unit)
-            place, key = taken[name].popleft()
-            if not taken[name]:
-                del taken[name]
-            row = unit.row(outcome.result, outcome.error)
-            if row is not None:
-                await run.record(key, place, unit.id, row, outcome.trace.to_jsonl())
-            elif not outcome.is_unfinished and pearl.client.breaker.error is None:
-                assert outcome.error is not None
-                raise outcome.error
+    async def keep(outcome: Outcome[U]) -> None:
+        unit = outcome.unit
+        name = _named(unit)
+        place, key = taken[name].popleft()
+        if not taken[name]:
+            del taken[name]
+        row = unit.row(outcome.result, outcome.error)
+        if row is not None:
+            await run.record(key, place, unit.id, row, outcome.trace.to_jsonl())
+        elif not outcome.is_unfinished and pearl.client.breaker.error is None:
+            assert outcome.error is not None
+            raise outcome.error
+
+    outcomes = execute(pearl, todo(), listener=listener, is_stopping=is_stopping)
+    async with aclosing(outcomes), aclosing(each_kept(outcomes, keep)) as kept:
+        async for outcome in kept:
             yield outcome
 
 

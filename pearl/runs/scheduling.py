@@ -7,12 +7,21 @@ work: what is under way is still finished. Closing the iterator cancels it inste
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterable
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Hashable,
+    Iterable,
+)
 from heapq import heappop, heappush
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["in_order"]
+__all__ = ["each_kept", "in_order"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -54,6 +63,14 @@ async def in_order(
     waiting: dict[Hashable, list[tuple[int, int, Item]]] = {}  # of each group a heap
     running: dict[asyncio.Future[Result], int] = {}
     done: dict[int, asyncio.Future[Result]] = {}
+    # Told by each once: asyncio.wait asks every one that is running whenever one of them has ended.
+    ended: deque[asyncio.Future[Result]] = deque()
+    has_ended = asyncio.Event()
+
+    def note(future: asyncio.Future[Result]) -> None:
+        ended.append(future)
+        has_ended.set()
+
     n_taken = n_given = 0
     last: Hashable = None
     try:
@@ -71,19 +88,70 @@ async def in_order(
                 _, index, item = heappop(waiting[last])
                 if not waiting[last]:
                     del waiting[last]
-                running[asyncio.ensure_future(work(item))] = index
+                begun: asyncio.Future[Result] = asyncio.ensure_future(work(item))
+                running[begun] = index
+                begun.add_done_callback(note)
             if n_given in done:
                 yield done.pop(n_given).result()
                 n_given += 1  # there may be room now for the next to begin
             elif running:
-                ended, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                done.update((running.pop(future), future) for future in ended)
+                await has_ended.wait()
+                has_ended.clear()
+                while ended:
+                    future = ended.popleft()
+                    done[running.pop(future)] = future
             else:
                 break
         for index in sorted(done):  # of those after the first that was not begun any more
             yield done.pop(index).result()
     finally:
         await _end([*running, *done.values()])
+
+
+MOST_BEING_KEPT = 256
+"""Results that wait to be kept, at most: a bound for the memory where what keeps them is slow."""
+
+
+async def each_kept(
+    results: AsyncGenerator[Result, None], keep: Callable[[Result], Coroutine[Any, Any, None]]
+) -> AsyncGenerator[Result, None]:
+    """Give every result, in order, when it is kept; many are being kept meanwhile.
+
+    Args:
+        results: Where they come from.
+        keep: Keeps one. Those that come first are begun with first.
+
+    Raises:
+        Exception: The first that `keep` or `results` raises.
+    """
+    keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
+    following: asyncio.Future[Result] | None = asyncio.ensure_future(anext(results))
+    is_more = True
+    try:
+        while is_more or keeping:
+            if is_more and following is None and len(keeping) < MOST_BEING_KEPT:
+                following = asyncio.ensure_future(anext(results))
+            first = keeping[0][1] if keeping else None
+            await asyncio.wait(
+                [each for each in (first, following) if each is not None],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if following is not None and following.done():
+                try:
+                    result = following.result()
+                    keeping.append((result, asyncio.ensure_future(keep(result))))
+                except StopAsyncIteration:
+                    is_more = False
+                following = None
+            while keeping and keeping[0][1].done():
+                result, kept = keeping.popleft()
+                kept.result()
+                yield result
+    finally:
+        if following is not None:
+            await _end([following])
+        # What is done is paid for: it is kept, whoever does not want to hear of it any more.
+        await asyncio.gather(*(kept for _, kept in keeping), return_exceptions=True)
 
 
 async def _end(running: Collection[asyncio.Future[Result]]) -> None:

@@ -171,7 +171,7 @@ def test_what_cannot_be_set_up_is_an_expected_failure(backend: str) -> None:
 def test_listing_and_loading_import_no_client(backend: str) -> None:
     code = (
         f"import sys; from pearl import plugins; plugins.load('pearl.llm.backends', {backend!r})\n"
-        "heavy = {'openai', 'httpx2', 'tiktoken', 'datasets', 'xllamacpp', 'torch', 'transformers', 'llguidance'}\n"
+        "heavy = {'openai', 'aiohttp', 'tiktoken', 'datasets', 'xllamacpp', 'torch', 'transformers', 'llguidance'}\n"
         "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -92,7 +92,7 @@ def test_reading_ends_in_a_model_error(kind: str, body: bytes) -> None:
 def test_loading_imports_no_client() -> None:
     code = (
         "import sys; from pearl.llm.backends.openai import servers; list(map(servers.load, servers.names()))\n"
-        "sys.exit(', '.join({'openai', 'httpx2', 'tiktoken'} & set(sys.modules)) or 0)"
+        "sys.exit(', '.join({'openai', 'aiohttp', 'tiktoken'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -79,7 +79,7 @@ def _forgotten() -> Iterator[None]:
     tokens._load.cache_clear()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def vocabulary() -> tiktoken.Encoding:
     """Single bytes, and a few words."""
     ranks = {bytes([byte]): byte for byte in range(256)}
@@ -129,6 +129,47 @@ def test_a_vocabulary_counts(vocabulary: tiktoken.Encoding) -> None:
     counter = Counter("tiny", vocabulary)
     assert counter.count("the cat") == 2
     assert counter.count("") == 0
+
+
+_TEXT = st.lists(st.sampled_from([*TEXTS.values(), "\n\n", "<text>", "\ud800"]), max_size=4).map(
+    "".join
+)
+
+
+@given(
+    before=_TEXT, part=_TEXT, after=_TEXT, slack=st.integers(-60, 400), is_estimated=st.booleans()
+)
+def test_how_much_too_long_a_text_is_does_not_depend_on_how_it_is_counted(
+    before: str,
+    part: str,
+    after: str,
+    slack: int,
+    is_estimated: bool,
+    vocabulary: tiktoken.Encoding,
+) -> None:
+    counter = Counter() if is_estimated else Counter("made up", vocabulary)
+    text = before + part + after
+    most = max(0, counter.count(text) + slack)
+    expected = max(0, counter.count(text) - most)
+    assert counter.excess(text, most, part) == counter.excess(text, most) == expected
+
+
+def test_a_document_is_counted_once_however_many_prompts_it_stands_in(
+    vocabulary: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = TEXTS["english"] * 40
+    counted: list[int] = []
+
+    class Counting:
+        def encode_ordinary(self, text: str) -> list[int]:
+            counted.append(len(text))
+            return vocabulary.encode_ordinary(text)
+
+    counter = Counter("counting", Counting())  # type: ignore[arg-type]
+    most = counter.count(document) + 1_000
+    for i in range(10):
+        assert counter.excess(f"<text>{document}</text> question {i}", most, document) == 0
+    assert sum(counted) < 1.1 * len(document)
 
 
 def test_special_tokens_are_text(vocabulary: tiktoken.Encoding) -> None:

@@ -282,3 +282,20 @@ def test_what_cannot_be_done_is_told() -> None:
     found = forecast(this, tasks)
     assert (found.n_tasks, found.n_problems) == (5, 4)
     assert found.problems[0] == "1: gone.txt: cannot be read"
+
+
+def test_what_is_sent_once_is_counted_as_a_whole_prompt_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted: list[str] = []
+    count = Counter.count
+
+    def spy(self: Counter, text: str) -> int:
+        counted.append(text)
+        return count(self, text)
+
+    monkeypatch.setattr(Counter, "count", spy)
+    one = '1. a = FIND(CTX, "bees") : Find the bees\n'
+    this = pearl(Scripted(replies(50)), max_output_tokens=50)
+    forecast(this, [task(f"New actions:\n- None\n\n{one}", story(60))])
+    assert sum(len(text) > len(story(60)) for text in counted) == 1, "no prefix is counted"

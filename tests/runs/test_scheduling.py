@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.runs.scheduling import in_order
+from pearl.runs.scheduling import each_kept, in_order
 
 
 class Work:
@@ -289,3 +289,48 @@ def test_stopping_begins_nothing_more_and_keeps_what_is_done() -> None:
     found = asyncio.run(main())
     assert found == [2 * i for i in work.begun]
     assert len(found) < 10
+
+
+def test_what_is_done_is_kept_side_by_side_and_given_in_order_once_it_is_kept() -> None:
+    kept: list[int] = []
+    may_keep_first = asyncio.Event()
+
+    async def results() -> AsyncGenerator[int, None]:
+        for i in range(5):
+            yield i
+
+    async def keep(i: int) -> None:
+        if i == 0:
+            await may_keep_first.wait()
+        kept.append(i)
+        if i == 4:
+            may_keep_first.set()
+
+    async def main() -> list[tuple[int, bool]]:
+        return [(i, i in kept) async for i in each_kept(results(), keep)]
+
+    assert asyncio.run(main()) == [(i, True) for i in range(5)]
+    assert kept == [1, 2, 3, 4, 0]
+
+
+def test_what_is_done_is_kept_though_nobody_wants_to_hear_of_it_any_more() -> None:
+    kept: list[int] = []
+
+    async def results() -> AsyncGenerator[int, None]:
+        for i in (0, 1, 2):
+            yield i
+        await asyncio.sleep(60)
+
+    async def keep(i: int) -> None:
+        await asyncio.sleep(0.01 * i)
+        kept.append(i)
+
+    async def main() -> None:
+        results_kept = each_kept(results(), keep)
+        assert await anext(results_kept) == 0
+        await asyncio.sleep(0)
+        await results_kept.aclose()
+
+    asyncio.run(main())
+    assert kept[0] == 0
+    assert 1 in kept

@@ -167,8 +167,10 @@ def test_a_killed_run_goes_on_where_it_was(
     with Store.open(folder / "kept", read_only=True) as store:
         while not store.runs()[0].n_results:
             time.sleep(0.01)
-        killed.kill()
-        killed.communicate()
+    killed.kill()
+    killed.communicate()
+    # Opened again: a commit that was killed in its last instant is found by whoever opens the store.
+    with Store.open(folder / "kept", read_only=True) as store:
         (info,) = store.runs()
     assert info.state == "interrupted"
     done = pearl.run(pearl.Session(asked, store="kept").resume(info.id[9:]))

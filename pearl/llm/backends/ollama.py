@@ -56,10 +56,11 @@ class OllamaModel(OpenAIModel):
             ModelError: There is no usable reply, or the prompt is longer than the window.
         """
         window = self.window or WINDOW
-        n_tokens = Counter.for_model(self.name).count(request.prompt)
-        if n_tokens > window:
+        document = getattr(request.task, "document", None)
+        excess = Counter.for_model(self.name).excess(request.prompt, window, document or "")
+        if excess:
             raise ModelError(
-                f"Ollama would cut this prompt of {n_tokens:,} tokens to its window of {window:,}",
+                f"Ollama would cut this prompt of {window + excess:,} tokens to its window of {window:,}",
                 kind="bad_request",
                 help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/ollama.md",
             )

@@ -1,9 +1,10 @@
 """Any server that speaks OpenAI's Chat Completions: OpenAI itself, vLLM, Ollama, llama.cpp, ...
 
 Every call returns a `Completion` or raises a `ModelError` of the right kind, whatever the server
-sends. The official client sends the request; `replies` validates the response, because the client
-accepts HTML, errors and wrong types as completions; `faults` maps errors. `constraining` handles
-constrained requests and detects what the server supports; `servers` has the kinds of servers.
+sends. `wire` sends the request by aiohttp, to the address and with the headers of the official
+client; `replies` validates the response; `faults` maps errors (docs/decisions/0014-transport.md).
+`constraining` handles constrained requests and detects what the server supports; `servers` has the
+kinds of servers.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from pearl.llm.backends.openai.endpoint import (
     key_variable,
     read_key,
 )
-from pearl.llm.backends.openai.faults import Refuses
+from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.usage import plausible
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI
+    from pearl.llm.backends.openai.wire import Wire
 
 __all__ = [
     "ADDRESS_VARIABLE",
@@ -48,7 +49,6 @@ ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 
 OWN_URL = "https://api.openai.com/v1"
 
-CONNECT_TIMEOUT_S = 10.0
 LIST_TIMEOUT_S = 5.0
 
 
@@ -115,7 +115,7 @@ class OpenAIModel:
         self._timeout_s = timeout_s
         self._is_streamed = is_streamed
         self._parameters = Parameters(endpoint)
-        self._client: AsyncOpenAI | None = None
+        self._wire: Wire | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._constraining = Constraining(
             endpoint,
@@ -175,60 +175,41 @@ class OpenAIModel:
 
     async def aclose(self) -> None:
         """Let go of connections."""
-        client, self._client = self._client, None
-        if client and self._loop is asyncio.get_running_loop():
-            await client.close()
+        wire, self._wire = self._wire, None
+        if wire and self._loop is asyncio.get_running_loop():
+            await wire.close()
 
     async def _post(
         self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing
     ) -> bytes:
         """Post a body and return that of the response with status 200."""
-        import openai
-
-        client = self._connect()
+        wire = self._connect()
         while True:
             try:
                 if self._is_streamed:
-                    return await streaming.post(client, path, body, self._endpoint)
-                # Like `chat.completions.create`, which takes a fifth longer to validate a prompt.
-                return await client.post(path, cast_to=bytes, body=body)
-            except openai.APIStatusError as error:
-                if error.status_code in (400, 422):
+                    return await streaming.post(wire, path, body, self._endpoint)
+                return await wire.post(path, body)
+            except StatusError as error:
+                if error.status in (400, 422):
                     mended = self._parameters.mended(body, str(error.body), error.param)
                     if mended is not None:
                         body = mended
                         continue
                 raise await self._refused(error, is_of_constraint) from None
-            except openai.APIConnectionError as error:
-                raise faults.cut_off(error, self._endpoint) from None
 
-    def _connect(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI, Omit, Timeout
-
+    def _connect(self) -> Wire:
         from pearl.llm.backends.openai.wire import Wire
 
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:  # connections are bound to an event loop
-            connect_s = min(CONNECT_TIMEOUT_S, self._timeout_s)
-            # The client would send OPENAI_ORG_ID and OPENAI_PROJECT_ID to any server.
-            of_openai = dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), Omit())
+        if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
             try:
-                self._client = AsyncOpenAI(
-                    # Local servers need no key, but the client requires one.
-                    api_key=self._endpoint.key or "none",
-                    base_url=self._endpoint.base,
-                    default_query=self._endpoint.query,
-                    default_headers={} if self._endpoint.is_openai else of_openai,  # type: ignore[arg-type]
-                    max_retries=0,
-                    timeout=Timeout(self._timeout_s, connect=connect_s),
-                    http_client=Wire(self._endpoint),
-                )
-            except (ImportError, ValueError) as error:
+                self._wire = Wire(self._endpoint, self._timeout_s)
+            except ValueError as error:
                 raise faults.no_way(error, self._endpoint) from None
             self._loop = loop
-        return self._client
+        return self._wire
 
-    async def _refused(self, error: APIStatusError, is_of_constraint: Refuses) -> ModelError:
+    async def _refused(self, error: StatusError, is_of_constraint: Refuses) -> ModelError:
         if faults.may_be_unknown_model(error, self._endpoint):
             served = await self._served()
             if served and self._endpoint.model not in served:
@@ -241,26 +222,24 @@ class OpenAIModel:
 
     async def _served(self) -> list[str]:
         """Names of the models that the server lists; empty if it does not."""
-        import openai
-
         try:
             return [model.id for model in await self._listed()]
-        except (openai.OpenAIError, ValueError, TimeoutError):
+        except (StatusError, ModelError, ValueError, TimeoutError):
             return []
 
     async def _owners(self) -> frozenset[str] | None:
         """`owned_by` of this model, or of all listed models; None if unavailable for now."""
-        import openai
-
         try:
             listed = await self._listed()
-        except openai.APIStatusError as error:
-            is_passing = error.status_code in (408, 425, 429) or error.status_code >= 500
+        except StatusError as error:
+            is_passing = error.status in (408, 425, 429) or error.status >= 500
             return None if is_passing else frozenset()
-        except (openai.APITimeoutError, TimeoutError):
+        except TimeoutError:
             return None
-        except openai.APIConnectionError as error:
-            raise faults.cut_off(error, self._endpoint) from None
+        except ModelError as error:
+            if error.kind == "deadline":
+                return None
+            raise
         except ValueError:
             return frozenset()
         its_own = [model for model in listed if model.id == self._endpoint.model]
@@ -268,5 +247,4 @@ class OpenAIModel:
 
     async def _listed(self) -> list[replies.Listed]:
         async with asyncio.timeout(LIST_TIMEOUT_S):
-            reply = await self._connect().models.with_raw_response.list()
-        return replies.read_models(reply.content)
+            return replies.read_models(await self._connect().get("/models"))

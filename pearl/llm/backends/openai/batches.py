@@ -12,6 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
@@ -19,10 +20,11 @@ from pearl.errors import ModelError
 from pearl.llm import Completion, Request
 from pearl.llm.backends.openai import faults, replies
 from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.faults import StatusError
 from pearl.llm.backends.openai.usage import plausible
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI
+    from pearl.llm.backends.openai.wire import Wire
 
 __all__ = ["MAX_BYTES", "MAX_REQUESTS", "Batch", "Batches"]
 
@@ -129,9 +131,9 @@ class Batches:
         self,
         endpoint: Endpoint,
         *,
-        connect: Callable[[], AsyncOpenAI],
+        connect: Callable[[], Wire],
         body_of: Callable[[Request], dict[str, Any]],
-        refused: Callable[[APIStatusError], Awaitable[ModelError]],
+        refused: Callable[[StatusError], Awaitable[ModelError]],
         drop_temperature: Callable[[], None],
         timeout_s: float,
     ) -> None:
@@ -167,13 +169,8 @@ class Batches:
         Raises:
             ModelError: It is not there.
         """
-
-        async def send() -> bytes:
-            raw = self._connect().files.with_raw_response
-            file = ("requests.jsonl", data, "application/jsonl")
-            return (await raw.create(file=file, purpose="batch")).content
-
-        body = await self._call(send(), TRANSFER_TIMEOUT_S)
+        sent = self._connect().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
+        body = await self._call(sent, TRANSFER_TIMEOUT_S)
         return replies.read_as(_File, body, self._endpoint, "file").id
 
     async def create(self, file_id: str) -> Batch:
@@ -182,15 +179,8 @@ class Batches:
         Raises:
             ModelError: If retryable, the batch may have been created nevertheless.
         """
-
-        async def send() -> bytes:
-            raw = self._connect().batches.with_raw_response
-            reply = await raw.create(
-                input_file_id=file_id, endpoint=PATH, completion_window="24h"
-            )  # fmt: skip
-            return reply.content
-
-        body = await self._call(send(), self._timeout_s)
+        asked = {"input_file_id": file_id, "endpoint": PATH, "completion_window": "24h"}
+        body = await self._call(self._connect().post("/batches", asked), self._timeout_s)
         return self._described(replies.read_as(_Batch, body, self._endpoint, "batch"))
 
     async def retrieve(self, id: str) -> Batch | None:
@@ -199,13 +189,13 @@ class Batches:
         Raises:
             ModelError: The server does not tell.
         """
-        import openai
 
         async def send() -> bytes | None:
-            raw = self._connect().batches.with_raw_response
             try:
-                return (await raw.retrieve(id)).content
-            except openai.NotFoundError:
+                return await self._connect().get(f"/batches/{quote(id, safe='')}")
+            except StatusError as error:
+                if error.status != 404:
+                    raise
                 return None
 
         body = await self._call(send(), self._timeout_s)
@@ -219,24 +209,16 @@ class Batches:
         Raises:
             ModelError: The server does not tell.
         """
-        after: str | None = None
-
-        async def send() -> bytes:
-            import openai
-
-            raw = self._connect().batches.with_raw_response
-            reply = await raw.list(limit=PAGE, after=openai.omit if after is None else after)
-            return reply.http_response.content
-
+        query: dict[str, str | int] = {"limit": PAGE}
         for _ in range(MAX_PAGES):
-            body = await self._call(send(), self._timeout_s)
+            body = await self._call(self._connect().get("/batches", query), self._timeout_s)
             page = replies.read_as(_Page, body, self._endpoint, "listing of batches")
             for batch in page.data:
                 if batch.input_file_id == file_id:
                     return self._described(batch)
             if not page.has_more or not page.data:
                 break
-            after = page.data[-1].id
+            query["after"] = page.data[-1].id
         return None
 
     async def results(
@@ -264,38 +246,33 @@ class Batches:
         return found
 
     async def _content(self, file_id: str) -> bytes:
-        import openai
-
-        client = self._connect()
         from pearl.llm.backends.openai.wire import at_most
 
         try:
             with at_most(MAX_RESULT_BYTES):
-                return (await client.files.content(file_id)).content
-        except openai.NotFoundError:
+                return await self._connect().get(f"/files/{quote(file_id, safe='')}/content")
+        except StatusError as error:
+            if error.status != 404:
+                raise
             return b""
 
     async def _call(self, call: Awaitable[Result], timeout_s: float) -> Result:
-        import openai
-
         try:
             async with asyncio.timeout(timeout_s):
                 return await call
         except TimeoutError:
             raise faults.too_slow(timeout_s, self._endpoint) from None
-        except openai.APIStatusError as error:
-            if error.status_code in (404, 405):
-                what = error.request.url.path.rstrip("/").rpartition("/")[2]
+        except StatusError as error:
+            if error.status in (404, 405):
+                what = error.path.rstrip("/").rpartition("/")[2]
                 if what in ("files", "batches"):
                     raise ModelError(
-                        f"{self.server} has no Batch API ({error.status_code})",
+                        f"{self.server} has no Batch API ({error.status})",
                         kind="bad_request",
                         help="use --executor local with this server",
                     ) from None
                 raise faults.refused(error, self._endpoint) from None
             raise await self._refused(error) from None
-        except openai.APIConnectionError as error:
-            raise faults.cut_off(error, self._endpoint) from None
 
     def _described(self, batch: _Batch) -> Batch:
         files = tuple(id for id in (batch.output_file_id, batch.error_file_id) if id)

@@ -10,16 +10,13 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
 
 from pearl.errors import ModelError, ModelErrorKind, did_you_mean
 from pearl.llm.backends.openai.endpoint import KEY_VARIABLE, Endpoint
 
-if TYPE_CHECKING:
-    from openai import APIConnectionError, APIStatusError
-
 __all__ = [
     "Refuses",
+    "StatusError",
     "answered",
     "cut_off",
     "may_be_unknown_model",
@@ -53,9 +50,39 @@ _CODES: Mapping[str, ModelErrorKind] = {
 """Codes of an error that say more than the status: waiting brings no credit."""
 
 
-def refused(error: APIStatusError, endpoint: Endpoint) -> ModelError:
-    """The error for a status other than 200."""
-    return answered(error.status_code, error.body, error.response.headers, endpoint)
+class StatusError(Exception):
+    """What a server says in place of a reply: a status that is none of success.
+
+    Attributes:
+        status: As 404.
+        body: An error as OpenAI writes it, a text, or any other JSON data.
+        headers: By their names, in any case.
+        path: What was asked for.
+    """
+
+    def __init__(
+        self, status: int, body: object, headers: Mapping[str, str], path: str = ""
+    ) -> None:
+        super().__init__(status)
+        self.status = status
+        self.body = body
+        self.headers = headers
+        self.path = path
+
+    @property
+    def code(self) -> object:
+        """What the server calls the error, where it does."""
+        return self.body.get("code") if isinstance(self.body, dict) else None
+
+    @property
+    def param(self) -> object:
+        """The parameter that it takes offence at, where it says so."""
+        return self.body.get("param") if isinstance(self.body, dict) else None
+
+
+def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
+    """The error for a status that is none of success."""
+    return answered(error.status, error.body, error.headers, endpoint)
 
 
 def reported(error: object, endpoint: Endpoint) -> ModelError:
@@ -79,7 +106,7 @@ def answered(
     if status == 200:
         kind: ModelErrorKind = "malformed"
     else:
-        kind = _STATUSES.get(status, "transport" if status >= 500 else "bad_request")
+        kind = _STATUSES.get(status, "bad_request" if 300 <= status < 500 else "transport")
     if isinstance(body, dict):
         for code in (body.get("code"), body.get("type")):
             kind = _CODES.get(str(code), kind)
@@ -127,7 +154,7 @@ def _message(body: object) -> str:
     return "" if text.startswith("<") else text
 
 
-Refuses = Callable[["APIStatusError"], bool]
+Refuses = Callable[[StatusError], bool]
 """Whether an error is the refusal of a constraint."""
 
 _OF_CONSTRAINTS = re.compile(
@@ -137,37 +164,37 @@ _OF_CONSTRAINTS = re.compile(
 """What servers speak of where they take offence at a constraint, or at how it is passed."""
 
 
-def refuses_constraint(error: APIStatusError) -> bool:
+def refuses_constraint(error: StatusError) -> bool:
     """Whether a request under a constraint was refused because of that."""
     said = f"{error.param or ''} {_message(error.body)}"
     return refuses_probe(error) and bool(_OF_CONSTRAINTS.search(said))
 
 
-def refuses_probe(error: APIStatusError) -> bool:
+def refuses_probe(error: StatusError) -> bool:
     """The same for a request with which nothing else can be wrong, whatever the words."""
-    is_other = error.code in _CODES or error.code == "context_length_exceeded"
-    return (error.status_code in (400, 422) and not is_other) or _is_unreadable(error)
+    is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
+    return (error.status in (400, 422) and not is_other) or _is_unreadable(error)
 
 
-def refuses_nothing(error: APIStatusError) -> bool:
+def refuses_nothing(error: StatusError) -> bool:
     """The same for a request without a constraint: never."""
     return False
 
 
-def _is_unreadable(error: APIStatusError) -> bool:
+def _is_unreadable(error: StatusError) -> bool:
     # Some builds of llama.cpp answer 500 to a grammar that they cannot read.
     says = re.search(r"grammar|schema", _message(error.body), re.IGNORECASE)
-    return error.status_code == 500 and bool(says)
+    return error.status == 500 and bool(says)
 
 
-def may_be_unknown_model(error: APIStatusError, endpoint: Endpoint) -> bool:
+def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
     """Whether it is worth asking which models there are."""
     named = error.code == "model_not_found" or endpoint.model in _message(error.body)
-    return error.status_code == 404 or (error.status_code == 400 and named)
+    return error.status == 404 or (error.status == 400 and named)
 
 
 def unknown_model(
-    error: APIStatusError, endpoint: Endpoint, served: Sequence[str], backend: str
+    error: StatusError, endpoint: Endpoint, served: Sequence[str], backend: str
 ) -> ModelError:
     """The error for a model that the server does not have.
 
@@ -180,7 +207,7 @@ def unknown_model(
     close = did_you_mean(endpoint.model, served)
     some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
     return ModelError(
-        f"{endpoint.shown} has no model '{endpoint.model}' ({error.status_code})",
+        f"{endpoint.shown} has no model '{endpoint.model}' ({error.status})",
         kind="bad_request",
         help=(f"did you mean '{backend}:{close}'?" if close else f"it has {endpoint.quote(some)};")
         + f" {endpoint.shown}/models lists them",
@@ -205,13 +232,11 @@ def no_way(error: Exception, endpoint: Endpoint) -> ModelError:
     )
 
 
-def cut_off(error: APIConnectionError, endpoint: Endpoint) -> ModelError:
+def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
     """The error for a connection that was not made, or broke."""
-    from openai import APITimeoutError
-
     url = endpoint.shown
     causes = list(_causes(error))
-    if isinstance(error, APITimeoutError):
+    if isinstance(error, TimeoutError):
         return ModelError(
             f"no answer from {url}",
             kind="deadline",
@@ -231,7 +256,7 @@ def cut_off(error: APIConnectionError, endpoint: Endpoint) -> ModelError:
         else:
             continue
         return ModelError(message, kind="transport", help=advice)
-    # The outermost one is the client's "Connection error.", the innermost says most.
+    # The innermost says most.
     reason = next((str(cause) for cause in reversed(causes) if str(cause)), "connection lost")
     return ModelError(f"{url} broke off: {endpoint.quote(reason)}", kind="transport")
 

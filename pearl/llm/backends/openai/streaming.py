@@ -11,6 +11,7 @@ reply took would leave budgets blind.
 from __future__ import annotations
 
 import json
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -23,7 +24,7 @@ from pearl.llm.progress import CallProgress, report
 from pearl.llm.repetition import Watch, repeats
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from pearl.llm.backends.openai.wire import Wire
 
 __all__ = ["post"]
 
@@ -53,22 +54,19 @@ class _Chunk(BaseModel):
     prompt_progress: _Prompt | None = None
 
 
-async def post(client: AsyncOpenAI, path: str, body: dict[str, Any], endpoint: Endpoint) -> bytes:
+async def post(wire: Wire, path: str, body: dict[str, Any], endpoint: Endpoint) -> bytes:
     """The body of the reply; `progress` is told of every token.
 
     Args:
-        client: The connection.
+        wire: The connection.
         path: From the base URL.
         body: Of Chat Completions, without a stream.
         endpoint: The server and the model.
 
     Raises:
         ModelError: The reply repeats itself, breaks off, or is no stream of a chat completion.
-        APIStatusError: The server refuses the request.
-        APIConnectionError: The connection is not made, or breaks.
+        StatusError: The server refuses the request.
     """
-    from openai import APIConnectionError, APIError, APIStatusError, AsyncStream
-
     asked = {
         **body,
         "stream": True,
@@ -77,18 +75,12 @@ async def post(client: AsyncOpenAI, path: str, body: dict[str, Any], endpoint: E
     }
     reply = _StreamedReply(endpoint)
     try:
-        async with await client.post(
-            path, cast_to=object, body=asked, stream=True, stream_cls=AsyncStream[object],
-            # A stream that is left early ends its connection, which must not be used again.
-            options={"headers": {"connection": "close"}},
-        ) as chunks:  # fmt: skip
+        async with aclosing(wire.stream(path, asked)) as chunks:
             async for chunk in chunks:
+                if isinstance(chunk, dict) and chunk.get("error"):
+                    raise faults.reported(chunk["error"], endpoint)
                 reply.add(chunk)
-    except (APIStatusError, APIConnectionError):
-        raise
-    except APIError as error:
-        raise faults.reported(error.body, endpoint) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _broken(endpoint) from None
     return reply.body()
 

@@ -392,14 +392,13 @@ def raw() -> Iterator[Case]:
         "many continues": b"HTTP/1.1 100 Continue\r\n\r\n" * 20 + head + ok,
         "chunks": chunks + b"%x\r\n%b\r\n0\r\n\r\n" % (len(ok), ok),
         "trailers": chunks + b"%x\r\n%b\r\n0\r\nx: y\r\n\r\n" % (len(ok), ok),
-        # The library does not look at the version; the reply is none the worse for it.
-        "HTTP/9.9": head.replace(b"1.1", b"9.9") + ok,
         "odd header": head.replace(b"OK\r\n", b"OK\r\nx: \xff\xfe\r\n") + ok,
     }  # fmt: skip
     for name, data in whole.items():
         yield Case(f"raw {name}", (Canned(data, manner="raw"),), Says())
     broken = {
         "nothing": b"", "only a head": head, "words": b"hello\r\n\r\n", "HTTP/0.9": ok,
+        "HTTP/9.9": head.replace(b"1.1", b"9.9") + ok,
         "no status": b"HTTP/1.1\r\n\r\n" + ok, "status abc": head.replace(b"200", b"abc") + ok,
         "status 20": head.replace(b"200", b"20") + ok,
         "length -1": b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n" + ok,

@@ -1,0 +1,286 @@
+"""Everyone whose cost of a call is measured, each in a process of its own: run by `overhead.py`.
+
+    python experiments/bench/callers.py NAME < JSON
+
+The JSON says where the server is, how many calls are made at once and where prompts and documents
+are. A caller makes some calls first, so that imports, connections and tables are no part of it, and
+then all the others: different ones. Printed is, for each round of those, the processor time that this
+process took, its threads included, and the time that passed. Each caller imports what it needs: those of
+other libraries run under the Python that has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+Messages = list[dict[str, str]]
+
+N_FIRST = 64
+"""Calls that are not measured."""
+
+
+async def gathered(
+    prompts: Sequence[Messages], call: Callable[[Messages], Awaitable[object]], n_at_once: int
+) -> None:
+    places = asyncio.Semaphore(n_at_once)
+
+    async def one(messages: Messages) -> None:
+        async with places:
+            said = await call(messages)
+        assert isinstance(said, str), said
+        assert said, "no reply"
+
+    await asyncio.gather(*map(one, prompts))
+
+
+def clocked(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds of the processor, and those that passed."""
+    cpu, passed = time.process_time(), time.perf_counter()
+    work()
+    return time.process_time() - cpu, time.perf_counter() - passed
+
+
+Asked = Callable[[Sequence[Messages]], Awaitable[None]]
+
+
+def rounds(said: dict[str, Any], ask: Asked) -> list[tuple[float, float]]:
+    """Some calls, then all others, in one event loop as a program has it."""
+    prompts = [json.loads(line) for line in Path(said["prompts"]).read_text().splitlines()]
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(ask(prompts[:N_FIRST]))
+    found = [clocked(lambda: loop.run_until_complete(ask(prompts[N_FIRST:])))]
+    loop.close()
+    return found
+
+
+def official(said: dict[str, Any]) -> list[tuple[float, float]]:
+    """The official client, as its documentation has it."""
+    from openai import AsyncOpenAI
+
+    return _official(said, AsyncOpenAI(api_key="none", base_url=said["url"], max_retries=0))
+
+
+def official_aiohttp(said: dict[str, Any]) -> list[tuple[float, float]]:
+    """The same over its other transport."""
+    from openai import AsyncOpenAI, DefaultAioHttpClient
+
+    made: list[AsyncOpenAI] = []
+
+    async def client() -> None:
+        http = DefaultAioHttpClient()
+        made.append(
+            AsyncOpenAI(api_key="none", base_url=said["url"], max_retries=0, http_client=http)
+        )
+
+    asyncio.run(client())
+    return _official(said, made[0])
+
+
+def _official(said: dict[str, Any], client: Any) -> list[tuple[float, float]]:
+    async def call(messages: Messages) -> object:
+        reply = await client.chat.completions.create(
+            model=said["model"], temperature=0.0, messages=messages
+        )
+        return reply.choices[0].message.content
+
+    return rounds(said, lambda prompts: gathered(prompts, call, said["at_once"]))
+
+
+def aiohttp(said: dict[str, Any]) -> list[tuple[float, float]]:
+    """A session, JSON there and back, and nothing else."""
+    import aiohttp
+
+    session: list[aiohttp.ClientSession] = []
+
+    async def call(messages: Messages) -> object:
+        body = {"model": said["model"], "messages": messages, "temperature": 0.0}
+        async with session[0].post(f"{said['url']}/chat/completions", json=body) as reply:
+            return (await reply.json())["choices"][0]["message"]["content"]
+
+    async def ask(prompts: Sequence[Messages]) -> None:
+        if not session:
+            session.append(aiohttp.ClientSession())
+        await gathered(prompts, call, said["at_once"])
+        if len(prompts) > N_FIRST:
+            await session[0].close()
+
+    return rounds(said, ask)
+
+
+def langgraph(said: dict[str, Any]) -> list[tuple[float, float]]:
+    """A graph of one node around the official client."""
+    from langgraph.graph import END, START, StateGraph
+    from openai import AsyncOpenAI
+
+    client = AsyncOpenAI(api_key="none", base_url=said["url"], max_retries=0)
+
+    async def node(state: dict[str, Any]) -> dict[str, Any]:
+        reply = await client.chat.completions.create(
+            model=said["model"], temperature=0.0, messages=state["messages"]
+        )
+        return {"messages": state["messages"], "reply": reply.choices[0].message.content}
+
+    graph = StateGraph(dict)
+    graph.add_node("read", node)
+    graph.add_edge(START, "read")
+    graph.add_edge("read", END)
+    compiled = graph.compile()
+
+    async def call(messages: Messages) -> object:
+        return (await compiled.ainvoke({"messages": messages}))["reply"]
+
+    return rounds(said, lambda prompts: gathered(prompts, call, said["at_once"]))
+
+
+def litellm(said: dict[str, Any]) -> list[tuple[float, float]]:
+    """Its `acompletion`."""
+    import litellm
+
+    async def call(messages: Messages) -> object:
+        reply = await litellm.acompletion(
+            model=f"openai/{said['model']}", api_base=said["url"], api_key="none",
+            temperature=0.0, messages=messages, num_retries=0,
+        )  # fmt: skip
+        return reply.choices[0].message.content
+
+    return rounds(said, lambda prompts: gathered(prompts, call, said["at_once"]))
+
+
+def dspy(said: dict[str, Any]) -> list[tuple[float, float]]:
+    """Its `LM`, without its cache."""
+    import dspy
+
+    lm = dspy.LM(
+        f"openai/{said['model']}", api_base=said["url"], api_key="none", cache=False,
+        temperature=0.0, num_retries=0,
+    )  # fmt: skip
+
+    async def call(messages: Messages) -> object:
+        (reply,) = await lm.acall(messages=messages)
+        return reply if isinstance(reply, str) else reply["text"]
+
+    return rounds(said, lambda prompts: gathered(prompts, call, said["at_once"]))
+
+
+def made_up_words(draw: random.Random, n: int) -> list[str]:
+    """Words of one to four syllables."""
+    syllables = [
+        f"{a}{b}" for a in "bcdfghklmnprstvw" for b in ("a", "e", "i", "o", "u", "an", "er")
+    ]
+    return ["".join(draw.choices(syllables, k=draw.randint(1, 4))) for _ in range(n)]
+
+
+def vocabulary() -> Any:
+    """An `Encoding` as large as those of today's models, of words that were made up.
+
+    Every token but the bytes is the beginning of a word, so that long ones are found as merging finds
+    them in a real one: pair by pair.
+    """
+    from tiktoken import Encoding
+
+    size = 200_000
+    tokens = dict.fromkeys(bytes([byte]) for byte in range(256))
+    draw = random.Random(0)
+    words = made_up_words(
+        draw, 20_000
+    )  # those of the documents: most words are known to a real one
+    while len(tokens) < size:
+        for word in words:
+            token = f" {word}".encode()
+            tokens.update(dict.fromkeys(token[:n] for n in range(2, len(token) + 1)))
+        words = made_up_words(draw, 1_000)
+    by_length = sorted(tokens, key=lambda token: (len(token) > 1, len(token)))
+    pattern = (
+        r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+    ranks = {token: rank for rank, token in enumerate(by_length[:size])}
+    return Encoding("made-up", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+
+
+def _with_vocabulary(said: dict[str, Any]) -> None:
+    if said["is_counted"]:
+        from pearl.documents import tokens
+
+        made = vocabulary()
+        tokens._load = lambda name: made
+
+
+def pearl_command(said: dict[str, Any]) -> list[tuple[float, float]]:
+    """`pearl execute PLAN DOC... --out FILE`, its store in: documents never seen, then seen ones.
+
+    Seen are they by this process only: every round has a store of its own, and makes every call.
+    """
+    from pearl.cli import run
+
+    _with_vocabulary(said)
+    documents = sorted(map(str, Path(said["documents"]).iterdir()))
+
+    def execute(chosen: Sequence[str]) -> None:
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+            code = run(
+                ["execute", said["plan"], *chosen, "--model", f"openai:{said['model']}",
+                 "--base-url", said["url"], "--window", "128000", "--constrain", "off",
+                 "--concurrency", str(said["at_once"]), "--store", f"{folder}/store",
+                 "--out", f"{folder}/rows.jsonl"]
+            )  # fmt: skip
+            n_rows = len(Path(f"{folder}/rows.jsonl").read_text().splitlines())
+        assert (code, n_rows) == (0, len(chosen)), (code, n_rows)
+
+    execute(documents[:N_FIRST])
+    return [clocked(lambda: execute(documents[N_FIRST:])) for _ in range(2)]
+
+
+def pearl_library(said: dict[str, Any]) -> list[tuple[float, float]]:
+    """`Pearl.execute` over the documents, nothing kept: never seen, then seen."""
+    from functools import partial
+
+    from pearl import Pearl, load
+    from pearl.runs.executors import Task
+    from pearl.runs.executors.local import run
+
+    _with_vocabulary(said)
+    documents = sorted(map(str, Path(said["documents"]).iterdir()))
+    plan = Path(said["plan"]).read_text()
+
+    async def execute(chosen: Sequence[str]) -> None:
+        made = Pearl(
+            f"openai:{said['model']}", base_url=said["url"], window=128_000, constrain="off",
+            concurrency=said["at_once"],
+        )  # fmt: skip
+        async with made:
+            tasks = [Task(path, partial(load, path), plan=plan, source=path) for path in chosen]
+            async for outcome in run(made, tasks):
+                assert outcome.error is None, outcome.error
+
+    asyncio.run(execute(documents[:N_FIRST]))
+    return [clocked(lambda: asyncio.run(execute(documents[N_FIRST:]))) for _ in range(2)]
+
+
+CALLERS: dict[str, Callable[[dict[str, Any]], list[tuple[float, float]]]] = {
+    caller.__name__: caller
+    for caller in (
+        official, official_aiohttp, aiohttp, langgraph, litellm, dspy, pearl_library, pearl_command
+    )
+}  # fmt: skip
+
+
+if __name__ == "__main__":
+    if "--profile" in sys.argv:
+        import cProfile
+        import pstats
+
+        with cProfile.Profile() as profile:
+            CALLERS[sys.argv[1]](json.load(sys.stdin))
+        pstats.Stats(profile).sort_stats("tottime").print_stats(70)
+    else:
+        print(json.dumps(CALLERS[sys.argv[1]](json.load(sys.stdin))))

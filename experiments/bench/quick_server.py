@@ -1,0 +1,88 @@
+"""A server of Chat Completions that costs next to nothing: what is measured beside it is the client.
+
+    python experiments/bench/quick_server.py [--call-s S]
+
+It reads as much of a request as it takes to find its end, and answers each with the same reply, after
+S seconds. Prints its port, serves until it is ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+
+REPLY = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "sim",
+        "choices": [
+            {
+                "index": 0,
+                "message": {
+                    "role": "assistant",
+                    "content": "Ada sold the boat in the spring. " * 6,
+                },
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {"prompt_tokens": 1_500, "completion_tokens": 50, "total_tokens": 1_550},
+    }
+).encode()
+
+ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
+    len(REPLY),
+    REPLY,
+)
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+class Connection(asyncio.Protocol):
+    """One connection: a request, its reply, the next request.
+
+    Args:
+        call_s: Seconds that every reply takes.
+    """
+
+    def __init__(self, call_s: float) -> None:
+        self._call_s = call_s
+        self._data = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the way back."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer as soon as the request is whole."""
+        self._data += data
+        end = self._data.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        length = _LENGTH.search(self._data, 0, end)
+        if len(self._data) >= end + 4 + int(length[1] if length else 0):
+            self._data.clear()
+            asyncio.get_running_loop().call_later(self._call_s, self._transport.write, ANSWER)
+
+
+async def serve(call_s: float) -> None:
+    """Serve until the process is ended."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(call_s), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+def main() -> None:
+    """Serve."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--call-s", type=float, default=0.05)
+    asyncio.run(serve(parser.parse_args().call_s))
+
+
+if __name__ == "__main__":
+    main()
