@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from pearl.errors import PearlError
     from pearl.interpreter.answer import Answer
     from pearl.pipeline import Pearl
+    from pearl.plugins.version import __version__ as __version__
     from pearl.runs.executors import Task
     from pearl.runs.script import run
     from pearl.runs.session import Session
     from pearl.runs.tasks import over_files
     from pearl.trace import Trace, read_trace
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Answer",
@@ -52,6 +51,7 @@ _HOME = {
     "Session": "pearl.runs.session",
     "Task": "pearl.runs.executors",
     "Trace": "pearl.trace",
+    "__version__": "pearl.plugins.version",
     "load": "pearl.documents.document",
     "load_library": "pearl.actions.library",
     "over_files": "pearl.runs.tasks",

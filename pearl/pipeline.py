@@ -98,8 +98,8 @@ class Pearl:
     ) -> None:
         self.settings: dict[str, Any] = {
             "domain": domain, "library": library, "examples": examples, "nearest": nearest,
-            "context": context, "max_output_tokens": max_output_tokens, "max_repairs": max_repairs,
-            "max_steps": max_steps, "fallback": fallback,
+            "context": context, "ranker": ranker, "max_output_tokens": max_output_tokens,
+            "max_repairs": max_repairs, "max_steps": max_steps, "fallback": fallback,
         }  # fmt: skip
         if context not in STRATEGIES:
             raise UsageError(
@@ -165,7 +165,7 @@ class Pearl:
         Args:
             question: Not blank.
             rejected: Valid plans that were run in vain, and why.
-            trace: Every attempt is added to it.
+            trace: Records every attempt.
 
         Raises:
             UsageError: The question is blank.
@@ -212,7 +212,7 @@ class Pearl:
             document: What CTX stands for.
             token_budget: Input tokens that all steps together may spend; each step is shown the
                 best passages that fit its share.
-            trace: Everything that happens is added to it.
+            trace: Records all events.
 
         Raises:
             PlanError: The text is no valid plan.
@@ -236,7 +236,7 @@ class Pearl:
             question: Not blank.
             document: What is asked.
             token_budget: As in `execute`; the planner, which sees no document, is not part of it.
-            trace: Everything that happens is added to it.
+            trace: Records all events.
 
         Raises:
             UsageError: The question is blank.
@@ -272,7 +272,7 @@ class Pearl:
             context: Another way to read a long document than this `Pearl`'s own.
             part_tokens: Tokens of a prompt, where fewer than the window leaves are wanted.
             token_budget: As in `execute`.
-            trace: Everything that happens is added to it.
+            trace: Records all events.
 
         Raises:
             UsageError: The question is blank.

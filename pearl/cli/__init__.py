@@ -1,7 +1,7 @@
 """The command line: arguments → one library call → text or file. Errors → exit codes.
 
 Every module of `pearl/cli/commands` is one command with `command`, imported when it is called.
-Data goes to stdout, talk to stderr.
+Data goes to stdout, messages to stderr.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pearl import __version__, plugins
+from pearl import plugins
 from pearl.cli.terminal import escaped_streams
 from pearl.errors import PearlError, UsageError, suggest
+from pearl.plugins.version import __version__
 
 __all__ = ["group", "main", "run"]
 
@@ -128,7 +129,7 @@ def _run(args: Sequence[str] | None) -> int:
 
 
 def _placed(error: click.ClickException) -> str:
-    """What click says, of a value with the variable or the file that says it."""
+    """A click error message, with the variable or file that set the value."""
     if isinstance(error, click.BadParameter) and error.ctx and error.param and error.param.name:
         name = error.param.name
         source = error.ctx.get_parameter_source(name)
@@ -143,7 +144,7 @@ def _placed(error: click.ClickException) -> str:
 
 
 def _abandon_stdout() -> None:
-    """Leave nothing for the exit to flush into an output that takes no more."""
+    """Prevent a flush at exit into a closed output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["make_bank"]
 
 JOURNAL = "curation.jsonl"
-"""Every question and every plan that was tried, in the folder of the bank."""
+"""File of every question and plan that was tried, in the folder of the bank."""
 
 
 def make_bank(
@@ -92,7 +92,7 @@ def make_bank(
 def _good(
     samples: Sequence[Sample], held_out: str | None, options: dict[str, Any]
 ) -> Sequence[Sample]:
-    """Those that can be trained on and are not held out.
+    """The samples that can be used and are not held out.
 
     Raises:
         DataError: There is none.
@@ -117,13 +117,13 @@ def _good(
 
 
 def _earlier(folder: Path) -> list[CurationRow]:
-    """What the bank was made from when it was written last."""
+    """The header of the last written bank."""
     path = folder / JOURNAL
     return read_journal(path, CurationHeader, CurationRow)[1] if path.exists() else []
 
 
 def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
-    """The questions that may not enter the bank.
+    """The questions that are held out.
 
     Raises:
         DataError: A row of the data cannot be read: its question might enter.

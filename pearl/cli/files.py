@@ -1,4 +1,4 @@
-"""What is named on the command line: which file is what, and which documents are meant."""
+"""Classifies files and expands documents named on the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 
 
 def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
-    """What a file is: as said, by its suffix, or by its lines."""
+    """The kind of a file: as given, by its suffix, or by its lines."""
     if said is not None:
         return said
     suffix = Path(name).suffix
@@ -45,7 +45,7 @@ def library_for(library: str | None, domain: str) -> ActionLibrary:
 
 
 def is_file(name: str) -> bool:
-    """Whether there is a file of that name; what is no name of a file, as a long question, is none."""
+    """Whether a file of that name exists; False for invalid names, such as a long question."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):
@@ -53,7 +53,7 @@ def is_file(name: str) -> bool:
 
 
 def found_documents(named: Sequence[str]) -> list[str]:
-    """The documents that are named: files as they are, of folders and patterns the files in them.
+    """Expand folders and patterns to documents.
 
     Of a folder those are taken whose suffix a reader knows, in the order of their paths, those of
     folders in it as well; hidden ones are not.

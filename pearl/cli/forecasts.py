@@ -1,4 +1,4 @@
-"""How forecasts are printed, before a run and beside what it took."""
+"""Prints forecasts, before a run and beside the actual usage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WIDTH = 160
 
 
 def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
-    """A forecast on stdout: as JSON, or as a table with what it rests on.
+    """Print a forecast to stdout as JSON, or as a table with its assumptions.
 
     Args:
         found: The forecast.
@@ -58,7 +58,7 @@ def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: boo
 
 
 def report_spent(found: Forecast | None, budget: Budget) -> None:
-    """What was predicted for the tasks that were begun, where it was, and what they took, on stderr."""
+    """Print the prediction for the started tasks and their actual usage to stderr."""
     spent = budget.spent
     usage = spent.usage
     actual = [
@@ -126,7 +126,7 @@ def _notes(found: Forecast, limits: Mapping[str, float]) -> list[str]:
 
 
 def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:
-    """The limits that the worst case goes beyond."""
+    """The limits that the worst case exceeds."""
     total, cost = found.total, found.cost_usd
     tokens = total.input_tokens + total.output_tokens
     most = {

@@ -1,4 +1,4 @@
-"""Help of commands with many options: in groups, those that matter first, all under `--help-all`.
+"""Grouped help of commands with many options; `--help-all` shows all of them.
 
 The groups are sections of click's own formatter. A command of at most `N_FIRST` options has one list
 of them all, as everywhere.
@@ -41,9 +41,9 @@ GROUPS = {
 FIRST = frozenset({
     "again", "as_json", "compare", "data", "domain", "dry_run", "held_out", "max_actions",
     "max_cost", "max_examples", "methods", "model", "base_url", "out", "question", "report", "results",
-    "retries", "rounds", "seed_library", "seeds", "tasks", "together", "verbose",
+    "retries", "rounds", "seed_library", "tasks", "together", "verbose",
 })  # fmt: skip
-"""Those that are shown before the others are asked for."""
+"""Options shown by `--help`."""
 
 _ALL = "pearl.cli.help.all"
 """In `Context.meta`: whether all options are to be shown."""
@@ -63,7 +63,7 @@ class Command(click.Command):
 
     @property
     def options(self) -> list[click.Option]:
-        """The options that people are told of, without those for help."""
+        """The visible options, without those for help."""
         return [
             param for param in self.params if isinstance(param, click.Option) and not param.hidden
         ]

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from pearl.errors import DataError, UsageError, suggest
+from pearl.retrieval import DEFAULT_RANKER
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -52,7 +53,7 @@ TRUSTED = ("model", "base_url", "server", "domain", "library", "examples", "rank
 """Settings that decide where a document is sent, and which files and plug-ins are used."""
 
 OWN = ("api_key_env",)
-"""Settings that no file in a folder has, trusted or not: which of the user's keys is sent."""
+"""Settings that a file in a folder can never set, even if trusted: the choice of keys."""
 
 CONFIG = "pearl.cli.config"
 """In `Context.meta`: the settings file that the user names, or None."""
@@ -89,7 +90,7 @@ def _complete(
 
 
 def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Which variable's key is sent; where a file found in a folder names the server, none of OpenAI's."""
+    """The variable of the key to send; not OpenAI's if a file found in a folder names the server."""
     if value is not None and re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) is None:
         raise UsageError(
             "--api-key-env takes the name of an environment variable, and that is none",
@@ -145,7 +146,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         help="Documents longer than the window: full, map-reduce, retrieve or auto.",
     ),
     "ranker": click.option(
-        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default="bm25", show_default=True,
+        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default=DEFAULT_RANKER, show_default=True,
         shell_complete=_complete("pearl.retrieval"),
         help="What chooses the passages of a long document that a step is shown.",
     ),
@@ -207,13 +208,13 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
 }  # fmt: skip
 
 SETTINGS = tuple(_OPTIONS)
-"""What may stand in a TOML file and in the environment."""
+"""Settings allowed in a TOML file and in the environment."""
 
 ASKING = (
     "model", "base_url", "api_key_env", "window", "max_output_tokens", "concurrency", "timeout_s",
     "requests_per_minute", "tokens_per_minute",
 )  # fmt: skip
-"""Settings of every command that asks a model."""
+"""Settings of every command that calls a model."""
 
 DRAFTING = ("domain", "library", "examples", "constrain", "server")
 """Of those that show a model the library and examples, and hold it to a grammar, too."""
@@ -287,7 +288,7 @@ def _with(command: Command, options: Sequence[Callable[[Command], Command]]) -> 
 
 
 def check_data(settings: dict[str, Any]) -> None:
-    """Make sure that no option about data is given without any.
+    """Reject data options without `--data`.
 
     Raises:
         UsageError: One is.
@@ -299,7 +300,7 @@ def check_data(settings: dict[str, Any]) -> None:
 
 
 def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
-    """The samples of `--data`, and an error for every row that is none.
+    """The samples of `--data`, with an error for every invalid row.
 
     Args:
         settings: Of the command line: those of `data_options`, and `domain`.
@@ -387,7 +388,7 @@ async def open_pearl(
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
-    """Say on stderr that a key for OpenAI is there and is not sent, for the user did not name the server."""
+    """Report on stderr that an OpenAI key is not sent because the user did not name the server."""
     if settings.get("api_key_env") == "" and os.environ.get("OPENAI_API_KEY"):
         click.echo(
             "  OPENAI_API_KEY is not sent there: only a file names that server; name it with "
@@ -397,7 +398,7 @@ def warn_ignored_settings(settings: Mapping[str, Any]) -> None:
 
 
 def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
-    """Say how many calls were refused for their rate, and what the others were held to in the end."""
+    """Report rate-limit rejections and the final limits on stderr."""
     if limits is None or not limits.n_refused:
         return
     held = []

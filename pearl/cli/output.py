@@ -1,4 +1,4 @@
-"""What people see: answers as text."""
+"""Formats answers as text."""
 
 from __future__ import annotations
 

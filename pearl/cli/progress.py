@@ -1,4 +1,4 @@
-"""Progress on stderr: what is being done, how far it is, and what is being waited for."""
+"""Progress on stderr: current activity, tokens and waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Reporter"]
 
 FIRST_LINE_S = 10.0
-"""Seconds to the first line, and between two lines, where nobody looks at a terminal."""
+"""Seconds to the first line, and between lines, if stderr is not a terminal."""
 
 LINES_S = 60.0
 """Seconds that these grow to in long runs, a tenth of what the run has taken."""
@@ -32,7 +32,7 @@ TICK_S = 1.0
 
 @dataclass(slots=True)
 class _Doing:
-    """What one task is doing.
+    """The activity of one task.
 
     Attributes:
         what: In words.
@@ -49,7 +49,7 @@ class _Doing:
     actions: dict[str, str] = field(default_factory=dict)
 
     def note(self, event: Event) -> bool:
-        """Take in an event; whether it says anything of what is being done."""
+        """Process an event; returns whether the activity changed."""
         match event.event:
             case "model_progressed":
                 self._begin(self._call(event))
@@ -130,7 +130,7 @@ def _lasted(s: float) -> str:
 
 
 class Reporter:
-    """Says on stderr what is being done: on a terminal in place, else a line every ten seconds.
+    """Reports progress on stderr: in place on a terminal, else one line every ten seconds.
 
     In long runs the lines become fewer, down to one a minute.
 
@@ -185,7 +185,7 @@ class Reporter:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Take the progress off the screen while something is printed on stdout."""
+        """Hide the progress while something is printed to stdout."""
         self._hide()
         try:
             yield
@@ -204,14 +204,14 @@ class Reporter:
             self._progress.stop()
 
     def advance(self, *, is_failure: bool = False) -> None:
-        """One more task is done."""
+        """Count a finished task."""
         self._n_done += 1
         self._n_failed += is_failure
         if self._progress is not None and self._bar is not None:
             self._progress.advance(self._bar)
 
     def __call__(self, id: str, event: Event) -> None:
-        """Take in what happens to a task."""
+        """Process an event of a task."""
         if event.event == "run_started" and self._tells_plans:
             self._tell_plan(event)
         with self._lock:
@@ -223,7 +223,7 @@ class Reporter:
             self._progress.update(self._bar, description=self._doing())
 
     def _doing(self) -> str:
-        """What the task is doing that was heard of last."""
+        """The activity of the most recently updated task."""
         with self._lock:
             doing = self._tasks.get(self._latest)
             if doing is None:

@@ -1,7 +1,7 @@
-"""How a run of a store is resumed: what it will do is shown, and confirmed.
+"""Resumes a stored run after showing its effects and asking for confirmation.
 
-A store is a file that anybody may have made: neither its server nor what it reads and writes counts as
-named by the user before the user has seen it.
+A store is untrusted: its server and its files do not count as chosen by the user until the user has
+confirmed them.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool)
 
 
 def _place(model: str, url: str | None) -> str:
-    """A server as messages show it."""
+    """A server as shown in messages."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
     return Endpoint(url, model, "").shown if url else f"the usual server of {model}"

@@ -24,7 +24,7 @@ __all__ = ["print_comparisons", "print_scores"]
 
 
 def print_scores(log: EvalLog, cluster: Cluster) -> None:
-    """What every method reached, on all samples and on each subset, and how they compare."""
+    """Print the scores of every method, on all samples and on each subset, and comparisons."""
     scores = report.scores(log, cluster=cluster)
     header = log.header
     guess = report.chance(log.records)

@@ -63,7 +63,7 @@ class SettingsFile:
     is_trusted: bool = True
 
     def may_set(self, name: str) -> bool:
-        """Whether what it says of a setting holds."""
+        """Whether its value of a setting is in effect."""
         return self.is_trusted or name not in TRUSTED
 
 
@@ -88,7 +88,7 @@ def read_settings(config: str | None) -> list[SettingsFile]:
 
 
 def found_in(folder: Path) -> SettingsFile | None:
-    """The settings file of a folder, as that of a stranger; None where there is none.
+    """The settings file of a folder, as untrusted; None if there is none.
 
     Raises:
         DataError: As in `read_settings`.
@@ -187,7 +187,7 @@ def _unless_said(url: Any) -> Any:
 
 
 def unknown(variables: Iterable[str]) -> Sequence[str]:
-    """A line for every variable that is called as a setting and is none."""
+    """A warning for every unknown `PEARL_...` variable."""
     lines = []
     for name in sorted(variables):
         if name.startswith("PEARL_") and name not in VARIABLES:

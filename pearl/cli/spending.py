@@ -1,4 +1,4 @@
-"""The options of what a run may spend, and of its forecast."""
+"""Options of budgets and forecasts."""
 
 from __future__ import annotations
 

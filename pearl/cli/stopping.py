@@ -1,4 +1,4 @@
-"""Ctrl-C once: no new work, what is under way is finished and kept. Twice: stop at once."""
+"""Ctrl-C once: start no new work and finish running work. Twice: stop at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 __all__ = ["Stopper"]
 
 ONCE_S = 0.2
-"""Seconds in which signals are one: `timeout` sends it to the process and to its group."""
+"""Seconds within which signals count as one: `timeout` signals both the process and its group."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -21,7 +21,7 @@ class Stopper:
     """Turns the first Ctrl-C (or SIGTERM) into the end of the work; use it inside the event loop.
 
     Attributes:
-        is_stopping: Whether it came.
+        is_stopping: Whether the signal was received.
     """
 
     def __init__(self) -> None:

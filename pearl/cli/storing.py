@@ -50,7 +50,7 @@ def opened_folder(store: str | None) -> Path:
 
 
 def notice(line: str) -> None:
-    """Say on stderr what people should know."""
+    """Print a notice to stderr."""
     click.echo(f"pearl: {line}", err=True)
 
 

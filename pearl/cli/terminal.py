@@ -1,4 +1,4 @@
-"""What is printed is shown by terminals, and never obeyed; one place for all commands.
+"""Escapes control characters in everything that is printed.
 
 Everything goes through one of two doors: `sys.stdout` and `sys.stderr`, which escape what is written
 to them while a command runs, and the consoles of `new_console`, whose own codes colour what they
@@ -22,7 +22,7 @@ __all__ = ["data_stdout", "escaped_streams", "new_console"]
 
 
 class _Escaping:
-    """A text stream that escapes what is written to it; all else is as with the stream below."""
+    """A text stream that escapes its output and delegates everything else."""
 
     def __init__(self, below: IO[str]) -> None:
         # The name by which Rich finds the stream below another one.

@@ -1,4 +1,4 @@
-"""What the user has allowed: settings files that were found in a folder, by their path and content.
+"""Trusted settings files, by path and content.
 
 Each is a file in the user's state folder, named by the digest of path and content and holding the
 path: what was changed or moved since is not allowed. Beside it: what is the user's alone.
@@ -17,7 +17,7 @@ __all__ = ["is_trusted", "trust", "untrust"]
 
 
 def is_trusted(path: Path, content: bytes) -> bool:
-    """Whether the user has allowed this file with this content.
+    """Whether the user trusts this file with this content.
 
     Args:
         path: Absolute.
@@ -28,7 +28,7 @@ def is_trusted(path: Path, content: bytes) -> bool:
 
 
 def trust(path: Path, content: bytes) -> None:
-    """Allow a file with this content, and no longer with another.
+    """Trust a file with this content only.
 
     Raises:
         DataError: The state folder cannot be written.
@@ -45,10 +45,10 @@ def trust(path: Path, content: bytes) -> None:
 
 
 def untrust(path: Path) -> bool:
-    """Allow a file no longer, whatever is in it.
+    """Revoke the trust in a file.
 
     Returns:
-        Whether it was allowed.
+        Whether it was trusted.
 
     Raises:
         DataError: The state folder cannot be read or written.

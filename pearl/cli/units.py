@@ -60,7 +60,7 @@ def unit_options(command: Command) -> Command:
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[U]):
-    """What a command has to do.
+    """The work of a command.
 
     Attributes:
         units: All of it, in the order of the rows.
@@ -75,7 +75,7 @@ class Work(Generic[U]):
 
 @dataclass(frozen=True, slots=True)
 class Finished(Generic[U]):
-    """How far it came.
+    """The state of the work.
 
     Attributes:
         units: All of the work.
@@ -92,12 +92,12 @@ class Finished(Generic[U]):
     is_interrupted: bool
 
     def kept(self, units: Iterable[V]) -> list[tuple[V, dict[str, Any]]]:
-        """Those units that have a row, with it, in their order."""
+        """Units with a row, in order."""
         return list(self.session.kept(units, self.summary.id))
 
     @property
     def n_left(self) -> int:
-        """Units that are yet to be done."""
+        """Number of units without a row."""
         n_begun = self.summary.n_known + self.summary.n_done - self.summary.n_unfinished
         return self.session.count(self.units) - n_begun
 
@@ -134,7 +134,7 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Do what has no row yet, and then what is to be done with the rows.
+    """Run the units without a row, then process all rows.
 
     Args:
         command: Its name.
@@ -183,7 +183,7 @@ async def _run(
     options: dict[str, Any],
     redo: Callable[[Mapping[str, Any]], bool] | None,
 ) -> tuple[Summary, bool]:
-    """What came of the run, and whether the user has stopped it."""
+    """The summary of the run, and whether the user stopped it."""
     from pearl.cli.stopping import Stopper
     from pearl.runs.summary import Watcher
 

@@ -1,4 +1,4 @@
-"""Tasks → printed or written outcomes: what `ask`, `execute` and `demo` have in common."""
+"""Tasks → printed or written outcomes: shared by `ask`, `execute` and `demo`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_tasks(
     told: str | None = None,
     asked: RunSpec | None = None,
 ) -> int:
-    """Run the tasks and say what came out; or, with `dry_run`, what they take.
+    """Run the tasks and print the outcomes; with `dry_run`, print the forecast.
 
     Args:
         tasks: What to do, read one by one.
@@ -103,7 +103,7 @@ def run_tasks(
 def new_session(
     pearl: Pearl, options: Mapping[str, Any], store: Store | Path | None, *, keeps_rows: bool
 ) -> Session:
-    """A `Session` with the limits, prices and places that the options say."""
+    """A `Session` with the limits, prices and concurrency of the options."""
     from pearl.llm.prices import read_prices
     from pearl.runs.session import Session
 
@@ -156,7 +156,7 @@ def show_forecast(
 
 
 def report_spent_by(session: Session) -> None:
-    """What the tasks were predicted to take and what they took, where that was counted."""
+    """Print the predicted and actual usage, if counted."""
     from pearl.cli.forecasts import report_spent
 
     if session.budget is not None:
@@ -283,7 +283,7 @@ async def _run_kept(
 
 
 def _code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
-    """The exit code of a run; what failed is said.
+    """Report failures and return the exit code of a run.
 
     Raises:
         Exception: What ended it, but for a limit of several tasks; or what the only task failed with.
@@ -321,7 +321,7 @@ def _write(store: Store, id: str, out: str, trace: str | None, writer: OutputWri
 
 
 def _tell_kept(summary: Summary, out: str, options: dict[str, Any]) -> None:
-    """Say what is in the file, and how to go on with what is not."""
+    """Report what the file contains, and how to resume the rest."""
     known, cut_off = summary.n_known, summary.n_unfinished
     click.echo(
         f"pearl: run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
@@ -342,7 +342,7 @@ def _tell_kept(summary: Summary, out: str, options: dict[str, Any]) -> None:
 
 
 def _resume_command(id: str, options: dict[str, Any]) -> str:
-    """What to type to go on with a run."""
+    """The command that resumes a run."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
     words = ["pearl", "runs", "resume", id]
@@ -371,13 +371,13 @@ def _reason(outcome: Outcome[Task]) -> str:
 
 
 def report_failures(n_failed: int, first: str, n_done: int) -> None:
-    """Say on stderr how many rows failed and why the first of them did; the rows have the rest."""
+    """Report on stderr how many rows failed, with the first reason."""
     click.echo(f"pearl: {n_failed} of {n_done} failed", err=True)
     click.echo(f"  first: {first}", err=True)
 
 
 def report_left_out(problems: Sequence[PearlError]) -> None:
-    """Say on stderr how many rows are left out, and why the first of them is."""
+    """Report on stderr how many rows are skipped, with the first reason."""
     if problems:
         rows = counted(len(problems), "row")
         first = str(problems[0]).partition("\n")[0]
@@ -385,7 +385,7 @@ def report_left_out(problems: Sequence[PearlError]) -> None:
 
 
 def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:
-    """Say on stderr what failed how often, the commonest reasons first."""
+    """Report on stderr the reasons of failures, most frequent first."""
     counts = Counter(reason or "no reason was given" for reason in reasons)
     for reason, times in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:n]:
         click.echo(f"failed {times} time{'s' if times > 1 else ''}: {reason}", err=True)

@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, never over an input, and not over what others wrote.
+"""Atomic output files that never overwrite inputs or files of other commands.
 
 `OutputWriter` writes what a command was asked for. `new_file` is the part of it that asks nobody, for
 commands whose purpose it is to change a file (`fmt`, `check --fix`).
@@ -44,7 +44,7 @@ force_option = click.option(
 
 
 class OutputWriter:
-    """Writes the files of one command; what it did not write itself is replaced only by force.
+    """Writes the files of one command; other files are replaced only with `--force`.
 
     The store knows what was written where, by its digest: a file that was edited since, that another
     command wrote or that comes from elsewhere stays. An empty file holds nothing that could be lost.
@@ -74,7 +74,7 @@ class OutputWriter:
         return cls(digest(parts).hex(), store, is_forced=is_forced, by=name)
 
     def check(self, *paths: str | None) -> None:
-        """Make sure, before anything is paid for, that files can be written and may be replaced.
+        """Check, before any call, that files can be written and may be replaced.
 
         Raises:
             DataError: One cannot be written.
@@ -172,7 +172,7 @@ def new_file(
 
 
 def _rights(target: Path) -> int:
-    """Those of the file that is replaced, or of any new file; a temporary one is private."""
+    """Permissions of the replaced file, or the default ones; a temporary file is private."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     umask = os.umask(0)
@@ -210,10 +210,10 @@ def _check_writable(path: str) -> None:
 
 
 def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
-    """Make sure that no output is written over an input.
+    """Check that no output overwrites an input.
 
     Raises:
-        UsageError: One would be.
+        UsageError: An output is an input.
     """
     read = [Path(name) for name in inputs if Path(name).is_file()]
     for output in outputs:
@@ -224,14 +224,14 @@ def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
 
 
 def keep_json_lines(out: str | None, help: str = "") -> None:
-    """Make sure that JSON lines are not written into a file that is called a table.
+    """Reject JSON Lines output to a file with the suffix of a table.
 
     Args:
         out: The file.
         help: What makes such a table.
 
     Raises:
-        UsageError: They would be.
+        UsageError: The suffix is that of a table.
     """
     if out is not None and Path(out).suffix.lower() in TABLES:
         named = f"name it {Path(out).with_suffix('.jsonl')}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pearl import __version__
 from pearl.data.samples import Sample
 from pearl.evals.log import Header, Price
 from pearl.evals.results import EXECUTED
 from pearl.evals.runner import Evaluation, samples_digest
 from pearl.evals.scorers import EXACT
 from pearl.pipeline import Pearl
+from pearl.plugins.version import __version__
 from pearl.runs.identity import run_config
 
 __all__ = ["describe", "describe_results"]

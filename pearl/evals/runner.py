@@ -192,7 +192,7 @@ async def evaluate(
         pearl: Model, library and bank.
         samples: Each with a question, a document and what is right.
         evaluation: What to run.
-        listener: Told of every event of every unit.
+        listener: Callback for every event of every unit.
 
     Yields:
         One record for each sample, method and seed, in the order of the work. Closing it cancels the

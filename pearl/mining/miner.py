@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pearl import __version__
 from pearl.actions.library import load_library, read_actions
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
@@ -33,6 +32,7 @@ from pearl.mining.drafts import MinedHeader, MinedRow
 from pearl.mining.prompt import mine_messages
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example
+from pearl.plugins.version import __version__
 from pearl.runs.executors import Unit
 from pearl.runs.resources import Resources
 from pearl.trace import Trace

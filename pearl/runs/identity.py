@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pearl import __version__
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
 from pearl.documents.digest import digest, text_sha256
@@ -30,6 +29,7 @@ from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
+from pearl.plugins.version import __version__
 from pearl.retrieval import DEFAULT_RANKER
 
 __all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]

@@ -44,9 +44,9 @@ async def run_recorded(
         units: With their places in the work, read one by one.
         run: Where rows are kept.
         execute: Which executor carries them out.
-        listener: Told of every event of every unit.
+        listener: Callback for every event of every unit.
         is_stopping: Whether no more units are to be begun.
-        on_known: Told the key of every unit that is done already.
+        on_known: Callback with the key of every unit that is done already.
         has: Whether a unit is done, by its key; None for `run.has`.
 
     Raises:
@@ -92,7 +92,7 @@ def unrecorded(
         pearl: What the units are run with.
         units: With their places in the work, read one by one.
         has: Whether a row is recorded under a key; as `Run.has`.
-        on_known: Told the key of every unit whose row is.
+        on_known: Callback with the key of every unit whose row is.
 
     Yields:
         The place, the unit, and the key to record its row under.

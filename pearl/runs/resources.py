@@ -36,7 +36,7 @@ class Resources:
 
     Args:
         pearl: Model and library.
-        on_begun: Told, in a thread, of every unit that is begun, with its document, to forecast it.
+        on_begun: Callback, in a thread, for every unit that is started, with its document, to forecast it.
 
     Attributes:
         pearl: The same.

@@ -76,6 +76,7 @@ class Session:
 
     Example:
         >>> import pearl
+        >>> from pearl.runs.executors import Task
         >>> session = pearl.Session(pearl.Pearl(), max_calls=10)
         >>> tasks = [Task("a", lambda: pearl.Document("It rained. She left."), "Why did she leave?")]
         >>> session.forecast(tasks).n_tasks

@@ -20,10 +20,10 @@ class Watcher:
     """Callbacks of a run.
 
     Attributes:
-        listener: Told of every event of every task.
+        listener: Callback for every event of every task.
         is_stopping: Whether no more tasks are to be begun; those under way are finished.
         on_begun: Given the run once it is this process that writes it, before any call.
-        on_known: Told the key of every unit that has a row from before, for `Run.outcome`.
+        on_known: Callback with the key of every unit that has a row from before, for `Run.outcome`.
         on_notice: Told, in a line, what people should know: of batches, of a damaged store.
     """
 

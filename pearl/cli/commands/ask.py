@@ -62,10 +62,10 @@ def command(
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:
-    """A file is no question, however it came to stand there.
+    """Reject a file name in place of a question.
 
     Raises:
-        UsageError: One does.
+        UsageError: The question is a file.
     """
     if not is_file(question):
         return

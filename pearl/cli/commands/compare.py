@@ -10,7 +10,7 @@ from pearl.cli.options import as_json
 from pearl.errors import UsageError
 
 _FACTS = ("model", "library", "bank", "nearest", "token_budget", "context", "seeds")
-"""What is said of two logs where both know it and it differs."""
+"""Header fields that are reported if they differ between two logs."""
 
 
 @click.command()

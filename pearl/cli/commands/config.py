@@ -88,7 +88,7 @@ def _found(folder: str) -> SettingsFile:
 
 
 def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]:
-    """Setting, value and where it is from, as a command without flags finds them."""
+    """Setting, value and source, as in effect without flags."""
     from pearl.cli.commands.ask import command as ask
     from pearl.llm.backends import address_variable
 
@@ -114,7 +114,7 @@ def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]
 
 
 def _server(settings: dict[str, Any]) -> str:
-    """Which server the settings stand for, and which key goes there; "" where there is none."""
+    """The server of the settings and the key sent to it; "" without a server."""
     from pearl.llm.backends import ModelSettings, address_of, create_model
 
     model = settings["model"]
@@ -129,5 +129,5 @@ def _server(settings: dict[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """A file may hold anything: JSON in ASCII shows it as it is, and moves no cursor."""
+    """ASCII JSON, because a file may contain control characters."""
     return json.dumps(value, default=str)

@@ -119,7 +119,7 @@ def command(
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
-    """Rows and questions are no plan; what runs them is named.
+    """Reject rows and questions in place of a plan, naming the right command.
 
     Raises:
         UsageError: One stands where the plan should.
@@ -193,13 +193,13 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
 
 
 def _is_said(option: str) -> bool:
-    """Whether the user set it, be it on the command line, in the environment or in the TOML file."""
+    """Whether the user set an option, by flag, variable or TOML file."""
     source = click.get_current_context().get_parameter_source(option)
     return source is not click.core.ParameterSource.DEFAULT
 
 
 def _checked(plan: str, options: dict[str, Any]) -> str:
-    """The text of the plan; what is wrong with it is told once, before any document is read."""
+    """The text of the plan, checked before any document is read."""
     from pearl.dsl.checker import compile_plan
 
     text = read_input(plan)
@@ -212,7 +212,7 @@ def _checked(plan: str, options: dict[str, Any]) -> str:
 
 
 def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
-    """The plan over the documents of the data, and a failing task for every row that is none."""
+    """The plan over the documents of the data, with a failing task for every invalid row."""
     from pearl.runs.tasks import DocumentTasks
 
     read = partial(open_samples, options)

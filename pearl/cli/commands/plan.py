@@ -207,7 +207,7 @@ def _error(error: PearlError) -> dict[str, str]:
 
 
 def _failure(type: str, message: str) -> str:
-    """Why a row failed, and what to do: about the row, or else about its replies."""
+    """The error and help of a failed row."""
     reason, _, help = message.partition("\n")
     if type != DataError.__name__:
         help = "  help: replies are kept; --fresh asks for all of them anew"

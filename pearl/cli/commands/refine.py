@@ -116,7 +116,7 @@ def actions(
 
 
 def _warnings(refinement: Refinement) -> Iterator[str]:
-    """What the library is not that it was asked to be."""
+    """Warnings about limits that the library misses."""
     if len(refinement.actions) > refinement.max_actions:
         yield (
             f"{len(refinement.actions)} actions, more than --max-actions {refinement.max_actions}: "
@@ -166,7 +166,7 @@ def _report(refinement: Refinement, *, is_json: bool) -> str:
 
 
 def _summary(refinement: Refinement) -> str:
-    """What went in and what came of it, a figure a line."""
+    """The figures of a refinement, one per line."""
     count = refinement.count
     rows: list[tuple[str, int, str]] = [
         ("drafts", len(refinement.drafts), _of_drafts(refinement)),

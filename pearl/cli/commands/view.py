@@ -67,7 +67,7 @@ def command(logs: tuple[str, ...], out: str | None, force: bool) -> None:
 
 
 def _named(path: str, error: DataError) -> DataError:
-    """Why a file is no log: rows of results are near to one, and have no scores."""
+    """Why a file is not a log; results files are a common mistake."""
     from pearl.data.rows import Row, read_file
     from pearl.trace import AnswerStatus
 

@@ -20,12 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pearl import plugins
-from pearl.data.columns import rename
 from pearl.data.domains import Domain, Source, load_domain
-from pearl.data.naming import Ids, Names
-from pearl.data.rows import Row, from_rows, kind
-from pearl.data.samples import Sample
-from pearl.documents.document import Document
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
@@ -56,7 +51,9 @@ def read_as(
     source: Source, make: Callable[[Row, Ids, Names], Sample]
 ) -> Iterator[Sample | DataError]:
     """Read a source with `make` as the constructor of samples."""
+    from pearl.data.columns import rename
     from pearl.data.naming import Ids, Names
+    from pearl.data.rows import from_rows
 
     ids, names = Ids(), Names()
     rows = rename(source.rows(), source.columns, FIELDS)
@@ -155,6 +152,8 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
     Raises:
         DataError: It is not an array of texts.
     """
+    from pearl.data.rows import kind
+
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:
@@ -164,6 +163,8 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
+        from pearl.data.rows import kind
+
         raise row.error(f"'{field}' is {kind(value)}, not an array")
     for number, text in enumerate(value, start=1):
         if not isinstance(text, str) or not text.strip():

@@ -228,7 +228,7 @@ class AdaptiveRate:
             is_early = sent.rate is not None and not sent.is_probe
             if self.faults.suspect(sent.number, self.n_refused, is_early):
                 self._forget()
-                self._episode = 0  # nor was there a limit that calls under way have met
+                self._episode = 0  # nor was there a limit that calls in flight have met
                 return "cleared"
             if self._is_unchanged(sent):
                 return self._storm(sent, now, pause_s)

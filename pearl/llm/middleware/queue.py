@@ -28,7 +28,7 @@ class Queue:
     """Calls in order of arrival, on one event loop.
 
     Args:
-        delay_s: Of the calls under way and the cost of the next one, seconds until that may be
+        delay_s: Of the calls in flight and the cost of the next one, seconds until that may be
             sent; None for not before one of them ends.
         enter: Told the cost of each call whose turn it is; what it returns goes along with the call.
         why: The reason for which the next call waits, and the seconds; reported to those who wait long.

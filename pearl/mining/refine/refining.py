@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pearl import __version__
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError
 from pearl.llm import Model
@@ -17,6 +16,7 @@ from pearl.mining.refine.reading import Drafts
 from pearl.mining.refine.refinement import DraftFate, RefinedAction, Refinement
 from pearl.mining.refine.rounds import run_rounds
 from pearl.plugins.extras import require_extra
+from pearl.plugins.version import __version__
 
 __all__ = ["MAX_ACTIONS", "MAX_ROUNDS", "SHARD_SIZE", "RefineSettings", "refine_actions"]
 

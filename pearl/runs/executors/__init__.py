@@ -40,7 +40,6 @@ from pearl.trace import Event, Trace
 
 if TYPE_CHECKING:
     from pearl.llm.middleware.dedup_cache import Replies
-    from pearl.pipeline import Pearl
 
 __all__ = [
     "CONTRACT",
@@ -114,7 +113,7 @@ class Unit(ABC):
 
         Args:
             resources: `Pearl`, documents, and what else the units of a process share.
-            trace: Everything that happens is added to it.
+            trace: Records all events.
 
         Returns:
             What `row` is made of.
@@ -270,7 +269,7 @@ class Offered(TypedDict, total=False):
     Attributes:
         replies: Where the model's replies are found and kept.
         folder: That of the store, for what has to outlive the process.
-        on_begun: Told, in a thread, of every unit that is begun, with its document.
+        on_begun: Callback, in a thread, for every unit that is started, with its document.
         on_progress: Told how far the work is, as what `str` makes a line of.
         on_trouble: Told what a server fails with, and for how many seconds it is asked again.
     """

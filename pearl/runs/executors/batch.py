@@ -73,11 +73,11 @@ async def run(
     Args:
         pearl: A `BatchModel` and a library.
         units: Read one by one; questions and plans over documents, and nothing else.
-        listener: Told of every event of every task.
+        listener: Callback for every event of every task.
         is_stopping: Whether to stop: tasks that wait for a batch then have no outcome.
         replies: Where replies are kept, so that nothing is asked twice.
         folder: Of the store; it is kept there which batches are under way. None to forget them.
-        window: Tasks under way at once; the documents of so many are in memory.
+        window: Concurrent tasks; the documents of so many are in memory.
         pace: How long to wait for what.
         on_progress: Told when a round gets on.
         on_trouble: Told when the server begins to fail, once until it answers again.

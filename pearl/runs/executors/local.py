@@ -43,7 +43,7 @@ async def run(
     Args:
         pearl: Model and library.
         units: Read one by one, at most `AHEAD` times `concurrency` ahead of the outcomes.
-        listener: Told of every event of every unit.
+        listener: Callback for every event of every unit.
         is_stopping: Whether no more units are to be begun, those taken ahead included.
         window: Units under way at once, begun in their order, where all of them only wait; None
             for as many as keep `concurrency` calls going.
@@ -79,7 +79,7 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
     Args:
         unit: What is to be done.
         resources: What it shares with others.
-        listener: Told of every event.
+        listener: Callback for every event.
     """
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
     if not isinstance(unit, Task):  # a task tells so itself, once its document is read

@@ -85,7 +85,7 @@ def test_reports_are_a_page_or_the_data(pearl: Pearl) -> None:
     assert report.comparison is not None
     assert report.comparison.library == "seed"
     assert pearl(*args, "--report", "r.html")[0] == 0
-    assert Path("r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert Path("r.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     code, _, err = pearl(*args, "--report", "r.pdf")
     assert (code, ".html or .json" in err) == (2, True)
 

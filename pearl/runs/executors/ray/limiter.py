@@ -4,8 +4,9 @@
 the share of a dead worker returns to the others.
 
 Reports count calls, a second's at once and late by up to another. `AdaptiveRate` needs each call when it
-is sent: fed with reports of four workers it took counts for refusals at random, or found 57 % of a rate
-(0.76 of the goodput), where additive increase and multiplicative decrease keep 0.99 with 0.5 % refused.
+is sent: fed with such reports in a simulation it did as well for one worker, but with four at 40 calls
+a second it settled at 57 % of the rate, and at 5 a second it took a limit for refusals at random and had
+25 % refused. What is here had 1.00 of the goodput there, and 4 % refused at most.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PAUSE_S = 0.5
 SHRINK = 0.8
 EPISODE_S = 2.0
 """Refusals within so many seconds after the first are of one episode, which shrinks the rate once:
-they are of calls that were under way before the others had heard of it."""
+they are of calls in flight before the others had heard of it."""
 
 GROWTH = 0.05
 """Share of the rate that is added in each second without a refusal."""
