@@ -252,7 +252,8 @@ class EvalUnit(Unit):
         """
         began = time.monotonic()
         method = load_method(self.method)
-        pearl = resources.once((EvalUnit, self.method, self.seed), lambda: self._pearl(resources))
+        drawn = (self.seed, self.evaluation.temperature)
+        pearl = resources.once((EvalUnit, self.method, *drawn), lambda: self._pearl(resources))
         update: dict[str, object] = {}
         try:
             assert self.document is not None

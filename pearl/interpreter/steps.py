@@ -21,7 +21,7 @@ from pearl.documents.document import Document
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
-from pearl.errors import BudgetError, ExecutionError, PearlError
+from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
 from pearl.interpreter.context import Context
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
@@ -157,7 +157,7 @@ class _Interpreter:
         began = time.monotonic()
         try:
             result = await self._step(step, results, began)
-        except BudgetError as error:  # not specific to this step
+        except (BudgetError, PausedError) as error:  # not specific to this step
             self._trace.append(StepFailed(step=step.output, error=str(error)))
             raise
         except PearlError as error:

@@ -112,6 +112,7 @@ class Client(Wrapper):
     Attributes:
         settings: What it is built from.
         model: Who is asked in the end.
+        replies: Where replies are kept; None for nowhere.
         counter: Counts tokens the way the model does, or estimates them.
         breaker: The circuit breaker of the run.
         budget: What calls may spend, and what they have spent.
@@ -144,7 +145,7 @@ class Client(Wrapper):
         self.model = model = model or settings.create_model()
         self.counter = counter = Counter.for_model(model.name)
         self.breaker = breaker or CircuitBreaker()
-        self._replies = replies
+        self.replies = replies
         self.budget = budget or Budget()
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
         # A reply that is held to a form is asked for at once; collected, it costs less.
@@ -210,8 +211,8 @@ class Client(Wrapper):
         """
         own = (Retrying, Sampling, DedupCache)
         model = next(layer for layer in self.layers if not isinstance(layer, own))
-        if scope and self._replies is not None and self.model.reads_prompts:
-            model = Measured(model, self._replies, scope)
+        if scope and self.replies is not None and self.model.reads_prompts:
+            model = Measured(model, self.replies, scope)
         sampling = _sampling(seed, temperature)
         return self._retrying(model if sampling is None else sampling(model))
 

@@ -236,7 +236,9 @@ class MineUnit(Unit):
             ModelError: No call of the run can be made any more.
         """
         pearl = resources.pearl
-        miner = resources.once(MineUnit, lambda: miner_of(pearl, self.seed_library))
+        miner = resources.once(
+            (MineUnit, self.seed_library), lambda: miner_of(pearl, self.seed_library)
+        )
         row = await miner.ask(self.question, pearl.calls(trace))
         if row.status == "failed":
             pearl.client.breaker.check()

@@ -104,8 +104,11 @@ def fingerprint(pearl: Pearl) -> dict[str, object]:
     """
     name = pearl.client.name.partition(":")[2]
     is_file = bool(name) and address_of(pearl.client.name) is None
+    settings = pearl.client.settings
+    drawn = {"seed": settings.seed, "temperature": settings.temperature}
     return {
         **run_config(pearl),
+        **{name: value for name, value in drawn.items() if value is not None},
         "keys": KEYS,
         "prompts_sha256": prompts_sha256(),
         "weights": _weights(Path(name)) if is_file else "",

@@ -150,6 +150,9 @@ async def each_kept(
     finally:
         if following is not None:
             await _end([following])
+            if not following.cancelled() and following.exception() is None:
+                result = following.result()
+                keeping.append((result, asyncio.ensure_future(keep(result))))
         # What is done is paid for: it is kept, whoever does not want to hear of it any more.
         await asyncio.gather(*(kept for _, kept in keeping), return_exceptions=True)
 

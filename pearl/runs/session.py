@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pearl.documents.digest import digest
 from pearl.errors import BudgetError, StoreError, UsageError
 from pearl.llm.client import Client
-from pearl.llm.middleware.budget import Budget
+from pearl.llm.middleware.budget import Budget, check_limits
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.prices import Price, Prices, read_prices
 from pearl.pipeline import Pearl
@@ -71,7 +71,8 @@ class Session:
             where a limit is set or the price is known, by the executor `local`.
 
     Raises:
-        UsageError: Money is limited and the price is not known, or there is no such executor or shard.
+        UsageError: Money is limited and the price is not known, a limit is not a number from 0, or there is no
+            such executor or shard.
         DataError: The table of prices cannot be read.
 
     Example:
@@ -101,6 +102,9 @@ class Session:
         shard: Shard | str | None = None,
         max_errors: int | None = None,
     ) -> None:
+        check_limits(max_cost_usd, max_tokens, max_calls, max_minutes, max_errors)
+        if not isinstance(price, Price | Prices | None):
+            raise UsageError(f"{price!r} is not a price", help="give a pearl.llm.prices.Price")
         if not isinstance(price, Price):
             price = (price or read_prices()).of(pearl.client.name)
         self.price = price
@@ -274,7 +278,9 @@ class Session:
             pearl, execute = self._equipped(store, watcher, is_fresh=redo is not None)
             run: Run | None = None
             if store is not None and self._keeps_rows:
-                run = store.begin(self.spec(tasks, asked), fresh=self._is_fresh, id=id)
+                run = store.begin(
+                    self.spec(tasks, asked), fresh=self._is_fresh and id is None, id=id
+                )
                 stack.callback(_let_go, run)
                 summary.id = run.id
                 watcher.on_begun(run)
@@ -330,16 +336,18 @@ class Session:
         Raises:
             UsageError: The executor cannot keep the limits.
         """
+        client = self._pearl.client
         has_limits = any(limit is not None for limit in self._limits.values())
         keeps_limits = self._plugin.KEEPS_LIMITS
-        if has_limits and not keeps_limits:
+        if (has_limits or client.budget.is_limited) and not keeps_limits:
             raise UsageError(
                 f"limits of a run are kept by the executor {DEFAULT}, not by {self._executor}",
                 help="a forecast (--dry-run) tells what it takes; the server's own limits hold everywhere",
             )
         is_fresh = is_fresh or self._is_fresh
         replies: Replies | None = store.fresh() if store and is_fresh else store
-        client = self._pearl.client
+        if store is None:
+            replies = client.replies
         if keeps_limits and (has_limits or self.price is not None) and self.budget is None:
             self.budget = client.budget
             if has_limits or not client.budget.is_limited:  # else those of the client hold
@@ -354,8 +362,10 @@ class Session:
         }
         if self._begun is not None:
             offered["on_begun"] = self._begun.add
-        if store is not None and replies is not None:
-            offered |= {"replies": replies, "folder": store.folder}
+        if replies is not None:
+            offered["replies"] = replies
+        if store is not None:
+            offered["folder"] = store.folder
         budget = self.budget or client.budget
         own = Client(client.settings, model=client.model, replies=replies, budget=budget)
         return self._pearl.asking(own), run_with(self._plugin, **offered)

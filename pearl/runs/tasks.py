@@ -170,7 +170,12 @@ def over_files(
         question: What is asked.
         plan: Text of a plan.
         is_named: Whether a single task is called as its file, too, and not "".
+
+    Raises:
+        UsageError: `documents` is one path, whose letters would be taken for files.
     """
+    if isinstance(documents, str | Path):
+        raise UsageError(f"'{documents}' is one path", help="give a list: over_files([path], ...)")
     paths = [str(path) for path in documents]
     ids = paths if len(paths) > 1 or is_named else [""]
     return [

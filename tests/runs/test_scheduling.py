@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
 
 import pytest
 from hypothesis import given
@@ -334,3 +335,28 @@ def test_what_is_done_is_kept_though_nobody_wants_to_hear_of_it_any_more() -> No
     asyncio.run(main())
     assert kept[0] == 0
     assert 1 in kept
+
+
+def test_a_result_that_was_ready_when_nobody_listened_any_more_is_kept() -> None:
+    made: list[int] = []
+    kept: list[int] = []
+    is_ready = asyncio.Event()
+
+    async def results() -> AsyncGenerator[int, None]:
+        for i in range(2):
+            made.append(i)
+            if i:
+                is_ready.set()
+            yield i
+        await asyncio.sleep(60)
+
+    async def keep(i: int) -> None:
+        kept.append(i)
+
+    async def main() -> None:
+        async with aclosing(each_kept(results(), keep)) as found:
+            assert await anext(found) == 0
+            await is_ready.wait()
+
+    asyncio.run(main())
+    assert kept == made == [0, 1]

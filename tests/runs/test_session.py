@@ -16,7 +16,7 @@ import pytest
 
 import pearl
 from pearl import cli
-from pearl.errors import BudgetError, DataError, ModelError, StoreError, UsageError
+from pearl.errors import BudgetError, DataError, ModelError, PausedError, StoreError, UsageError
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.prices import Price
@@ -25,7 +25,7 @@ from pearl.runs.executors import Task, Unit
 from pearl.runs.resources import Resources
 from pearl.runs.store import RunSpec, Store
 from pearl.runs.summary import Watcher
-from tests.server import Server
+from tests.server import Canned, Server, error
 
 PLAN = """\
 New actions:
@@ -370,3 +370,87 @@ def test_limits_need_a_price_and_an_executor_that_keeps_them(asked: pearl.Pearl)
         pearl.run(pearl.Session(asked, max_calls=1, executor="ray").run([]))
     with pytest.raises(UsageError, match="no shard"):
         pearl.Session(asked, shard="3/2")
+
+
+def test_replies_drawn_by_another_seed_are_other_rows(folder: Path, openai_server: Server) -> None:
+    openai_server.on("", "it rained")
+    ids = set()
+    for seed in (1, 2):
+        drawn = pearl.Pearl(
+            "openai:test-model", base_url=openai_server.url, seed=seed, temperature=1.0
+        )
+        done = pearl.run(pearl.Session(drawn, store="kept").run(tasks()[:1]))
+        assert (done.n_done, done.n_known) == (1, 0)
+        ids.add(done.id)
+        pearl.run(drawn.aclose())
+    assert len(ids) == 2
+
+
+def test_a_budget_of_the_client_is_refused_where_it_cannot_be_kept(
+    folder: Path, openai_server: Server
+) -> None:
+    limited = pearl.Pearl(
+        "openai:test-model", base_url=openai_server.url, budget=Budget(max_calls=1)
+    )
+    session = pearl.Session(limited, store="kept", executor="batch")
+    with pytest.raises(UsageError, match="limits of a run are kept by the executor local"):
+        pearl.run(session.run(tasks()))
+    assert openai_server.requests == []
+    pearl.run(limited.aclose())
+
+
+def test_a_session_without_a_store_finds_the_replies_of_its_client(
+    folder: Path, openai_server: Server
+) -> None:
+    openai_server.on("", "it rained")
+    with Store.open(folder / "replies") as store:
+        keeping = pearl.Pearl("openai:test-model", base_url=openai_server.url, replies=store)
+        pearl.run(pearl.Session(keeping).run(tasks()[:1]))
+        n_asked = len(openai_server.requests)
+        assert n_asked == 2
+        pearl.run(pearl.Session(keeping).run(tasks()[:1]))
+        assert len(openai_server.requests) == n_asked
+        pearl.run(keeping.aclose())
+
+
+def test_a_fresh_session_goes_on_with_the_run_that_is_named(
+    folder: Path, asked: pearl.Pearl
+) -> None:
+    first = pearl.run(pearl.Session(asked, store="kept").run(tasks()))
+    fresh = pearl.Session(asked, store="kept", is_fresh=True)
+    assert pearl.run(fresh.resume(first.id)).id == first.id
+
+
+def test_what_is_no_json_is_refused_before_anything_is_asked(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    task = Task("a", lambda: pearl.Document("x"), "Why?", extra={"path": Path("a")})
+    with pytest.raises(UsageError, match="extra of task 'a' is not JSON data"):
+        pearl.run(pearl.Session(asked, store="kept").run([task]))
+    assert openai_server.requests == []
+
+
+def test_a_run_that_pauses_records_no_failure(
+    folder: Path, asked: pearl.Pearl, openai_server: Server
+) -> None:
+    later = Canned(error("later"), 429, {"retry-after": "4000"})
+    openai_server.answer = lambda seen: later
+    going = pearl.Session(asked, store="kept").run(tasks())
+    with pytest.raises(PausedError):
+        pearl.run(going)
+    done = going.summary
+    assert (done.status, done.n_failed, done.n_unfinished > 0) == ("paused", 0, True)
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1, "5"])
+@pytest.mark.parametrize("name", ["max_cost_usd", "max_tokens", "max_calls", "max_minutes"])
+def test_what_limits_nothing_is_no_limit(asked: pearl.Pearl, name: str, limit: Any) -> None:
+    with pytest.raises(UsageError, match="is not a limit"):
+        pearl.Session(asked, price=PRICE, **{name: limit})
+
+
+def test_a_text_is_no_list_of_files_and_no_price(asked: pearl.Pearl) -> None:
+    with pytest.raises(UsageError, match="is one path"):
+        pearl.over_files("d0.txt", question="Why?")
+    with pytest.raises(UsageError, match="is not a price"):
+        pearl.Session(asked, price="2/3")  # type: ignore[arg-type]

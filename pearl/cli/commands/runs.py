@@ -107,7 +107,10 @@ def show(run: str, store: str | None, as_json: bool) -> None:
             click.echo(f"{_short(name.replace('_', ' ')):<20} {_short(text)}")
     if info.status != "done" and info.holder is None:
         where = f" --store {shlex.quote(store)}" if store else ""
-        click.echo(f"go on with it: pearl runs resume {info.id}{where}", err=True)
+        how = f"pearl runs resume {info.id}{where}"
+        if info.settings.get("command") == "session":  # begun in Python
+            how = f"in Python, pearl.Session(...).resume('{info.id}')"
+        click.echo(f"go on with it: {how}", err=True)
 
 
 @command.command(context_settings={"ignore_unknown_options": True})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.prices import Price
 
-__all__ = ["GO_ON", "Budget", "Budgeted", "Spent"]
+__all__ = ["GO_ON", "Budget", "Budgeted", "Spent", "check_limits"]
 
 FRAME_TOKENS = 8
 """Tokens that a server may add to each message for its delimiters and role."""
@@ -65,6 +66,29 @@ class _Worst:
     """The correction factor applied to it."""
 
 
+def check_limits(*limits: object) -> None:
+    """Refuse what limits nothing, as NaN, which no number exceeds.
+
+    Raises:
+        UsageError: A limit is neither None nor a finite number from 0.
+
+    Example:
+        >>> check_limits(None, 0, 2.5)
+        >>> check_limits(float("nan"))
+        Traceback (most recent call last):
+            ...
+        pearl.errors.UsageError: nan is not a limit
+          help: give a finite number from 0, or None for no limit
+    """
+    for limit in limits:
+        is_number = isinstance(limit, int | float) and math.isfinite(limit) and limit >= 0
+        if limit is not None and not is_number:
+            raise UsageError(
+                f"{limit!r} is not a limit",
+                help="give a finite number from 0, or None for no limit",
+            )
+
+
 class Budget:
     """The budget of a run, shared by all its workers in one process.
 
@@ -86,7 +110,7 @@ class Budget:
             where tokens or money are limited.
 
     Raises:
-        UsageError: The cost is limited, and the price is unknown.
+        UsageError: The cost is limited, and the price is unknown; or a limit is not a number from 0.
     """
 
     def __init__(
@@ -100,6 +124,7 @@ class Budget:
         price: Price | None = None,
         reply_tokens: int | None = None,
     ) -> None:
+        check_limits(max_cost_usd, max_tokens, max_calls, max_time_s)
         if max_cost_usd is not None and price is None:
             raise UsageError(
                 "--max-cost needs to know what the model's tokens cost",

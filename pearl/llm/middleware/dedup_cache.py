@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pearl.documents.digest import digest
+from pearl.errors import ModelError
 from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.single_flight import SingleFlight
@@ -68,7 +69,7 @@ def _parts(request: Request, identity: str) -> Iterator[str]:
 class _Shared:
     """The result of a call, and whether its cost was attributed."""
 
-    completion: Completion
+    result: Completion | ModelError
     is_paid: bool
 
 
@@ -125,16 +126,19 @@ class DedupCache(Wrapper):
         """
         key = request_key(request, self.identity)
         shared = await self._calls.do(key, lambda: self._ask(key, request))
-        if shared.is_paid:
-            return _remembered(shared.completion)
-        shared.is_paid = True
-        return shared.completion
+        is_paid, shared.is_paid = shared.is_paid, True
+        if isinstance(shared.result, ModelError):
+            raise shared.result.copy() if is_paid else shared.result
+        return _remembered(shared.result) if is_paid else shared.result
 
     async def _ask(self, key: bytes, request: Request) -> _Shared:
         known = None if self._replies is None else await self._replies.reply(key)
         if known is not None:
             return _Shared(known, is_paid=True)
-        return _Shared(await self._model.complete(request), is_paid=False)
+        try:
+            return _Shared(await self._model.complete(request), is_paid=False)
+        except ModelError as error:
+            return _Shared(error, is_paid=False)
 
 
 def _remembered(completion: Completion) -> Completion:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Un
 
 from pearl import plugins
 from pearl.documents.document import Document
-from pearl.errors import BudgetError, ModelError, PausedError, PearlError
+from pearl.errors import BudgetError, ModelError, PausedError, PearlError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.estimate import Range, StepCosts
 from pearl.pipeline import Pearl
@@ -160,8 +160,18 @@ class Task(Unit):
 
     @property
     def depends_on(self) -> Sequence[str]:
-        """Plan, question, and what its row says of the input."""
-        extra = json.dumps(self.extra, sort_keys=True, default=str)
+        """Plan, question, and what its row says of the input.
+
+        Raises:
+            UsageError: `extra` is not JSON data.
+        """
+        try:
+            extra = json.dumps(self.extra, sort_keys=True)
+        except TypeError as error:
+            raise UsageError(
+                f"the extra of task '{self.id}' is not JSON data: {error}",
+                help="give it texts, numbers, lists and dictionaries",
+            ) from None
         return self.plan or "", self.question or "", extra
 
     def n_chained(self, resources: Resources) -> int:

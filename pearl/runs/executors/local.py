@@ -82,8 +82,6 @@ async def perform(unit: U, resources: Resources, listener: Listener | None = Non
         listener: Callback for every event.
     """
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
-    if not isinstance(unit, Task):  # a task tells so itself, once its document is read
-        await resources.begin(unit)
     try:
         if not isinstance(unit, Task):  # what a task takes is known with its document
             await resources.begin(unit)
