@@ -64,12 +64,13 @@ def make_bank(
     samples, bad = read_data(options)
     report_left_out(bad)
     good = _good(samples, held_out, options)
-    folder = _folder(out)
+    folder = _folder(out, is_made=not options["dry_run"])
     header: CurationHeader | None = None
 
     def prepare(pearl: Pearl) -> Work[CurateUnit]:
         nonlocal header
-        read_bank(folder)  # a plan that a person broke is told before any other is written
+        if folder.is_dir():
+            read_bank(folder)  # a plan that a person broke is told before any other is written
         name = Path(options["data"]).name
         header = CurationHeader(**run_config(pearl), data=name, retries=retries)
         units = tuple(curate_units(good, retries))
@@ -117,9 +118,11 @@ def _good(
 
 
 def _earlier(folder: Path) -> list[CurationRow]:
-    """The header of the last written bank."""
-    path = folder / JOURNAL
-    return read_journal(path, CurationHeader, CurationRow)[1] if path.exists() else []
+    """The rows of the last written bank; none where the file is another, to be replaced by --force."""
+    try:
+        return read_journal(folder / JOURNAL, CurationHeader, CurationRow)[1]
+    except DataError:
+        return []
 
 
 def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
@@ -135,8 +138,16 @@ def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
     return {wording(sample.question) for sample in samples}
 
 
-def _folder(out: str) -> Path:
-    """The folder of the bank: a new one, an empty one, or one that was begun here."""
+def _folder(out: str, *, is_made: bool) -> Path:
+    """The folder of the bank: a new one, an empty one, or one that was begun here.
+
+    Args:
+        out: Its path.
+        is_made: Whether a new one is made; before any call, so that none is paid for in vain.
+
+    Raises:
+        DataError: It holds something else, or cannot be made.
+    """
     folder = Path(out)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).is_file():
         raise DataError(
@@ -144,6 +155,8 @@ def _folder(out: str) -> Path:
             path=folder,
             help="name another folder",
         )
+    if not is_made:
+        return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -16,9 +16,9 @@ from pearl.retrieval import DEFAULT_RANKER
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
-    from pearl.evals.log import Price
     from pearl.llm.middleware.dedup_cache import Replies
     from pearl.llm.middleware.limiter import LimiterStatus
+    from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
 
 __all__ = [
@@ -263,7 +263,7 @@ class _Price(click.ParamType["Price | None"]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Price | None:
-        from pearl.evals.log import Price
+        from pearl.llm.prices import Price
 
         try:
             figures = [float(part) for part in str(value).split("/")]

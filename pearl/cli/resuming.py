@@ -205,7 +205,7 @@ def _is_of_a_run(path: Path) -> bool:
         first = file.readline(MAX_LINE)
     try:
         row = json.loads(first or b'{"event": ""}')
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     is_header = isinstance(row, dict) and str(row.get("kind")).startswith("pearl-")
     return is_header or (

@@ -15,9 +15,9 @@ from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.progress import Reporter
 from pearl.cli.spending import budget_options
 from pearl.cli.storing import notice, opened_folder, run_options, written_store
-from pearl.cli.work import new_session, report_spent_by, show_forecast
+from pearl.cli.work import new_session, report_max_errors, report_spent_by, show_forecast
 from pearl.cli.writing import OutputWriter, force_option
-from pearl.errors import BudgetError
+from pearl.errors import BudgetError, UsageError
 
 if TYPE_CHECKING:
     from pearl.pipeline import Pearl
@@ -41,7 +41,7 @@ def unit_options(command: Command) -> Command:
         run_options,
         click.option(
             "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
-            show_default=True, help="Where it runs: here, or on a Ray cluster.",
+            show_default=True, help="Where it runs: here, or on a Ray cluster; batch runs `execute` alone.",
         ),
         click.option(
             "--max-errors", type=click.IntRange(min=0), metavar="N",
@@ -83,6 +83,7 @@ class Finished(Generic[U]):
         writer: What may write the files of the run.
         summary: What the run says of itself.
         is_interrupted: Whether the user has stopped it.
+        max_errors: As the option of that name.
     """
 
     units: Sequence[U]
@@ -90,6 +91,7 @@ class Finished(Generic[U]):
     writer: OutputWriter
     summary: Summary
     is_interrupted: bool
+    max_errors: int | None
 
     def kept(self, units: Iterable[V]) -> list[tuple[V, dict[str, Any]]]:
         """Units with a row, in order."""
@@ -122,7 +124,10 @@ class Finished(Generic[U]):
             f"pearl runs resume {self.summary.id}",
             err=True,
         )
-        return 130 if self.is_interrupted else BudgetError.exit_code
+        report_max_errors(self.summary, self.max_errors)
+        if self.is_interrupted:
+            return 130
+        return 1 if error is None else BudgetError.exit_code
 
 
 def run_units(
@@ -149,6 +154,7 @@ def run_units(
     """
     from pearl.runs.request import REQUESTS
 
+    _refuse_unfit(options["executor"])
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
     request = REQUESTS[command].of(context.params)
@@ -161,7 +167,8 @@ def run_units(
         folder = opened_folder(options["store"])
         session = new_session(pearl, options, folder, keeps_rows=True)
         work = prepare(pearl)
-        return show_forecast(session, work.units, asked(work), {"as_json": False, **options})
+        shown = {"as_json": False, **options}
+        return show_forecast(session, work.units, asked(work), shown, redo)
     with ExitStack() as stack:
         store = stack.enter_context(written_store(options["store"]))
         pearl = new_pearl(options)
@@ -172,7 +179,22 @@ def run_units(
         writer = OutputWriter(key, options["store"], is_forced=options["force"])
         writer.check(*outs)
         ran = asyncio.run(_run(pearl, session, work, asked(work), options, redo))
-        return finish(Finished(work.units, session, writer, *ran))
+        return finish(Finished(work.units, session, writer, *ran, options["max_errors"]))
+
+
+def _refuse_unfit(name: str) -> None:
+    """Make sure that an executor runs other work than questions and plans.
+
+    Raises:
+        UsageError: It does not.
+    """
+    from pearl.runs.executors import Unit, load_executor
+
+    if load_executor(name).UNITS is not Unit:
+        raise UsageError(
+            f"the executor '{name}' runs questions and plans over documents, and nothing else",
+            help="--executor local; 'pearl execute' can be run by it",
+        )
 
 
 async def _run(

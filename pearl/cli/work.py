@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ __all__ = [
     "no_reply",
     "report_failures",
     "report_left_out",
+    "report_max_errors",
     "report_reasons",
     "report_spent_by",
     "run_tasks",
@@ -138,9 +139,13 @@ def _forecast(tasks: Iterable[Task], options: dict[str, Any], asked: RunSpec | N
 
 
 def show_forecast(
-    session: Session, units: Iterable[Unit], asked: RunSpec | None, options: Mapping[str, Any]
+    session: Session,
+    units: Iterable[Unit],
+    asked: RunSpec | None,
+    options: Mapping[str, Any],
+    redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Print what the units take that have no row yet.
+    """Print what the units take that have no row yet, or one that `redo` says is made again.
 
     Returns:
         The exit code: 1 where some of them cannot be done.
@@ -148,7 +153,11 @@ def show_forecast(
     from pearl.cli.forecasts import print_forecast
 
     found = session.forecast(
-        units, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"]
+        units,
+        asked,
+        id=options.get("run"),
+        seconds_per_call=options["seconds_per_call"],
+        redo=redo,
     )
     limits = {name: options[name] for name in _LIMITS if options[name] is not None}
     print_forecast(found, limits, as_json=options["as_json"])
@@ -333,10 +342,7 @@ def _tell_kept(summary: Summary, out: str, options: dict[str, Any]) -> None:
         click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
     if empty := summary.statuses.get("nothing_found"):
         click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
-    most = options["max_errors"]
-    if most is not None and summary.n_failed > most:
-        many = counted(most, "task")
-        click.echo(f"  stopped, for more than {many} failed (--max-errors)", err=True)
+    report_max_errors(summary, options["max_errors"])
     if summary.status != "done":
         click.echo(f"  to go on: {_resume_command(summary.id, options)}", err=True)
 
@@ -368,6 +374,12 @@ def _reason(outcome: Outcome[Task]) -> str:
     help = getattr(outcome.error, "help", None)
     told = f"\n  help: {help.partition(chr(10))[0]}" if help else ""
     return f"{id}: {str(outcome.error).partition(chr(10))[0]}{told}"
+
+
+def report_max_errors(summary: Summary, max_errors: int | None) -> None:
+    """Report on stderr that a run was stopped by `--max-errors`, where it was."""
+    if max_errors is not None and summary.n_failed > max_errors:
+        click.echo(f"  stopped, for more than {max_errors:,} failed (--max-errors)", err=True)
 
 
 def report_failures(n_failed: int, first: str, n_done: int) -> None:

@@ -22,7 +22,6 @@ __all__ = [
     "Header",
     "Key",
     "PlanShape",
-    "Price",
     "read_log",
 ]
 

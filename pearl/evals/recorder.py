@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pearl.data.samples import Sample
-from pearl.evals.log import Header, Price
+from pearl.evals.log import Header
 from pearl.evals.results import EXECUTED
 from pearl.evals.runner import Evaluation, samples_digest
 from pearl.evals.scorers import EXACT
+from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
 from pearl.runs.identity import run_config

@@ -21,12 +21,13 @@ from pearl.documents.digest import digest, file_sha256
 from pearl.documents.document import Document
 from pearl.dsl.graph import build_graph
 from pearl.errors import DataError, UsageError
-from pearl.evals.log import EvalRecord, PlanShape, Price
+from pearl.evals.log import EvalRecord, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, right_option, score
 from pearl.interpreter.estimate import Range, StepCosts
 from pearl.llm import Usage
+from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
 from pearl.runs.executors import Listener, Unit, local
@@ -37,7 +38,6 @@ __all__ = [
     "EvalUnit",
     "Evaluation",
     "blank",
-    "digest",
     "evaluate",
     "graded",
     "refuse_known",

@@ -22,7 +22,7 @@ __all__ = ["OnBegun", "Resources", "loader_key"]
 Made = TypeVar("Made")
 
 OnBegun = Callable[[Any, Document | None], None]
-"""Callback for a started unit, with its document."""
+"""Callback for a started unit, with its document if it has read one."""
 
 KEPT_PLANS = 1_000
 """Maximum parsed plans in the cache, some kilobytes each."""

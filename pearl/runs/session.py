@@ -145,6 +145,7 @@ class Session:
         *,
         id: str | None = None,
         seconds_per_call: float | None = None,
+        redo: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Forecast:
         """Estimate the tasks without a row; sends and writes nothing.
 
@@ -153,6 +154,7 @@ class Session:
             asked: As in `run`.
             id: As in `run`.
             seconds_per_call: How long a call takes, for an estimate of the time.
+            redo: As in `run`.
         """
         tasks = self._repeatable(tasks, asked)
         forecaster = Forecaster(self._pearl, price=self.price, seconds_per_call=seconds_per_call)
@@ -163,7 +165,8 @@ class Session:
                 # None was made yet, or the run itself will say what is wrong with it.
                 with suppress(StoreError):
                     store = stack.enter_context(self._readable())
-            has = _known(store, self.spec(tasks, asked), id) if store else lambda key: False
+            run_id = (id or _latest(store, self.spec(tasks, asked))) if store else None
+            has = _known(store, run_id, redo) if store and run_id else lambda key: False
             left = unrecorded(self._pearl, self._numbered(tasks), has, known.append)
             for _, task, _ in left:
                 forecaster.add(task)
@@ -295,18 +298,13 @@ class Session:
                 summary.n_known += 1
                 watcher.on_known(key)
 
-            def has(key: bytes) -> bool:
-                assert run is not None
-                return run.has(key) and (redo is None or not redo(run.outcome(key) or {}))
-
             options: dict[str, Any] = {"listener": watcher.listener, "is_stopping": is_stopping}
             numbered = self._numbered(tasks)
-            if run is None:
+            if store is None or run is None:
                 outcomes = execute(pearl, (task for _, task in numbered), **options)
             else:
-                outcomes = run_recorded(
-                    pearl, numbered, run, execute=execute, on_known=on_known, has=has, **options
-                )
+                options |= {"on_known": on_known, "has": _known(store, run.id, redo)}
+                outcomes = run_recorded(pearl, numbered, run, execute=execute, **options)
             try:
                 async with aclosing(outcomes):
                     async for outcome in outcomes:
@@ -428,11 +426,21 @@ def opened_store(folder: Path, on_notice: Callable[[str], None]) -> Iterator[Sto
             on_notice(f"{n} kept replies were damaged and asked for again")
 
 
-def _known(store: Store, spec: RunSpec, id: str | None) -> Callable[[bytes], bool]:
-    """Whether a row is kept under a key: in the run of this id, or the latest of the same work."""
-    ids = (info.id for info in store.runs() if info.spec_key == spec.key)
-    run_id = id or next(ids, None)
-    return lambda key: run_id is not None and store.is_done(run_id, key)
+def _latest(store: Store, spec: RunSpec) -> str | None:
+    """The latest run of the same work."""
+    return next((info.id for info in store.runs() if info.spec_key == spec.key), None)
+
+
+def _known(
+    store: Store, run_id: str, redo: Callable[[Mapping[str, Any]], bool] | None
+) -> Callable[[bytes], bool]:
+    """Whether a run has a row under a key that is not made again."""
+
+    def has(key: bytes) -> bool:
+        is_done = store.is_done(run_id, key)
+        return is_done and (redo is None or not redo(store.outcome(run_id, key) or {}))
+
+    return has
 
 
 def _let_go(run: Run) -> None:

@@ -77,6 +77,8 @@ class Summary:
             assert isinstance(outcome.error, PearlError)
             self.error = self.error or outcome.error
             self.n_unfinished += 1
+        elif outcome.error is not None and not outcome.has_row:
+            self.n_unfinished += 1  # ended by what ends the run for all
         elif outcome.is_failed:
             self.n_failed += 1
             self.first_failure = self.first_failure or outcome

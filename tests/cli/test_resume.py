@@ -98,7 +98,7 @@ def test_nothing_of_a_store_is_done_before_it_is_confirmed(
 def test_a_file_that_no_run_wrote_is_not_written_over_confirmed_or_not(
     pearl: Terminal, hostile: Hostile
 ) -> None:
-    for content in ("precious", '{"id": 1}', "[]", "\n"):
+    for content in ("precious", '{"id": 1}', "[]", "\n", "[" * 200_000):
         hostile.precious.write_text(content)
         pearl("runs", "resume", hostile.id, "--yes", "--max-calls", "9", code=3)
         assert hostile.precious.read_text() == content

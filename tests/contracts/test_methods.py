@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from pearl import Pearl, Trace
+from pearl import Pearl, Trace, plugins
 from pearl.data.samples import Sample
-from pearl.evals.methods import Effort, Prediction, load_method, method_names
+from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.llm import ChooseTask, PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
 from tests.evals.asking import OPTIONS, STORY, run, sample
 from tests.models import Acting
 
-NAMES = method_names()
+NAMES = plugins.names("pearl.evals.methods")
 
 QUESTION = "Why did Nils sell the boat?"
 SECRETS = ("rotten", "no hands", "oars", "at dawn")

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pearl.evals.log import EvalLog, EvalRecord, Header, PlanShape, Price
+from pearl.evals.log import EvalLog, EvalRecord, Header, PlanShape
 from pearl.llm import Usage
+from pearl.llm.prices import Price
 
 PRICE = Price(input_usd=2.0, output_usd=8.0)
 SKILL = {"direct": 0.55, "pearl": 0.75, "retrieve": 0.5, "map-reduce": 0.6}

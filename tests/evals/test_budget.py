@@ -6,16 +6,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pearl import Document, Pearl
+from pearl import Document, Pearl, plugins
 from pearl.documents.tokens import Counter
 from pearl.evals.log import EvalRecord
-from pearl.evals.methods import Effort, load_method, method_names
+from pearl.evals.methods import Effort, load_method
 from pearl.llm import ChooseTask, PlanTask, Request
 from tests.evals.asking import acting, run, sample
 from tests.examples import examples
 from tests.models import Acting
 
-NAMES = method_names()
+NAMES = plugins.names("pearl.evals.methods")
 COUNTER = Counter.for_model("acting")
 
 PARAGRAPHS = (

@@ -11,11 +11,12 @@ import pytest
 from pearl import Document, Pearl
 from pearl.data.samples import Sample
 from pearl.errors import DataError, ModelError
-from pearl.evals.log import EvalLog, EvalRecord, Price, read_log
+from pearl.evals.log import EvalLog, EvalRecord, read_log
 from pearl.evals.results import EXECUTED, result_units
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.evals.scoring import rescored, score
 from pearl.llm import Usage
+from pearl.llm.prices import Price
 from pearl.runs.executors import local
 from tests.evals import evallogs
 from tests.evals.asking import OPTIONS, acting, sample

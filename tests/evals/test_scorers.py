@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl import plugins
 from pearl.cli import run
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import chance, compare, is_below, score_of, scores
-from pearl.evals.scorers import load_scorer, scorer_names
+from pearl.evals.scorers import load_scorer
 from pearl.evals.scoring import rescored
 from pearl.evals.words import words
 from tests.evals.evallogs import header, record
@@ -48,7 +49,7 @@ def test_how_a_value_is_written_does_not(one: str, other: str) -> None:
 def test_every_text_has_words_and_is_like_itself(text: str) -> None:
     assert words(text)
     assert words(text.swapcase().swapcase()) == words(text) or not text.isascii()
-    for name in scorer_names():
+    for name in plugins.names("pearl.evals.scorers"):
         assert load_scorer(name).score(text, text) == 1.0
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pearl.errors import DataError
-from pearl.evals.log import Price as PriceOfLogs
 from pearl.llm.prices import Price, read_prices
 
 TABLE = 'as_of = 2026-01-31\n[usd_per_million]\n"Llama-4" = { input = 0.2, output = 0.6 }\n'
@@ -78,7 +77,3 @@ def test_a_broken_table(tmp_path: Path, text: str | None, said: str) -> None:
     with pytest.raises(DataError, match=said) as caught:
         read_prices(path)
     assert len(str(caught.value).splitlines()) <= 3
-
-
-def test_there_is_one_type_of_price() -> None:
-    assert PriceOfLogs is Price

@@ -368,6 +368,25 @@ def test_folders_of_others_stay_as_they_are(bank: Bank) -> None:
     assert Path("bank/mine.plan").read_text("utf-8") == "mine"
 
 
+def test_a_forecast_makes_no_folder(bank: Bank) -> None:
+    bank.rows(row("a", "Why was it sold?"))
+    bank.make("--dry-run")
+    assert not Path("bank").exists()
+    Path("bank").mkdir()
+    Path("bank/mine.plan").write_text("mine", encoding="utf-8")
+    assert "not empty and was not made by" in bank.make("--dry-run", code=3)
+
+
+def test_force_replaces_what_is_no_curation(bank: Bank) -> None:
+    bank.rows(row("a", "Why was it sold?"))
+    Path("bank").mkdir()
+    Path("bank/curation.jsonl").write_text("Dear diary\n", encoding="utf-8")
+    assert "is not what this command wrote" in bank.make(code=2)
+    bank.make("--force")
+    assert [each["outcome"] for each in tried_rows()] == ["kept"]
+    assert list(bank.files) == ["001-why-was-it-sold.plan"]
+
+
 def test_nothing_to_train_on_is_said(bank: Bank) -> None:
     bank.rows({"id": "e", "question": "What?", "document": "x", "reference": "y"})
     assert "no sample has a question" in bank.make(code=3)

@@ -198,9 +198,12 @@ def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
     """What is evaluated, and the methods and seeds that the log has of the same run already."""
     from pearl.evals.log import read_log
 
-    if out is None or not Path(out).is_file() or not Path(out).stat().st_size:
+    if out is None or not Path(out).is_file():
         return evaluation
-    known = read_log(out).records
+    try:
+        known = read_log(out).records
+    except DataError:  # no log: the writer leaves it alone, or replaces it with --force
+        return evaluation
     return replace(
         evaluation,
         methods=tuple(dict.fromkeys([*evaluation.methods, *(one.method for one in known)])),

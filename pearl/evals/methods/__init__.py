@@ -27,7 +27,6 @@ __all__ = [
     "answered",
     "chosen",
     "load_method",
-    "method_names",
 ]
 
 
@@ -79,11 +78,6 @@ class Method(Protocol):
 
 
 CONTRACT = Method
-
-
-def method_names() -> tuple[str, ...]:
-    """Every method there is."""
-    return plugins.names(__name__)
 
 
 def load_method(name: str) -> Method:

@@ -12,7 +12,7 @@ from pearl import plugins
 from pearl.errors import UsageError
 from pearl.plugins.extras import install_hint
 
-__all__ = ["CONTRACT", "EXACT", "Scorer", "load_scorer", "scorer_names"]
+__all__ = ["CONTRACT", "EXACT", "Scorer", "load_scorer"]
 
 EXACT = "exact"
 
@@ -28,11 +28,6 @@ class Scorer(Protocol):
 
 
 CONTRACT = Scorer
-
-
-def scorer_names() -> tuple[str, ...]:
-    """Every scorer there is."""
-    return plugins.names(__name__)
 
 
 def load_scorer(name: str) -> Scorer:

@@ -8,11 +8,12 @@ from itertools import combinations
 from textwrap import shorten
 from typing import Any
 
-from pearl.evals.log import EvalRecord, Header, Price
+from pearl.evals.log import EvalRecord, Header
 from pearl.evals.report import Score, chance, compare, is_below
 from pearl.evals.view.page import render_page
 from pearl.evals.view.pictures import Picture
 from pearl.evals.view.summary import Series, heading, one_line, subsets_of
+from pearl.llm.prices import Price
 
 __all__ = ["MAX_RECORDS", "page"]
 

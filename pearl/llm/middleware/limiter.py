@@ -70,7 +70,7 @@ class Limited(Wrapper):
     Refusals that turn out to come at random, whatever the rate, hold up nothing but their own call.
 
     One limiter is for one server and one run: all calls share it. When no call can succeed any
-    more (`halting.verdict`), the calls that wait fail at once, and none is sent.
+    more (`circuit_breaker.fatal_error`), the calls that wait fail at once, and none is sent.
 
     Args:
         model: The model to ask.

@@ -1,7 +1,8 @@
 """Executors, and the units of work that they run.
 
 Every other module of this folder is one executor, with `DESCRIPTION` (one line), `KEEPS_LIMITS` (whether
-every call is made by the model of the `pearl` that it is given, so that limits of the run hold) and
+every call is made by the model of the `pearl` that it is given, so that limits of the run hold),
+`UNITS` (the kind of units that it runs: `Unit` for all of them, or `Task`) and
 
     run(pearl, units, *, listener=None, is_stopping=...) -> AsyncGenerator[Outcome, None]
 
@@ -235,6 +236,11 @@ class Outcome(Generic[U]):
         """Whether the end of the run interrupted it: a limit, or an unreachable server."""
         return isinstance(self.error, BudgetError | PausedError)
 
+    @property
+    def has_row(self) -> bool:
+        """Whether what stopped it, if anything, is a row of its kind."""
+        return self.unit.row(self.result, self.error) is not None
+
     def to_json(self) -> Mapping[str, Any]:
         """Its row.
 
@@ -253,6 +259,7 @@ class Executor(Protocol):
 
     DESCRIPTION: str
     KEEPS_LIMITS: bool
+    UNITS: type[Unit]
 
     def run(
         self,
@@ -279,7 +286,7 @@ class Offered(TypedDict, total=False):
     Attributes:
         replies: Where the model's replies are found and kept.
         folder: That of the store, for what has to outlive the process.
-        on_begun: Callback, in a thread, for every unit that is started, with its document.
+        on_begun: Callback, in a thread, for every unit that is started, with its document if it has read one.
         on_progress: Told how far the work is, as what `str` makes a line of.
         on_trouble: Told what a server fails with, and for how many seconds it is asked again.
     """

@@ -28,10 +28,20 @@ from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, Outcome, Task, Unit, local
 from pearl.trace import Event
 
-__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "WINDOW", "BatchModel", "BatchProgress", "Pace", "run"]
+__all__ = [
+    "DESCRIPTION",
+    "KEEPS_LIMITS",
+    "UNITS",
+    "WINDOW",
+    "BatchModel",
+    "BatchProgress",
+    "Pace",
+    "run",
+]
 
 DESCRIPTION = "by a Batch API: half the price, hours later"
 KEEPS_LIMITS = False
+UNITS = Task
 
 WINDOW = 5_000
 """Maximum concurrent tasks, with documents in memory: one or two gigabytes for 100 kB each."""

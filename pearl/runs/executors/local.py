@@ -12,10 +12,20 @@ from pearl.runs.resources import OnBegun, Resources, loader_key
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = ["AHEAD", "DESCRIPTION", "KEEPS_LIMITS", "UNDER_WAY", "document_of", "perform", "run"]
+__all__ = [
+    "AHEAD",
+    "DESCRIPTION",
+    "KEEPS_LIMITS",
+    "UNDER_WAY",
+    "UNITS",
+    "document_of",
+    "perform",
+    "run",
+]
 
 DESCRIPTION = "in this process, hundreds of calls at once"
 KEEPS_LIMITS = True
+UNITS = Unit
 
 UNDER_WAY = 2
 """Units under way for each call at once: steps wait for each other, and calls for a document to be
@@ -47,7 +57,7 @@ async def run(
         is_stopping: Whether no more units are to be begun, those taken ahead included.
         window: Units under way at once, begun in their order, where all of them only wait; None
             for as many as keep `concurrency` calls going.
-        on_begun: Told, in a thread, of every task that is begun with its document.
+        on_begun: Told, in a thread, of every unit that is begun, with its document where it has read it.
     """
     resources = Resources(pearl, on_begun)
     n = pearl.client.settings.concurrency

@@ -247,6 +247,42 @@ def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served:
     assert len(served.requests) == 12
 
 
+def test_max_errors_end_an_evaluation_as_they_end_other_work(
+    pearl: Terminal, served: Server
+) -> None:
+    data([row(i) for i in range(40)])
+    served.next("400")
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "-o", "l")
+    pearl(*args, "--max-errors", "0", "--concurrency", "1", code=1)
+    assert "stopped, for more than 0 failed (--max-errors)" in pearl.talk
+    n_left = 40 - len(read_log("l").records)
+    assert n_left > 0
+    assert f"stopped with {n_left} left; to go on: " in pearl.talk
+    pearl(*args)
+    assert {one.status for one in read_log("l").records} == {"answered"}
+
+
+def test_force_replaces_a_file_that_is_no_log(pearl: Terminal) -> None:
+    Path("l").write_text("Dear diary\n", encoding="utf-8")
+    args = ("eval", "--data", "data.jsonl", "--methods", "direct", "-o", "l")
+    pearl(*args, code=2)
+    assert Path("l").read_text("utf-8") == "Dear diary\n"
+    pearl(*args, "--force")
+    assert len(read_log("l").records) == 4
+
+
+def test_an_executor_that_cannot_run_it_is_refused_before_a_run_is_begun(
+    pearl: Terminal, served: Server
+) -> None:
+    args = ("eval", "--data", "data.jsonl", *online(served), "--store", "s", "-o", "l")
+    for more in ((), ("--dry-run",)):
+        pearl(*args, "--executor", "batch", *more, code=2)
+        assert "the executor 'batch' runs questions and plans over documents" in pearl.talk
+    assert not Path("s").exists()
+    assert not Path("l").exists()
+    assert served.requests == []
+
+
 def test_methods_and_seeds_are_added_to_a_log(pearl: Terminal) -> None:
     data([row(0), row(1)])
     args = ("eval", "--data", "data.jsonl", "-o", "l")

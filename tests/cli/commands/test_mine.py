@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from pearl.cli import run
+from pearl.cli.stopping import Stopper
 from pearl.data.journal import read_journal
 from pearl.mining.drafts import MinedHeader, MinedRow
 from tests.server import FAULTS, HANG_S, Server
@@ -198,6 +199,9 @@ def test_prose_is_kept_and_is_no_failure(
     assert "not one reply could be read as actions; --again" in talk
     assert "unreadable, the first: question 'q0': reply:1:1" in talk
     said_next.append(REPLY)
+    for args, n in (((), 0), (("--again",), 1)):
+        out, _ = mine(against(openai_server, *args, "--dry-run", "--json"), capsys)
+        assert json.loads(out)["total"]["calls"]["least"] == n
     again = summary(against(openai_server, "--again"), capsys)
     assert (again["asked_now"], again["mined"], again["unreadable"]) == (1, 1, 0)
 
@@ -296,6 +300,31 @@ def test_a_wrong_key_ends_the_run_and_the_rest_is_asked_later(
     assert len(openai_server.requests) < 9
     assert all(row.status == "mined" for row in rows())
     assert summary(against(openai_server), capsys)["mined"] == 9
+
+
+def test_what_the_end_of_the_run_cut_off_is_left(
+    folder: Path,
+    openai_server: Server,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_questions(1)
+    openai_server.next(*["401"] * 2)
+    out, talk = mine(against(openai_server, "--json"), capsys, code=5)
+    assert json.loads(out)["asked_now"] == 0
+    assert "answered 401" in talk
+    assert "not one reply" not in talk
+    leave = Stopper.__exit__
+
+    def late(self: Stopper, *raised: Any) -> None:
+        leave(self, *raised)
+        self.is_stopping = True  # as by a Ctrl-C while the refusal came
+
+    monkeypatch.setattr(Stopper, "__exit__", late)
+    openai_server.next(*["401"] * 2)
+    _, talk = mine(against(openai_server), capsys, code=130)
+    assert "answered 401" in talk
+    assert "stopped with 1 left" in talk
 
 
 def test_limits_and_a_forecast(

@@ -120,7 +120,7 @@ class Batches:
 
     Args:
         endpoint: The server and the model.
-        connect: The client, for the event loop at hand.
+        connect: The `Wire`, for the event loop at hand.
         body_of: A request as the body of Chat Completions.
         refused: Creates the error for a status other than 200.
         drop_temperature: Callback when the model rejects `temperature`.

@@ -32,10 +32,11 @@ from pearl.runs.resources import Resources
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "run"]
+__all__ = ["DESCRIPTION", "KEEPS_LIMITS", "UNITS", "run"]
 
 DESCRIPTION = "on a Ray cluster whose nodes come and go"
 KEEPS_LIMITS = False
+UNITS = Unit
 
 U = TypeVar("U", bound=Unit)
 
