@@ -15,7 +15,13 @@ from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.progress import Reporter
 from pearl.cli.spending import budget_options
 from pearl.cli.storing import notice, opened_folder, run_options, written_store
-from pearl.cli.work import new_session, report_max_errors, report_spent_by, show_forecast
+from pearl.cli.work import (
+    new_session,
+    report_max_errors,
+    report_spent_by,
+    resume_command,
+    show_forecast,
+)
 from pearl.cli.writing import OutputWriter, force_option
 from pearl.errors import BudgetError, UsageError
 
@@ -121,7 +127,7 @@ class Finished(Generic[U]):
             click.echo(f"pearl: {error.message}", err=True)
         click.echo(
             f"pearl: stopped with {self.n_left} left; to go on: the same command, or "
-            f"pearl runs resume {self.summary.id}",
+            f"{resume_command(self.summary.id or '')}",
             err=True,
         )
         report_max_errors(self.summary, self.max_errors)

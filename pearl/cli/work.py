@@ -37,6 +37,7 @@ __all__ = [
     "report_max_errors",
     "report_reasons",
     "report_spent_by",
+    "resume_command",
     "run_tasks",
     "show_forecast",
 ]
@@ -280,7 +281,7 @@ async def _run_kept(
                     async for outcome in run:
                         reporter.advance(is_failure=outcome.error is not None)
         except KeyboardInterrupt:  # the second Ctrl-C, which the file is not written for
-            click.echo(f"  to go on: {_resume_command(summary.id, options)}", err=True)
+            click.echo(f"  to go on: {resume_command(summary.id)}", err=True)
             raise
         finally:
             report_refused(summary.limits, pearl.client.settings.concurrency)
@@ -344,23 +345,23 @@ def _tell_kept(summary: Summary, out: str, options: dict[str, Any]) -> None:
         click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
     report_max_errors(summary, options["max_errors"])
     if summary.status != "done":
-        click.echo(f"  to go on: {_resume_command(summary.id, options)}", err=True)
+        click.echo(f"  to go on: {resume_command(summary.id)}", err=True)
 
 
-def _resume_command(id: str, options: dict[str, Any]) -> str:
-    """The command that resumes a run."""
+def resume_command(id: str) -> str:
+    """The command that resumes a run of the command that is running."""
     from pearl.llm.backends.openai.endpoint import Endpoint
 
-    words = ["pearl", "runs", "resume", id]
-    if options["store"] is not None:
-        words += ["--store", options["store"]]
     context = click.get_current_context()
+    words = ["pearl", "runs", "resume", id]
+    if context.params.get("store") is not None:
+        words += ["--store", context.params["store"]]
     url = str(context.params["base_url"])
     is_flag = context.get_parameter_source("base_url") is ParameterSource.COMMANDLINE
     # Where only the store names it, a key for OpenAI is not sent there. A password is not shown.
     if is_flag and Endpoint(url, "", "").shown == url.rstrip("/"):
         words += ["--base-url", url]
-    if options["allow_outside"]:
+    if context.params.get("allow_outside"):
         words.append("--allow-outside")
     return shlex.join(words)
 
