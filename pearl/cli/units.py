@@ -47,7 +47,7 @@ def unit_options(command: Command) -> Command:
         run_options,
         click.option(
             "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
-            show_default=True, help="Where it runs: here, or on a Ray cluster; batch runs `execute` alone.",
+            show_default=True, help="Where it runs: here, or on a Ray cluster; batch is for `execute` only.",
         ),
         click.option(
             "--max-errors", type=click.IntRange(min=0), metavar="N",
