@@ -33,7 +33,6 @@ from pydantic import ValidationError
 from pearl.actions.library import library_text, load_library
 from pearl.cli.commands.eval import command as evaluate
 from pearl.cli.commands.refine import actions as refine
-from pearl.cli.options import data_options, model_options, price_option
 from pearl.cli.output import read_input
 from pearl.cli.writing import keep_inputs
 from pearl.data.journal import reason
@@ -113,12 +112,7 @@ def print_table(logs: list[EvalLog], *, by_document: bool) -> None:
     help="Actions of a library at most.",
 )  # fmt: skip
 @click.option("--methods", default="pearl", show_default=True, metavar="NAME,...")
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N")
-@click.option("--temperature", type=click.FloatRange(0, 2), help="Of every call [default: 0].")
 @click.option("--by-document", is_flag=True, help="Intervals resample documents, not samples.")
-@data_options
-@model_options
-@price_option
 @click.pass_context
 def main(
     ctx: click.Context, drafts: str, out: Path, sizes: str, methods: str, by_document: bool,
@@ -131,6 +125,10 @@ def main(
         click.echo(f"Error: {error}", err=True)
         code = error.exit_code
     sys.exit(code)
+
+
+OWN = {"help", "results", "rescore", *(option.name for option in main.params)}
+main.params += [option for option in evaluate.params if option.name not in OWN]
 
 
 def run(

@@ -170,7 +170,9 @@ class Client(Wrapper):
                 breaker=self.breaker,
             ),
             # Kept within the place of the call: a kill loses no more replies than there are places.
-            partial(CacheWriter, replies=replies) if reads and replies is not None else None,
+            partial(CacheWriter, replies=replies, breaker=self.breaker)
+            if reads and replies is not None
+            else None,
             RepetitionGuard if reads else None,  # what repeats itself is not kept
             partial(Budgeted, budget=self.budget),  # what is reserved is what is sent
         )

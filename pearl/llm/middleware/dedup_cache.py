@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pearl.documents.digest import digest
-from pearl.errors import ModelError
+from pearl.errors import ModelError, StoreError
 from pearl.llm import Completion, Model, Request, Usage
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.single_flight import SingleFlight
 
@@ -82,20 +83,30 @@ class CacheWriter(Wrapper):
     Args:
         model: The model to ask.
         replies: Where they are kept.
+        breaker: Opened if a reply cannot be kept: further ones would be paid for in vain.
     """
 
-    def __init__(self, model: Model, replies: Replies) -> None:
+    def __init__(
+        self, model: Model, replies: Replies, breaker: CircuitBreaker | None = None
+    ) -> None:
         super().__init__(model)
         self._replies = replies
+        self._breaker = breaker
 
     async def complete(self, request: Request) -> Completion:
         """Send one request and store the reply.
 
         Raises:
             ModelError: The model gave no usable reply.
+            StoreError: The reply cannot be kept.
         """
         completion = await self._model.complete(request)
-        await self._replies.keep(request_key(request, self.identity), completion)
+        try:
+            await self._replies.keep(request_key(request, self.identity), completion)
+        except StoreError as error:
+            if self._breaker is not None:
+                self._breaker.throw(error)
+            raise
         return completion
 
 

@@ -487,4 +487,5 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_written(
     assert "Traceback" not in done.stderr
     assert not Path("m.jsonl").exists()
     finish(slow, capsys)
-    assert sum(asked(slow).values()) <= N + AT_ONCE
+    # Lost are the replies in the commit that failed, and calls that were under way then.
+    assert sum(asked(slow).values()) <= N + 2 * AT_ONCE
