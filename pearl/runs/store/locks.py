@@ -159,10 +159,12 @@ class Holder:
 
 
 def _started(pid: int) -> str | None:
-    """The start of a process: of which start of the machine, and how many ticks after it."""
+    """When a process started: the boot of the machine, and ticks after it; "ended" for a zombie."""
     try:
         # The name of the program, in brackets, may have blanks and brackets of its own.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        if fields[0] in (b"Z", b"X"):  # it has ended, and its parent has not asked how yet
+            return "ended"
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}:{int(fields[19])}"
     except (OSError, ValueError, IndexError):

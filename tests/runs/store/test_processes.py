@@ -6,12 +6,15 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from pearl.errors import StoreError
 from pearl.runs.store import FILE, Holder, Store
+from pearl.runs.store.locks import _started
 from tests.runs.store.children import KILLED, Said, child, integrity
 from tests.runs.store.killed import SPEC, key_of, reply_of
 
@@ -175,3 +178,14 @@ def reply_json(folder: Path, i: int) -> str:
         return str(body)
     finally:
         connection.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_process_that_nobody_has_waited_for_is_dead() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = Holder(process.pid, Holder.this().host, _started(process.pid) or "", 0)
+    assert started.is_alive
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+    assert not started.is_alive
+    process.communicate()
