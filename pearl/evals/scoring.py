@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pearl.errors import PearlError, UsageError
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.scorers import EXACT, load_scorer
 from pearl.evals.words import words
@@ -27,7 +28,7 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
     """1 for the correct option, else 0; for free text, the scorer's value.
 
     Raises:
-        UsageError: The scorer does not exist, or its dependency is not installed.
+        UsageError: The scorer does not exist, its dependency is not installed, or it fails.
 
     Example:
         >>> record = EvalRecord(sample="1", method="mcq", status="answered", question="Who?", gold=1)
@@ -39,7 +40,15 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
     if record.gold is not None:
         return float(record.choice == record.gold)
     if record.reference is not None:
-        return load_scorer(scorer).score(record.answer, record.reference)
+        try:
+            return load_scorer(scorer).score(record.answer, record.reference)
+        except PearlError:
+            raise
+        except Exception as error:  # a scorer may be anybody's
+            raise UsageError(
+                f"the scorer '{scorer}' failed: {reason(error)}",
+                help="fix it, or name another --scorer: replies are kept",
+            ) from error
     return 0.0
 
 
@@ -59,7 +68,7 @@ def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
         scorer: The scorer of free text; None for that of the log.
 
     Raises:
-        UsageError: The scorer does not exist, or its dependency is not installed.
+        UsageError: The scorer does not exist, its dependency is not installed, or it fails.
     """
     header = log.header.model_copy(update={"scorer": scorer or log.header.scorer})
     return EvalLog(header, tuple(_rescored(record, header.scorer) for record in log.records))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import chance, compare, is_below, score_of, scores
 from pearl.evals.scorers import load_scorer
 from pearl.evals.scoring import rescored
+from pearl.evals.scoring import score as score_record
 from pearl.evals.words import words
 from tests.evals.evallogs import header, record
 
@@ -133,3 +136,17 @@ def test_the_scorer_is_in_log_and_table(tmp_path: Path, capsys: pytest.CaptureFi
     assert EvalRecord.model_validate_json(out.read_text().splitlines()[1]).score == pytest.approx(
         2 / 3
     )
+
+
+def test_a_scorer_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def score(answer: str, reference: str) -> float:
+        raise ValueError("boom")
+
+    broken = ModuleType("pearl.evals.scorers.exact")
+    monkeypatch.setattr(broken, "score", score, raising=False)
+    monkeypatch.setitem(sys.modules, "pearl.evals.scorers.exact", broken)
+    failing = EvalRecord(
+        sample="1", method="mcq", status="answered", question="Who?", reference="x", answer="x"
+    )
+    with pytest.raises(UsageError, match="the scorer 'exact' failed: ValueError: boom"):
+        score_record(failing)
