@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pearl import plugins
+
 if TYPE_CHECKING:
     from pearl.runs.store import Store
 
-__all__ = ["notice", "opened_folder", "run_options", "store_option", "written_store"]
+__all__ = [
+    "executor_options",
+    "notice",
+    "opened_folder",
+    "run_options",
+    "store_option",
+    "written_store",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,6 +45,37 @@ def run_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def executor_options(where: str, *, more: str, work: str) -> Callable[[Command], Command]:
+    """`--executor`, `--max-errors` and `--shard`.
+
+    Args:
+        where: The help of `--executor`.
+        more: What is begun no more after too many failures.
+        work: What a shard is a part of.
+    """
+    options = (
+        click.option(
+            "--shard", metavar="I/N",
+            help=f"Only part I of N of {work}, a run of its own; `pearl runs merge` unites them.",
+        ),
+        click.option(
+            "--max-errors", type=click.IntRange(min=0), metavar="N",
+            help=f"Begin no {more} once more than N have failed [default: go on].",
+        ),
+        click.option(
+            "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
+            show_default=True, help=where,
+        ),
+    )  # fmt: skip
+
+    def add(command: Command) -> Command:
+        for option in options:
+            command = option(command)
+        return command
+
+    return add
 
 
 def opened_folder(store: str | None) -> Path:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
-from pearl import plugins
-from pearl.cli.options import model_opened, new_pearl, report_refused
-from pearl.cli.progress import Reporter
+from pearl.cli.options import new_pearl
 from pearl.cli.spending import budget_options
-from pearl.cli.storing import notice, opened_folder, run_options, written_store
+from pearl.cli.storing import executor_options, opened_folder, run_options, written_store
 from pearl.cli.work import (
     new_session,
     report_max_errors,
     report_spent_by,
     resume_command,
+    run_into_store,
     show_forecast,
 )
 from pearl.cli.writing import OutputWriter, force_option
@@ -45,17 +44,9 @@ def unit_options(command: Command) -> Command:
     options = [
         budget_options,
         run_options,
-        click.option(
-            "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
-            show_default=True, help="Where it runs: here, or on a Ray cluster; batch is for `execute` only.",
-        ),
-        click.option(
-            "--max-errors", type=click.IntRange(min=0), metavar="N",
-            help="Begin no more once more than N have failed [default: go on].",
-        ),
-        click.option(
-            "--shard", metavar="I/N",
-            help="Only part I of N of the work, a run of its own; `pearl runs merge` unites them.",
+        executor_options(
+            "Where it runs: here, or on a Ray cluster; batch is for `execute` only.",
+            more="more", work="the work",
         ),
         force_option,
     ]  # fmt: skip
@@ -184,7 +175,10 @@ def run_units(
         key = session.spec(work.units, asked(work)).key.hex()
         writer = OutputWriter(key, options["store"], is_forced=options["force"])
         writer.check(*outs)
-        ran = asyncio.run(_run(pearl, session, work, asked(work), options, redo))
+        units, spec = work.units, asked(work)
+        ran = asyncio.run(
+            run_into_store(pearl, session, units, len(units), options, spec, redo=redo)
+        )
         return finish(Finished(work.units, session, writer, *ran, options["max_errors"]))
 
 
@@ -201,34 +195,3 @@ def _refuse_unfit(name: str) -> None:
             f"the executor '{name}' runs questions and plans over documents, and nothing else",
             help="--executor local; 'pearl execute' can be run by it",
         )
-
-
-async def _run(
-    pearl: Pearl,
-    session: Session,
-    work: Work[Any],
-    asked: RunSpec,
-    options: dict[str, Any],
-    redo: Callable[[Mapping[str, Any]], bool] | None,
-) -> tuple[Summary, bool]:
-    """The summary of the run, and whether the user stopped it."""
-    from pearl.cli.stopping import Stopper
-    from pearl.runs.summary import Watcher
-
-    stopper, reporter = Stopper(), Reporter(len(work.units))
-    watcher = Watcher(
-        reporter,
-        is_stopping=lambda: stopper.is_stopping,
-        on_known=lambda key: reporter.advance(),
-        on_notice=notice,
-    )
-    run = session.run(work.units, asked, id=options["run"], watcher=watcher, redo=redo)
-    async with model_opened(pearl, options):
-        try:
-            with stopper, reporter:
-                async with aclosing(run):
-                    async for outcome in run:
-                        reporter.advance(is_failure=outcome.is_failed)
-        finally:
-            report_refused(run.summary.limits, pearl.client.settings.concurrency)
-    return run.summary, stopper.is_stopping

@@ -38,6 +38,7 @@ __all__ = [
     "report_reasons",
     "report_spent_by",
     "resume_command",
+    "run_into_store",
     "run_tasks",
     "show_forecast",
 ]
@@ -250,9 +251,6 @@ async def _run_kept(
     Raises:
         KeyboardInterrupt: The user wants no more to be finished.
     """
-    from pearl.cli.stopping import Stopper
-    from pearl.runs.summary import Watcher
-
     out, trace, id = options["out"], options["trace"], options["run"]
     writer = OutputWriter(
         session.spec(tasks, asked).key.hex(), options["store"], is_forced=options["force"]
@@ -264,7 +262,54 @@ async def _run_kept(
         if id is not None:  # the store says first where the settings are not those of the run
             writer.check(out, trace)
 
-    stopper, reporter = Stopper(), Reporter(n_tasks)
+    def on_interrupt(summary: Summary) -> None:
+        click.echo(f"  to go on: {resume_command(summary.id)}", err=True)
+
+    summary, is_interrupted = await run_into_store(
+        pearl, session, tasks, n_tasks, options, asked, on_begun=on_begun, on_interrupt=on_interrupt
+    )
+    _write(store, summary.id, out, trace, writer)
+    _tell_kept(summary, out, options)
+    if is_interrupted:
+        return 130
+    return _code(summary, n_tasks, summary.n_rows)
+
+
+async def run_into_store(
+    pearl: Pearl,
+    session: Session,
+    units: Iterable[Unit],
+    n_units: int | None,
+    options: Mapping[str, Any],
+    asked: RunSpec,
+    *,
+    redo: Callable[[Mapping[str, Any]], bool] | None = None,
+    on_begun: Callable[[Run], None] = lambda run: None,
+    on_interrupt: Callable[[Summary], None] = lambda summary: None,
+) -> tuple[Summary, bool]:
+    """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
+
+    Args:
+        pearl: Model and library.
+        session: What runs them.
+        units: What to do, read one by one.
+        n_units: How many they are, where that is known.
+        options: Of the command line.
+        asked: What the run is.
+        redo: As in `Session.run`.
+        on_begun: Callback once the run is this process's, before any call.
+        on_interrupt: Callback for the second Ctrl-C, which ends everything.
+
+    Returns:
+        The summary, and whether the user stopped it.
+
+    Raises:
+        KeyboardInterrupt: The user wants no more to be finished.
+    """
+    from pearl.cli.stopping import Stopper
+    from pearl.runs.summary import Watcher
+
+    stopper, reporter = Stopper(), Reporter(n_units)
     watcher = Watcher(
         reporter,
         is_stopping=lambda: stopper.is_stopping,
@@ -272,24 +317,19 @@ async def _run_kept(
         on_known=lambda key: reporter.advance(),
         on_notice=notice,
     )
-    run = session.run(tasks, asked, id=id, watcher=watcher)
-    summary = run.summary
+    run = session.run(units, asked, id=options["run"], watcher=watcher, redo=redo)
     async with model_opened(pearl, options):
         try:
             with stopper, reporter:
                 async with aclosing(run):
                     async for outcome in run:
-                        reporter.advance(is_failure=outcome.error is not None)
-        except KeyboardInterrupt:  # the second Ctrl-C, which the file is not written for
-            click.echo(f"  to go on: {resume_command(summary.id)}", err=True)
+                        reporter.advance(is_failure=outcome.is_failed)
+        except KeyboardInterrupt:
+            on_interrupt(run.summary)
             raise
         finally:
-            report_refused(summary.limits, pearl.client.settings.concurrency)
-    _write(store, summary.id, out, trace, writer)
-    _tell_kept(summary, out, options)
-    if stopper.is_stopping:
-        return 130
-    return _code(summary, n_tasks, summary.n_rows)
+            report_refused(run.summary.limits, pearl.client.settings.concurrency)
+    return run.summary, stopper.is_stopping
 
 
 def _code(summary: Summary, n_tasks: int | None, n_done: int) -> int:

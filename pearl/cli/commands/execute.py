@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl import plugins
 from pearl.cli.files import ROWS, found_documents, is_file, library_for
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -22,7 +21,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.output import read_input
 from pearl.cli.spending import budget_options
-from pearl.cli.storing import opened_folder, run_options
+from pearl.cli.storing import executor_options, opened_folder, run_options
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import DataError, PlanError, UsageError
 
@@ -46,18 +45,9 @@ if TYPE_CHECKING:
 @setting_options()
 @budget_options
 @run_options
-@click.option(
-    "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",
-    show_default=True, help="Where it runs: here, on a Ray cluster, or by a Batch API.",
-)  # fmt: skip
-@click.option(
-    "--max-errors", type=click.IntRange(min=0), metavar="N",
-    help="Begin no more tasks once more than N have failed [default: go on].",
-)  # fmt: skip
-@click.option(
-    "--shard", metavar="I/N",
-    help="Only part I of N of the tasks, a run of its own; `pearl runs merge` unites them.",
-)  # fmt: skip
+@executor_options(
+    "Where it runs: here, on a Ray cluster, or by a Batch API.", more="more tasks", work="the tasks"
+)
 @trace_option
 @force_option
 @as_json
