@@ -30,9 +30,13 @@ def request(text: str, limit: int | None = None) -> Request:
 
 
 class Billing:
-    """A model that keeps its own account, as a server does: what is sent is billed, come what may."""
+    """A model that keeps its own account, as a server does: what is sent is billed, come what may.
+
+    Its reply is one token by our count, too: a budget counts the larger of the two.
+    """
 
     name = identity = "billing"
+    reply = "y"
     notice = ""
     reads_prompts = True
     window: int | None = None
@@ -57,7 +61,7 @@ class Billing:
         await asyncio.sleep(self.random.random() / 500)
         if self.random.random() < self.fails:
             raise ModelError("cut off", kind="transport")
-        return Completion("yes", self.name, usage)
+        return Completion(self.reply, self.name, usage)
 
     async def aclose(self) -> None:
         """Nothing to let go of."""
@@ -99,8 +103,9 @@ def test_nothing_is_spent_beyond_the_limits(block: int, monkeypatch: pytest.Monk
         assert model.n_calls == budget.spent.n_calls
 
 
-def test_what_is_left_is_used_up() -> None:
-    model = Billing(5)
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_left_is_used_up(seed: int) -> None:
+    model = Billing(seed)
     budget = Budget(COUNTER, max_tokens=2_000, reply_tokens=50)
     done = asyncio.run(ask(Limited(Budgeted(model, budget), 8), ["word " * 20] * 100))
     assert any(isinstance(one, BudgetError) for one in done)
