@@ -5,9 +5,13 @@ A module has `ACTION`, an `Action` with `is_native=True` and typed parameters, a
 
     Text → str    Number → int or float    Bool → bool    List → list[str]
 
-`run` raises `ValueError` with the reason for invalid values, and `EmptyListError` if the list that
-it selects from is empty. A library's action is native if its name and signature match a module
-here; its parameters may be named freely.
+or of what the parameter `reads`: `Rows`, or a number. `run` raises `ValueError` with the reason for
+invalid values, and `EmptyListError` if the list that it selects from is empty. A library's action
+is native if its name and signature match a module here; its parameters may be named freely, but for
+those of an operator on rows.
+
+Of rows, a list is their values: entries that come back are the rows they belong to. Rows that are
+undecided make no result wrong: what would be different with them is undecided, too.
 
 List entries that differ only in case and blanks are equal.
 """
@@ -16,20 +20,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
+from itertools import product
 from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.actions.units import unit_of
-from pearl.dsl.signatures import NOTHING, Action, ValueType
+from pearl.documents.rows import Row, Rows, without_duplicates
+from pearl.dsl.signatures import NOTHING, Action, Parameter, ValueType
 
 __all__ = [
     "CONTRACT",
     "EmptyListError",
     "NativeAction",
+    "Scalar",
     "Value",
+    "as_rows",
+    "behind",
     "bind",
     "check_alike",
     "coerce",
@@ -41,7 +51,23 @@ __all__ = [
     "without_repeats",
 ]
 
-Value = str | int | float | bool | list[str]
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A text, a number or a truth value that is computed from rows.
+
+    Attributes:
+        value: Computed from the rows that are decided.
+        rows: The rows behind it; those that are undecided might change it.
+        is_marked: Whether the value is a text that shows what is undecided itself.
+    """
+
+    value: str | int | float | bool
+    rows: Rows
+    is_marked: bool = False
+
+
+Value = str | int | float | bool | list[str] | Rows | Scalar
 
 
 class NativeAction(Protocol):
@@ -124,7 +150,7 @@ def bind(action: Action) -> Action:
         and native.reads_context == action.reads_context
         and action.returns in (ValueType.TEXT, native.returns)
     )
-    if not same_shape:
+    if not same_shape or (is_operator(native) and _named(native) != _named(action)):
         return action
     return Action(
         native.name,
@@ -137,16 +163,114 @@ def bind(action: Action) -> Action:
     )
 
 
-def compute(action: Action, values: list[Value]) -> Value:
+def is_operator(action: Action) -> bool:
+    """Whether it takes rows with their fields and spans."""
+    return any(parameter.reads == "rows" for parameter in action.parameters)
+
+
+def _named(action: Action) -> list[str]:
+    return [parameter.name for parameter in action.parameters]
+
+
+def compute(action: Action, values: Sequence[Value]) -> Value:
     """Run a native action.
 
     Raises:
         ValueError: A value is not of the type that the action takes, and cannot be converted.
     """
     module = _module(action.name.lower())
-    typed = [coerce(value, action.parameter(i).type) for i, value in enumerate(values)]
-    result: Value = module.run(*typed)
-    return result
+    parameters = [action.parameter(i) for i in range(len(values))]
+    given = behind(values)
+    is_list_action = not is_operator(action) and ValueType.LIST in (p.type for p in parameters)
+    if is_list_action and any(isinstance(value, Rows) for value in values):
+        result = _compute_entries(module, parameters, values)
+    else:
+        result = module.run(*map(_argument, values, parameters))
+    if given is None or isinstance(result, Rows | Scalar | list):
+        return result
+    is_joined = all(p.type is ValueType.TEXT and not p.reads for p in parameters)
+    return Scalar(result, given, is_marked=is_joined)
+
+
+def _argument(value: Value, parameter: Parameter) -> Any:
+    match parameter.reads:
+        case "rows":
+            return as_rows(value)
+        case "number":
+            return _number(value)
+        case _:
+            return coerce(value, parameter.type)
+
+
+def as_rows(value: Value) -> Rows:
+    """A value as rows; the entries of a list or a text have no place in the document."""
+    match value:
+        case Rows():
+            return value
+        case Scalar(rows=rows):
+            return Rows(tuple(Row(item) for item in _items(value)), notes=rows.notes)
+        case _:
+            return Rows(tuple(Row(item) for item in _items(value)))
+
+
+def behind(values: Iterable[Value]) -> Rows | None:
+    """The rows from which values are computed, each once; None if they are from no rows."""
+    given = [v.rows if isinstance(v, Scalar) else v for v in values if isinstance(v, Rows | Scalar)]
+    if not given:
+        return None
+    first, *others = given
+    if not others:
+        return first
+    return replace(
+        first,
+        rows=without_duplicates(row for each in given for row in each),
+        doubtful=without_duplicates(row for each in given for row in each.undecided),
+        notes=tuple(dict.fromkeys(note for each in given for note in each.notes)),
+    )
+
+
+_MAX_CASES = 16
+"""Combinations of certain and possible entries that are computed."""
+
+
+def _compute_entries(module: Any, parameters: Sequence[Parameter], values: Sequence[Value]) -> Any:
+    """Run an action on lists over the values of rows; entries that come back are rows again.
+
+    Entries that it only returns with, or only without, the undecided rows are undecided.
+    """
+    collections = [value for value in values if isinstance(value, Rows)]
+    certain = module.run(*map(_argument, values, parameters))
+    if not isinstance(certain, list):
+        return certain
+    rows: dict[str, Row] = {}
+    for row in (row for each in collections for row in (*each, *each.doubtful)):
+        if row.value is not None:
+            rows.setdefault(key_of(row.value), row)
+    cases = [
+        (value.values, [*value.values, *(r.value for r in value.doubtful if r.value is not None)])
+        if isinstance(value, Rows) and value.doubtful
+        else (value,)
+        for value in values
+    ]
+    n_cases = math.prod(map(len, cases))
+    results = [certain]
+    if 1 < n_cases <= _MAX_CASES:
+        results = [module.run(*map(_argument, case, parameters)) for case in product(*cases)]
+    elif n_cases > 1:
+        results = [certain, []]
+    every = [{key_of(item) for item in result} for result in results]
+    always, ever = set.intersection(*every), set.union(*every)
+    left = list(certain)
+    found = [rows.get(key_of(item), Row(item)) for item in left if key_of(item) in always]
+    unsure = [rows[key] for key in sorted(ever - always) if key in rows]
+    valueless = [row for each in collections for row in each if row.value is None]
+    first = collections[0]
+    return replace(
+        first,
+        rows=tuple(found),
+        doubtful=without_duplicates((*unsure, *valueless)),
+        notes=tuple(dict.fromkeys(note for each in collections for note in each.notes)),
+    )
 
 
 def coerce(value: Value, wanted: ValueType) -> Value:
@@ -179,6 +303,10 @@ def coerce(value: Value, wanted: ValueType) -> Value:
 def _items(value: Value) -> list[str]:
     if isinstance(value, list):
         return value
+    if isinstance(value, Rows):
+        return value.values
+    if isinstance(value, Scalar):
+        value = value.value
     text = show(value).strip()
     rows = text.split("\n") if "\n" in text else text.split(";")
     return [item for row in rows if (item := _BULLET.sub("", row).strip()) and item != NOTHING]
@@ -245,6 +373,8 @@ def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
 
 
 def _number(value: Value) -> int | float:
+    if isinstance(value, Scalar):
+        value = value.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     found = list(_NUMBER.finditer(show(value)))
@@ -271,6 +401,8 @@ def _number(value: Value) -> int | float:
 
 
 def _truth(value: Value) -> bool:
+    if isinstance(value, Scalar):
+        value = value.value
     if isinstance(value, bool):
         return value
     word = show(value).strip().lower().rstrip(".!")
@@ -297,4 +429,15 @@ def show(value: Value) -> str:
         return format(Decimal(f"{value:.15g}"), "f")  # 0.3 for 0.1 + 0.2, and no exponent
     if isinstance(value, list):
         return "\n".join(f"- {item}" for item in value) or NOTHING
+    if isinstance(value, Rows):
+        lines = [f"- {line}" for line in value.lines()] or [NOTHING]
+        return "\n".join([*lines, *_marks(value)])
+    if isinstance(value, Scalar):
+        return " ".join([show(value.value), *([] if value.is_marked else _marks(value.rows))])
     return str(value)
+
+
+def _marks(rows: Rows) -> list[str]:
+    """What has to be said of a result because of the rows it is computed from."""
+    n = len(rows.undecided)
+    return [*([f"({n:,} undecided)"] if n else []), *(f"({note})" for note in rows.notes)]

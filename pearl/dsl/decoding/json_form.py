@@ -367,7 +367,7 @@ def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tupl
         names = value["parameters"].split(", ")
         is_variadic = names[-1] == "..."
         parameters = tuple(
-            Parameter(name, ValueType.CONTEXT if name == CTX else ValueType.TEXT)
+            Parameter.named(name)
             for name in (names[:-1] if is_variadic else names)
         )
         definition = _said(value["definition"], value["name"], max_text=max_text)

@@ -1,0 +1,171 @@
+"""Rows: what a document consists of, one by one, with the span of each.
+
+A row knows what it reads in the document, its named fields and its current value. What a model
+could not decide stays in the collection as undecided: it is neither counted nor dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import overload
+
+from pearl.documents.document import Document
+from pearl.errors import Span
+
+__all__ = ["TEXT_COLUMN", "Row", "Rows", "document_rows", "shortened", "without_duplicates"]
+
+TEXT_COLUMN = "text"
+"""The name of what a row reads in the document."""
+
+_GAP = "[...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a collection.
+
+    Attributes:
+        value: What operators read; None if a model's reply about it could not be read.
+        fields: Named values, in order. A model step adds one named after its output; None is
+            undecided.
+        spans: Where it is in the document's text, in characters; empty if it is not from there.
+        text: What it reads in the document; "" for groups.
+        members: The rows of a group.
+    """
+
+    value: str | None
+    fields: Mapping[str, str | None] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+    text: str = ""
+    members: tuple[Row, ...] = ()
+
+    @property
+    def key(self) -> object:
+        """Identifies the row in its document, whatever its value is; else its value."""
+        return self.spans or (self.text, self.value)
+
+    def with_column(self, column: str, value: str | None) -> Row:
+        """The row with one more field, which becomes its value."""
+        return replace(self, value=value, fields={**self.fields, column: value})
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Sequence[Row]):
+    """A collection of rows.
+
+    Attributes:
+        rows: The rows that surely belong to it.
+        column: The name of what `value` is.
+        doubtful: Rows of which it is undecided whether they belong to it.
+        notes: What a reader has to know about it, a sentence each.
+        is_answered: Whether the values are a model's replies about the rows' texts.
+    """
+
+    rows: tuple[Row, ...]
+    column: str = TEXT_COLUMN
+    doubtful: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_answered: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, index: int | slice) -> Row | tuple[Row, ...]:
+        return self.rows[index]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    @property
+    def values(self) -> list[str]:
+        """The values of all rows that have one."""
+        return [row.value for row in self.rows if row.value is not None]
+
+    @property
+    def undecided(self) -> tuple[Row, ...]:
+        """Rows without a value, and those of which it is undecided whether they belong here."""
+        return (*(row for row in self.rows if row.value is None), *self.doubtful)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all fields, in order of first occurrence."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.fields))
+
+    def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
+        """A selection of the rows; more rows may be doubtful than were."""
+        more = without_duplicates((*self.doubtful, *doubtful))
+        return replace(self, rows=tuple(rows), doubtful=more)
+
+    def noting(self, note: str) -> Rows:
+        """The rows with one more note."""
+        return self if note in self.notes else replace(self, notes=(*self.notes, note))
+
+    def lines(self, limit: int | None = None) -> list[str]:
+        """One line of text for each row, the undecided ones included.
+
+        Args:
+            limit: Rows shown at most; one more line says how many are left out.
+        """
+        rows = self.rows if limit is None else self.rows[:limit]
+        shown = [self._line(row) for row in rows]
+        if left := len(self.rows) - len(rows):
+            shown.append(f"... and {left:,} more rows")
+        return shown
+
+    def _line(self, row: Row) -> str:
+        value = "undecided" if row.value is None else " ".join(row.value.split())
+        if count := row.fields.get("count"):
+            return f"{value}: {count}"
+        return f"{shortened(row.text)}: {value}" if self.is_answered and row.text else value
+
+    def as_context(self) -> str:
+        """The rows as one text in place of the document, with gaps marked."""
+        shown = self._lines_of_context()
+        return "\n".join(shown)
+
+    def _lines_of_context(self) -> Iterator[str]:
+        end: int | None = None
+        for row in self.rows:
+            if row.spans:
+                if end is not None and row.spans[0].start > end + 2:
+                    yield _GAP
+                end = row.spans[-1].end
+            value = "undecided" if row.value is None else row.value
+            yield f"{row.text}: {value}" if self.is_answered and row.text else value
+
+
+def document_rows(document: Document) -> Rows:
+    """A document as one row; joined files as one each, with their names in the field `Document`.
+
+    Example:
+        >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]
+        [{'Document': 'a'}]
+    """
+    if not document.parts:
+        whole = Row(document.text, {}, (Span(0, len(document.text)),), document.text)
+        return Rows((whole,))
+    starts = [start for _, start in document.parts]
+    rows = []
+    for (name, start), after in zip(document.parts, [*starts[1:], None], strict=True):
+        end = len(document.text) if after is None else after
+        text = document.text[start:end]
+        if after is not None:  # the heading of the next file
+            text = text[: text.rindex("\n\n# ")] if "\n\n# " in text else text
+        rows.append(Row(text, {"Document": name}, (Span(start, start + len(text)),), text))
+    return Rows(tuple(rows))
+
+
+def shortened(text: str, length: int = 100) -> str:
+    """A text on one line, of so many characters at most."""
+    line = " ".join(text[: 4 * length].split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def without_duplicates(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Each row of the document once, where it stands first."""
+    return tuple({row.key: row for row in reversed(list(rows))}.values())[::-1]
