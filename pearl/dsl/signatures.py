@@ -15,7 +15,7 @@ from typing import Literal
 
 from pearl.errors import Span
 
-__all__ = ["CTX", "NOTHING", "ROWS", "Action", "ActionLibrary", "Parameter", "ValueType", "outputs_for"]
+__all__ = ["CTX", "EACH", "NOTHING", "ROWS", "Action", "ActionLibrary", "Parameter", "ValueType", "outputs_for"]
 
 
 CTX = "CTX"
@@ -62,6 +62,9 @@ def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
 
 ROWS = "ROWS"
 """The name of a parameter that takes rows, one by one."""
+
+EACH = "EACH_"
+"""`EACH_NAME(ROWS, ...)` is the library's `NAME(CTX, ...)` for each row."""
 
 
 @dataclass(frozen=True, slots=True)
