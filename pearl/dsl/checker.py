@@ -6,13 +6,21 @@ A checked plan raises no name or arity error when it runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pearl.dsl.confusables import skeleton, unlike
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.parser import Reading, parse, read
 from pearl.dsl.printer import print_argument, print_plan
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType, outputs_for
+from pearl.dsl.signatures import (
+    EACH,
+    ROWS,
+    Action,
+    ActionLibrary,
+    Parameter,
+    ValueType,
+    outputs_for,
+)
 from pearl.errors import (
     Diagnostic,
     Fix,
@@ -94,7 +102,27 @@ def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> C
         raise PlanCheckError(text, found)
     consumed = {reference.name for step in plan.steps for reference in step.references()}
     outputs = tuple(step.output for step in plan.steps if step.output not in consumed)
-    return CheckedPlan(plan, library.extended(plan.new_actions), outputs, tuple(found))
+    return CheckedPlan(plan, callable_actions(plan, library), outputs, tuple(found))
+
+
+def callable_actions(plan: Plan, library: ActionLibrary) -> ActionLibrary:
+    """What a plan can call: the library, its own new actions, and those for each row.
+
+    Example:
+        >>> from pearl.dsl.parser import parse
+        >>> plan = parse('1. all = EACH_FIND(rows, "the key") : Find it in each')
+        >>> find = Action("FIND", (Parameter.named("CTX"), Parameter("X")), "Find X")
+        >>> callable_actions(plan, ActionLibrary("mine", [find]))["EACH_FIND"].signature
+        'EACH_FIND(ROWS, X)'
+    """
+    known = library.extended(plan.new_actions)
+    each = []
+    for name in {step.action for step in plan.steps} - set(known):
+        base = known.get(name.removeprefix(EACH)) if name.startswith(EACH) else None
+        if base is not None and base.parameters and base.parameters[0].type is ValueType.CONTEXT:
+            parameters = (Parameter.named(ROWS), *base.parameters[1:])
+            each.append(replace(base, name=name, parameters=parameters, returns=ValueType.LIST))
+    return known.extended(each) if each else known
 
 
 def compile_plan(
@@ -157,7 +185,7 @@ def _diagnose(
 ) -> Iterator[Diagnostic]:
     yield from _declarations(plan, library, lost)
     yield from _confusables(plan, library, max_steps)
-    actions = library.extended(plan.new_actions)
+    actions = callable_actions(plan, library)
     for step in plan.steps[max_steps : max_steps + 1]:
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
         yield Diagnostic("too-many-steps", message, step.output_span)

@@ -48,6 +48,7 @@ __all__ = [
     "known",
     "numbers",
     "show",
+    "whole_number",
     "without_repeats",
 ]
 
@@ -400,6 +401,18 @@ def _number(value: Value) -> int | float:
     return number if set(text) & set(".eE") else int(text)
 
 
+def whole_number(value: Value) -> int:
+    """A number that counts something.
+
+    Raises:
+        ValueError: It is not a whole number from 1.
+    """
+    number = _number(value)
+    if number != int(number) or number < 1:
+        raise ValueError(f"not a whole number from 1: {_short(value)}")
+    return int(number)
+
+
 def _truth(value: Value) -> bool:
     if isinstance(value, Scalar):
         value = value.value
@@ -416,8 +429,12 @@ def _short(value: Value) -> str:
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
-def show(value: Value) -> str:
+def show(value: Value, max_rows: int | None = None) -> str:
     r"""A value as text, for prompts and answers.
+
+    Args:
+        value: The value.
+        max_rows: Rows shown at most.
 
     Example:
         >>> show(["a", "b"]), show([]), show(0.1 + 0.2), show(12345678901.25)
@@ -430,7 +447,7 @@ def show(value: Value) -> str:
     if isinstance(value, list):
         return "\n".join(f"- {item}" for item in value) or NOTHING
     if isinstance(value, Rows):
-        lines = [f"- {line}" for line in value.lines()] or [NOTHING]
+        lines = [f"- {line}" for line in value.lines(max_rows)] or [NOTHING]
         return "\n".join([*lines, *_marks(value)])
     if isinstance(value, Scalar):
         return " ".join([show(value.value), *([] if value.is_marked else _marks(value.rows))])
