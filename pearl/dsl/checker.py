@@ -29,6 +29,7 @@ from pearl.errors import (
     Span,
     apply_fixes,
     did_you_mean,
+    suggest,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 
@@ -357,6 +358,7 @@ def _arguments(
         return
     for index, argument in enumerate(step.arguments):
         parameter = action.parameter(index)
+        yield from _literal(argument, parameter, action)
         given = _type(argument, assigned)
         if given is not None and not _fits(argument, given, parameter):
             yield Diagnostic(
@@ -364,10 +366,43 @@ def _arguments(
                 f"'{action.name}' takes {_article(parameter.type)} as {parameter.name}, "
                 f"not {_article(given)} ({_shortened(print_argument(argument))})",
                 argument.span,
-                help="pass CTX or an earlier output"
-                if parameter.type is ValueType.CONTEXT
-                else f"pass an output of type {parameter.type}",
+                help=_advice(given, parameter),
             )
+
+
+def _advice(given: ValueType, parameter: Parameter) -> str:
+    if parameter.type is ValueType.CONTEXT:
+        return "pass CTX or an earlier output"
+    if given is ValueType.CONTEXT and parameter.reads == "rows":
+        return 'make rows of it first: rows = SPLIT(CTX, "entry")'
+    return f"pass an output of type {parameter.type}"
+
+
+def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterator[Diagnostic]:
+    """What is wrong with a literal where only some may stand."""
+    if parameter.choices and isinstance(argument, String | Number):
+        if str(argument.value) not in parameter.choices:
+            code = "unknown-unit" if parameter.name == "UNIT" else "unknown-operator"
+            yield Diagnostic(
+                code,
+                f"'{argument.value}' is no {parameter.name} of '{action.name}'",
+                argument.span,
+                help=suggest(str(argument.value), parameter.choices, "choices"),
+            )
+    if parameter.reads == "labels" and isinstance(argument, ListLiteral):
+        labels = [str(item.value) for item in argument.items if isinstance(item, String | Number)]
+        keys = [" ".join(label.split()).casefold() for label in labels]
+        # An earlier output may be any number of labels.
+        is_open = len(labels) < len(argument.items)
+        if not all(keys) or (len(set(keys)) < 2 and not is_open):
+            message = "a label is empty" if not all(keys) else "there are not two labels to choose from"
+            yield Diagnostic(
+                "bad-labels", message, argument.span,
+                help='write two or more different labels: ["yes", "no"]',
+            )  # fmt: skip
+        elif twice := next((label for i, label in enumerate(labels) if keys[i] in keys[:i]), None):
+            message = f"label '{twice}' is repeated; it is taken once"
+            yield Diagnostic("repeated-label", message, argument.span, "note")
 
 
 def _shortened(text: str) -> str:

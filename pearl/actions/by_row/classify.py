@@ -7,7 +7,7 @@ __all__ = ["ACTION", "KIND", "READING", "collect"]
 
 ACTION = Action(
     "CLASSIFY",
-    (Parameter.named("ROWS"), Parameter("LABELS", ValueType.LIST), Parameter("X")),
+    (Parameter.named("ROWS"), Parameter("LABELS", ValueType.LIST, "labels"), Parameter("X")),
     "Say of each of ROWS, on its own, which one of LABELS is X, and return the rows with their labels",
     returns=ValueType.LIST,
 )
