@@ -66,7 +66,11 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
     in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
-    if not answer.evidence:
+    if answer.rows:
+        _print_rows(answer, console)
+    if answer.rows and not answer.evidence:
+        pass
+    elif not answer.evidence:
         is_known = answer.status != "answered" or not in_vain
         head(f"Evidence: none; {'no step quotes the document' if is_known else _vain(in_vain)}")
     elif others:

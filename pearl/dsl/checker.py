@@ -392,14 +392,10 @@ def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterat
     if parameter.reads == "labels" and isinstance(argument, ListLiteral):
         labels = [str(item.value) for item in argument.items if isinstance(item, String | Number)]
         keys = [" ".join(label.split()).casefold() for label in labels]
-        # An earlier output may be any number of labels.
-        is_open = len(labels) < len(argument.items)
-        if not all(keys) or (len(set(keys)) < 2 and not is_open):
-            message = "a label is empty" if not all(keys) else "there are not two labels to choose from"
-            yield Diagnostic(
-                "bad-labels", message, argument.span,
-                help='write two or more different labels: ["yes", "no"]',
-            )  # fmt: skip
+        if not argument.items or not all(keys):
+            message = "a label is empty" if argument.items else "there is no label to choose from"
+            advice = 'write two or more different labels: ["praise", "complaint"]'
+            yield Diagnostic("bad-labels", message, argument.span, help=advice)
         elif twice := next((label for i, label in enumerate(labels) if keys[i] in keys[:i]), None):
             message = f"label '{twice}' is repeated; it is taken once"
             yield Diagnostic("repeated-label", message, argument.span, "note")

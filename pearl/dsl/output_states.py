@@ -14,7 +14,16 @@ from typing import NamedTuple
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
 from pearl.errors import LibraryError
 
-__all__ = ["MAX_COUNTED", "Counts", "NextStep", "Shape", "Slot", "States", "by_shape", "nothing_to_call"]
+__all__ = [
+    "MAX_COUNTED",
+    "Counts",
+    "NextStep",
+    "Shape",
+    "Slot",
+    "States",
+    "by_shape",
+    "nothing_to_call",
+]
 
 MAX_COUNTED = (3, 2)
 """Outputs of one kind that is not text, where there is one such kind, or two; 1 where there are
@@ -154,7 +163,9 @@ class States:
             shape
             for shape in self.groups
             if shape.kind == letter
-            and all(slot.type in _WRITTEN or self.fitting(counts, slot.type) for slot in shape.needed)
+            and all(
+                slot.type in _WRITTEN or self.fitting(counts, slot.type) for slot in shape.needed
+            )
         ]
 
     def fitting(self, counts: Counts, type: ValueType) -> list[tuple[str, int]]:

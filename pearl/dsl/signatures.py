@@ -15,7 +15,17 @@ from typing import Literal
 
 from pearl.errors import Span
 
-__all__ = ["CTX", "EACH", "NOTHING", "ROWS", "Action", "ActionLibrary", "Parameter", "ValueType", "outputs_for"]
+__all__ = [
+    "CTX",
+    "EACH",
+    "NOTHING",
+    "ROWS",
+    "Action",
+    "ActionLibrary",
+    "Parameter",
+    "ValueType",
+    "outputs_for",
+]
 
 
 CTX = "CTX"

@@ -47,7 +47,9 @@ class RowStep:
     @property
     def texts(self) -> list[str]:
         """The different values, in order of first occurrence: equal ones are asked about once."""
-        return list(dict.fromkeys(row.value for row in self.rows if row.value and row.value.strip()))
+        return list(
+            dict.fromkeys(row.value for row in self.rows if row.value and row.value.strip())
+        )
 
 
 class RowRequests:
@@ -84,8 +86,8 @@ class RowRequests:
                     n_picks = native.whole_number(value)
                 else:
                     arguments.append((parameter.name, native.show(value)))
-            if how.KIND == "label" and len(labels) < 2:
-                raise ValueError(f"{len(labels)} labels to choose from; there must be two or more")
+            if how.KIND == "label" and not labels:
+                raise ValueError("there is no label to choose from")
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
         task = ItemsTask(
@@ -150,5 +152,3 @@ class RowRequests:
             return None
         frame = "\n\n".join(message.content for message in items_messages(task))
         return most - self._limits.counter.count(frame) - ITEM_TOKENS
-
-

@@ -136,7 +136,11 @@ class RowReader:
         missing, idle, round = task.items, 0, 0
         while missing and idle <= self._limits.max_reasks and round < MAX_ROUNDS:
             values = await self._values(replace(task, items=missing, round=round))
-            read = {text: value for text, value in zip(missing, values, strict=True) if value is not None}
+            read = {
+                text: value
+                for text, value in zip(missing, values, strict=True)
+                if value is not None
+            }
             found.update(read)
             missing = tuple(text for text in missing if text not in read)
             idle += not read
@@ -221,7 +225,8 @@ class RowReader:
         for round in range(1 + self._limits.max_reasks):
             values = await self._values(replace(task, round=round))
             if None not in values:
-                places = {int(value): text for value, text in zip(values, group, strict=True) if value}
+                places = {
+                    int(value): text for value, text in zip(values, group, strict=True) if value
+                }
                 return [text for _, text in sorted(places.items())]
         return None
-

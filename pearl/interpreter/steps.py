@@ -16,7 +16,7 @@ from typing import Literal
 
 from pearl.actions import native
 from pearl.actions.native import Scalar, Value, behind
-from pearl.actions.reply import Reply, State, follows_form, read_reply, reply_constraint
+from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
@@ -29,7 +29,7 @@ from pearl.interpreter.gathering import first_failure, gather
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
 from pearl.interpreter.row_requests import RowRequests
-from pearl.interpreter.row_steps import RowReader, RowsRead, TextRead
+from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.item_cache import ItemCache
@@ -204,9 +204,7 @@ class _Interpreter:
             # Of many rows, it takes so long that calls under way would be late.
             n_rows = sum(len(r.value) for r in before.values() if isinstance(r.value, Rows))
             n_characters = 100 * n_rows + self._calls.length(step)
-            return await off_loop(
-                n_characters, partial(self._compute, step, action, before, began)
-            )
+            return await off_loop(n_characters, partial(self._compute, step, action, before, began))
         inputs = {name: result.as_input for name, result in before.items()}
         if action.reads_rows:
             return await self._by_row(step, before, inputs, began)

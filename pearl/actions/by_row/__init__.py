@@ -80,9 +80,7 @@ def reading(action: Action, library: ActionLibrary) -> Action:
     if action.name == module.ACTION.name:
         return module.READING
     first = Parameter(CTX, ValueType.CONTEXT)
-    return replace(
-        action, parameters=(first, *action.parameters[1:]), returns=ValueType.TEXT
-    )
+    return replace(action, parameters=(first, *action.parameters[1:]), returns=ValueType.TEXT)
 
 
 def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

@@ -12,4 +12,6 @@ ACTION = Action(
     returns=ValueType.LIST,
 )
 KIND = "line"
-READING = Action("READ", (Parameter.named("CTX"), Parameter("X")), "Return X of CTX as one short line")
+READING = Action(
+    "READ", (Parameter.named("CTX"), Parameter("X")), "Return X of CTX as one short line"
+)

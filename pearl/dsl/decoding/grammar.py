@@ -58,7 +58,9 @@ def _terminals(max_text: int | None) -> Mapping[str, str]:
     source = read_data("grammars", "plan.lark")
     found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
     found["NAME"] = names_except(())
-    found["LABEL"] = r'"[!#-\[\]-~\u00a1-\ud7ff\ue000-\ufffd][ !#-\[\]-~\u00a0-\ud7ff\ue000-\ufffd]*"'
+    found["LABEL"] = (
+        r'"[!#-\[\]-~\u00a1-\ud7ff\ue000-\ufffd][ !#-\[\]-~\u00a0-\ud7ff\ue000-\ufffd]*"'
+    )
     if max_text is not None:
         for name in ("STRING", "LABEL"):
             found[name] = re.sub(r'\*"$', f'{{0,{max_text}}}"', found[name])

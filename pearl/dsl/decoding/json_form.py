@@ -375,10 +375,7 @@ def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tupl
     for value in values:
         names = value["parameters"].split(", ")
         is_variadic = names[-1] == "..."
-        parameters = tuple(
-            Parameter.named(name)
-            for name in (names[:-1] if is_variadic else names)
-        )
+        parameters = tuple(Parameter.named(name) for name in (names[:-1] if is_variadic else names))
         definition = _said(value["definition"], value["name"], max_text=max_text)
         actions.append(Action(value["name"], parameters, definition, is_variadic))
     return tuple(actions)
