@@ -142,6 +142,7 @@ class Pearl:
             ranker=ranker,
             items_per_call=items_per_call,
             is_strict=is_strict,
+            is_constrained=self.client.reply_fallback.level.by is not None,
         )
         self._asked: Model = self.client
         self._items = self.client.items

@@ -140,7 +140,7 @@ class Rows(Sequence[Row]):
 
 
 def document_rows(document: Document) -> Rows:
-    """A document as one row; joined files as one each, with their names in the field `Document`.
+    r"""A document as one row; joined files as one each, with their names in the field `Document`.
 
     Example:
         >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]

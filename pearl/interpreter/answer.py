@@ -60,18 +60,23 @@ class Answer:
 
     @property
     def status(self) -> AnswerStatus:
-        """`undecided` if any step is, `nothing_found` if no step of the answer found anything."""
-        if any(step.state == "undecided" for step in self.steps):
-            return "undecided"
+        """`undecided` if a step of the answer is, or any step that has no value therefore.
+
+        `nothing_found` if no step of the answer found anything.
+        """
         results = {step.output: step for step in self.steps}
+        is_unsure = any(results[name].state == "undecided" for name in self.outputs)
+        if is_unsure or any(step.is_void for step in self.steps):
+            return "undecided"
         found_nothing = all(results[name].state == "nothing" for name in self.outputs)
         return "nothing_found" if found_nothing else "answered"
 
     @property
     def why(self) -> str:
         """Why it is undecided, with the first undecided step; else ""."""
-        unsure = (step for step in self.steps if step.state == "undecided" and not step.is_native)
-        first = next(unsure, None)
+        unsure = [step for step in self.steps if step.state == "undecided"]
+        first = next((step for step in unsure if not step.is_native), next(iter(unsure), None))
+        first = None if self.status != "undecided" else first
         return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
 
     @property
@@ -183,7 +188,7 @@ def compose(
         if not result.is_native
     ]
     shown = [by_output[name] for name in graph.checked.outputs]
-    unsure = [result for result in results if result.state == "undecided"]
+    unsure = [result for result in results if result.is_void]
     if unsure and not any(result.state == "undecided" for result in shown):
         shown.insert(0, unsure[0])  # a later step used it
     evidence, unverified = collect(replies, document)

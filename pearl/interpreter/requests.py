@@ -59,6 +59,7 @@ class ContextLimits:
             missing of a batch.
         max_item_tokens: Maximum tokens of a line about a row.
         is_strict: Whether a row that stays undecided fails its step.
+        is_constrained: Whether replies about rows are held to their form, so that none is missing.
     """
 
     counter: Counter
@@ -73,6 +74,7 @@ class ContextLimits:
     max_reasks: int = 1
     max_item_tokens: int = 64
     is_strict: bool = False
+    is_constrained: bool = False
 
     @property
     def reply_tokens(self) -> int:

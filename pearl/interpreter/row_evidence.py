@@ -49,7 +49,11 @@ class RowEvidence:
     @property
     def where(self) -> str:
         """The place of the row and the steps that are computed from it, for people."""
-        place = f"{self.source}, characters {self.span.start:,}-{self.span.end:,}; " if self.span else ""
+        place = (
+            f"{self.source}, characters {self.span.start:,}-{self.span.end:,}; "
+            if self.span
+            else ""
+        )
         return f"{place}{', '.join(self.steps)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -76,7 +80,9 @@ class _Found:
     steps: list[str] = field(default_factory=list)
 
 
-def row_evidence(outputs: Sequence[tuple[str, Rows]], document: Document) -> tuple[RowEvidence, ...]:
+def row_evidence(
+    outputs: Sequence[tuple[str, Rows]], document: Document
+) -> tuple[RowEvidence, ...]:
     """The rows behind outputs, in the order of the document, each once.
 
     Args:
