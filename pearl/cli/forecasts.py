@@ -12,7 +12,7 @@ from pearl.cli.terminal import new_console
 from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
-    from pearl.interpreter.estimate import Range
+    from pearl.interpreter.bounds import Range
     from pearl.llm.middleware.budget import Budget
     from pearl.runs.forecast import Forecast
 

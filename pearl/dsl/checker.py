@@ -380,15 +380,14 @@ def _advice(given: ValueType, parameter: Parameter) -> str:
 
 def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterator[Diagnostic]:
     """What is wrong with a literal where only some may stand."""
-    if parameter.choices and isinstance(argument, String | Number):
-        if str(argument.value) not in parameter.choices:
-            code = "unknown-unit" if parameter.name == "UNIT" else "unknown-operator"
-            yield Diagnostic(
-                code,
-                f"'{argument.value}' is no {parameter.name} of '{action.name}'",
-                argument.span,
-                help=suggest(str(argument.value), parameter.choices, "choices"),
-            )
+    choices = parameter.choices
+    if choices and isinstance(argument, String | Number) and str(argument.value) not in choices:
+        yield Diagnostic(
+            "unknown-unit" if parameter.name == "UNIT" else "unknown-operator",
+            f"'{argument.value}' is no {parameter.name} of '{action.name}'",
+            argument.span,
+            help=suggest(str(argument.value), choices, "choices"),
+        )
     if parameter.reads == "labels" and isinstance(argument, ListLiteral):
         labels = [str(item.value) for item in argument.items if isinstance(item, String | Number)]
         keys = [" ".join(label.split()).casefold() for label in labels]

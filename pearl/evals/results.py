@@ -21,7 +21,7 @@ from pearl.documents.document import Document
 from pearl.evals.log import EvalRecord
 from pearl.evals.runner import Evaluation, blank, graded
 from pearl.evals.scoring import reason
-from pearl.interpreter.estimate import Range, StepCosts
+from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Unit

@@ -25,7 +25,7 @@ from pearl.evals.log import EvalRecord, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.evals.scorers import EXACT
 from pearl.evals.scoring import reason, right_option, score
-from pearl.interpreter.estimate import Range, StepCosts
+from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl

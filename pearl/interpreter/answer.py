@@ -94,7 +94,9 @@ class Answer:
             "method": self.method,
             "model": self.model,
             "plan": self.plan,
-            "evidence": [each.to_json() for each in (*self.evidence, *self.rows)],
+            "evidence": [
+                *(each.to_json() for each in self.evidence), *(row.to_json() for row in self.rows)
+            ],  # fmt: skip
             "unverified_quotes": [quote.to_json() for quote in self.unverified],
             "steps": [
                 {

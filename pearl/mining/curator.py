@@ -19,8 +19,8 @@ from pearl.documents.document import Document
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
 from pearl.errors import ExecutionError, ModelError, PearlError
+from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.context import ContextOverflowError
-from pearl.interpreter.estimate import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, spread

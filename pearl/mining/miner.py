@@ -23,7 +23,7 @@ from pearl.dsl.parser import NO_STEP, read
 from pearl.dsl.printer import print_action
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, ModelError, render_diagnostics
-from pearl.interpreter.estimate import Range, StepCosts
+from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Completion, Message, MineTask, Model, Request, messages_digest
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, Mode
 from pearl.llm.messages import constrained

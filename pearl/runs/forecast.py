@@ -18,7 +18,8 @@ from pearl.documents.digest import digest
 from pearl.documents.document import Document
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import PearlError
-from pearl.interpreter.estimate import CostEstimator, Range, StepCosts
+from pearl.interpreter.bounds import Range, StepCosts
+from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import PlanTask, Usage
 from pearl.llm.prices import Price

@@ -34,7 +34,7 @@ from pearl import plugins
 from pearl.documents.document import Document
 from pearl.errors import BudgetError, ModelError, PausedError, PearlError, UsageError
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.estimate import Range, StepCosts
+from pearl.interpreter.bounds import Range, StepCosts
 from pearl.pipeline import Pearl
 from pearl.runs.resources import OnBegun, Resources
 from pearl.trace import Event, Trace
