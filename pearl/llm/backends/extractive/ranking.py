@@ -88,7 +88,7 @@ class Query:
     """
 
     weights: Mapping[str, float]
-    kind: Kind = Kind.THING
+    kind: Kind = "thing"
     counted: frozenset[str] = frozenset()
     is_claim: bool = False
     roles: Roles | None = None
