@@ -106,11 +106,7 @@ class Scripted:
         return cls(recorded)
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: The script has no reply to it.
-        """
+        """Send one request."""
         if self.is_recording:
             self.requests.append(request)
         await asyncio.sleep(0)  # as any model, it lets others go on meanwhile
