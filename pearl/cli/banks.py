@@ -74,7 +74,7 @@ def make_bank(
         name = Path(options["data"]).name
         header = CurationHeader(**run_config(pearl), data=name, retries=retries)
         units = tuple(curate_units(good, retries))
-        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())})
+        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())}, len(units))
 
     def finish(ran: Finished[CurateUnit]) -> int:
         assert header is not None

@@ -45,6 +45,7 @@ __all__ = [
     "setting_options",
     "trace_option",
     "warn_ignored_settings",
+    "with_options",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -228,7 +229,7 @@ READING = ("context", "ranker", "prefix")
 
 def setting_options(*names: str) -> Callable[[Command], Command]:
     """Options for settings, which `open_pearl` takes; for all of them where none is named."""
-    return lambda command: _with(command, [_OPTIONS[name] for name in names or SETTINGS])
+    return lambda command: with_options(command, [_OPTIONS[name] for name in names or SETTINGS])
 
 
 def data_options(command: Command) -> Command:
@@ -252,7 +253,7 @@ def data_options(command: Command) -> Command:
             help="Rows may name documents outside the folder of their file.",
         ),
     ]  # fmt: skip
-    return _with(command, options)
+    return with_options(command, options)
 
 
 class _Price(click.ParamType["Price | None"]):
@@ -281,7 +282,8 @@ price_option = click.option(
 )  # fmt: skip
 
 
-def _with(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """The command with these options, in this order."""
     for option in reversed(options):
         command = option(command)
     return command

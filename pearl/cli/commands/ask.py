@@ -10,8 +10,7 @@ import click
 from pearl.cli.files import found_documents, is_file
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, setting_options, trace_option
-from pearl.cli.spending import budget_options
-from pearl.cli.storing import store_option
+from pearl.cli.run_options import budget_options, store_option
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import UsageError
 

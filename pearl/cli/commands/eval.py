@@ -13,7 +13,8 @@ import click
 from pearl import plugins
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, data_options, read_data, setting_options
-from pearl.cli.units import Finished, Work, run_units, unit_options
+from pearl.cli.run_options import unit_options
+from pearl.cli.units import Finished, Work, run_units
 from pearl.cli.work import no_reply, report_left_out
 from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.errors import DataError, UsageError
@@ -167,11 +168,12 @@ def _evaluate(
         else:
             runner.refuse_known(samples, pearl.examples)
             header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
-        units = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
+        made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
         # Methods and seeds may be added to what is there.
         effort = (evaluation.temperature, *astuple(evaluation.effort))
         settings = {"effort": effort, "kind": "results" if is_executed else "methods"}
-        return Work(tuple(units), settings, {"samples": header.data_sha256})
+        units: tuple[Any, ...] = tuple(made)
+        return Work(units, settings, {"samples": header.data_sha256}, len(units))
 
     def finish(ran: Finished[Any]) -> int:
         assert header is not None

@@ -21,7 +21,7 @@ from pearl.cli.options import (
 )
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
-from pearl.cli.units import unit_options
+from pearl.cli.run_options import unit_options
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
 from pearl.errors.escaping import escaped
