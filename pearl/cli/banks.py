@@ -141,10 +141,6 @@ def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
 def _folder(out: str, *, is_made: bool) -> Path:
     """The folder of the bank: a new one, an empty one, or one that was begun here.
 
-    Args:
-        out: Its path.
-        is_made: Whether a new one is made; before any call, so that none is paid for in vain.
-
     Raises:
         DataError: It holds something else, or cannot be made.
     """

@@ -77,9 +77,7 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
     return [name for name in library_names() if name.startswith(incomplete)]
 
 
-def _complete(
-    package: str,
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes the names of the plug-ins of a package."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -143,13 +143,6 @@ def agreed(
 ) -> bool:  # fmt: skip
     """Show on stderr what a run will do, in the folder it is resumed in, and have it confirmed.
 
-    Args:
-        info: The run.
-        request: What is asked for now.
-        params: What its command will be called with.
-        said: Names of those parameters that the user says now.
-        is_yes: Whether the user has confirmed it beforehand.
-
     Raises:
         UsageError: Nobody is there to confirm it.
         DataError: It would write over a file that no run has written.

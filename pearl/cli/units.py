@@ -86,10 +86,7 @@ class Finished(Generic[U]):
         return self.session.count(self.units) - n_begun
 
     def code(self, own: int) -> int:
-        """The exit code, once what is there was told; what is left is said.
-
-        Args:
-            own: The code where the work came to its end.
+        """The exit code, `own` where the work came to its end; what is left is said.
 
         Raises:
             PearlError: What ended the run for all units.

@@ -49,11 +49,7 @@ _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
 def run_tasks(
-    tasks: Iterable[Task],
-    n_tasks: int | None,
-    options: dict[str, Any],
-    *,
-    told: str | None = None,
+    tasks: Iterable[Task], n_tasks: int | None, options: dict[str, Any], *, told: str | None = None
 ) -> int:
     """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast.
 
@@ -135,11 +131,7 @@ def show_forecast(
     from pearl.cli.forecasts import print_forecast
 
     found = session.forecast(
-        units,
-        asked,
-        id=options.get("run"),
-        seconds_per_call=options["seconds_per_call"],
-        redo=redo,
+        units, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"], redo=redo
     )
     limits = {name: options[name] for name in _LIMITS if options[name] is not None}
     print_forecast(found, limits, as_json=options.get("as_json", False))
@@ -228,16 +220,6 @@ async def run_into_store(
     on_begun: Callable[[Run], None],
 ) -> tuple[Summary, bool]:
     """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
-
-    Args:
-        pearl: Model and library.
-        session: What runs them.
-        units: What to do, read one by one.
-        n_units: How many they are, where that is known.
-        options: Of the command line.
-        asked: What the run is.
-        redo: As in `Session.run`.
-        on_begun: Callback once the run is this process's, before any call.
 
     Returns:
         The summary, and whether the user stopped it.

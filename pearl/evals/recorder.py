@@ -26,15 +26,7 @@ def describe(
     data: str = "",
     n_bad_rows: int = 0,
 ) -> Header:
-    """The header of a log.
-
-    Args:
-        pearl: Model, library and bank.
-        samples: What is evaluated.
-        evaluation: How.
-        data: What to call the samples.
-        n_bad_rows: Rows of the data that are no sample.
-    """
+    """The header of a log."""
     return Header(
         **run_config(pearl),
         created=_now(),
@@ -61,16 +53,7 @@ def describe_results(
     data: str = "",
     n_bad_rows: int = 0,
 ) -> Header:
-    """The header of a log of answers that were there already; what made them is as their rows say.
-
-    Args:
-        mapper: The model that maps them to options.
-        samples: The rows of results.
-        price: Of a token.
-        scorer: Of answers in words.
-        data: What to call the rows.
-        n_bad_rows: Rows that are no sample.
-    """
+    """The header of a log of answers that were there already; what made them is as their rows say."""
     said = {model for each in samples if isinstance(model := each.extra.get("model"), str)}
     return Header(
         pearl_version=__version__,

@@ -134,10 +134,7 @@ def is_below(score: Score, guess: float | None) -> bool:
 def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
     """One score per method, for all samples and for each subset.
 
-    Args:
-        log: The log.
-        cluster: The resampled unit; use documents if many questions share one: the intervals are
-            wider and more accurate.
+    Where many questions share a document, `cluster="document"` gives wider, more accurate intervals.
 
     Raises:
         UsageError: The log has no records.

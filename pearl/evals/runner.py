@@ -185,13 +185,7 @@ async def evaluate(
     *,
     listener: Listener | None = None,
 ) -> AsyncGenerator[EvalRecord, None]:
-    """Run every method over every sample, and keep nothing.
-
-    Args:
-        pearl: Model, library and bank.
-        samples: Each with a question, a document and what is right.
-        evaluation: What to run.
-        listener: Callback for every event of every unit.
+    """Run every method over every sample that is `scorable`, and keep nothing.
 
     Yields:
         One record for each sample, method and seed, in the order of the work. Closing it cancels the

@@ -150,12 +150,7 @@ class CurateUnit(RecordUnit):
 
 
 def curate_units(samples: Iterable[Sample], retries: int = 2) -> Iterator[CurateUnit]:
-    """A unit for each sample.
-
-    Args:
-        samples: Samples selected by `trainable`.
-        retries: Maximum further plans after a wrong one.
-    """
+    """A unit for each sample."""
     for index, sample in enumerate(samples):
         yield CurateUnit(sample.id, sample.loader, sample.source, sample, index, retries)
 
@@ -167,12 +162,7 @@ def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
 
 
 async def _try(
-    pearl: Pearl,
-    sample: Sample,
-    document: Document,
-    retries: int,
-    tries: list[Try],
-    trace: Trace,
+    pearl: Pearl, sample: Sample, document: Document, retries: int, tries: list[Try], trace: Trace
 ) -> Literal["kept", "wrong", "repeated"]:
     """What comes of the plans, each of which is added to `tries`."""
     for _ in range(retries + 1):

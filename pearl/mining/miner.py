@@ -107,12 +107,7 @@ class Miner:
         return messages_digest((self._head, Message("user", self._body)))
 
     def header(self, *, domain: str, data: str) -> MinedHeader:
-        """The header of a file of rows.
-
-        Args:
-            domain: The domain of the examples in the prompt.
-            data: Name of the questions.
-        """
+        """The header of a file of rows."""
         return MinedHeader(
             pearl_version=__version__,
             domain=domain,
@@ -242,13 +237,7 @@ class MineUnit(RecordUnit):
 
 
 def mine_units(questions: Iterable[Question], seed_library: str, prompt: str) -> Iterator[MineUnit]:
-    """A unit for each question.
-
-    Args:
-        questions: What to ask about.
-        seed_library: Name or file of the actions that the prompt shows.
-        prompt: As `Miner.prompt`.
-    """
+    """A unit for each question."""
     for question in questions:
         source = text_sha256(question.text)
         yield MineUnit(question.id, None, source, question, seed_library, prompt)

@@ -29,11 +29,7 @@ from pearl.errors import UsageError
 @force_option
 @as_json
 def command(
-    question: str,
-    documents: tuple[str, ...],
-    together: bool,
-    out: str | None,
-    **options: Any,
+    question: str, documents: tuple[str, ...], together: bool, out: str | None, **options: Any
 ) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
 

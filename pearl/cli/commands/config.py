@@ -11,14 +11,7 @@ import click
 from click.core import ParameterSource
 
 from pearl.cli.options import CONFIG, FOUND, SETTINGS, as_json
-from pearl.cli.settings import (
-    NAME,
-    SettingsFile,
-    defaults,
-    found_in,
-    found_names,
-    read_settings,
-)
+from pearl.cli.settings import NAME, SettingsFile, defaults, found_in, found_names, read_settings
 from pearl.errors import DataError, PearlError
 
 

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.help import Command
-from pearl.cli.options import (
-    ASKING,
-    DRAFTING,
-    as_json,
-    data_options,
-    read_data,
-    setting_options,
-)
+from pearl.cli.options import ASKING, DRAFTING, as_json, data_options, read_data, setting_options
 from pearl.cli.run_options import unit_options
 from pearl.cli.units import Finished, Work, run_units
 from pearl.cli.work import no_reply, report_left_out, report_reasons

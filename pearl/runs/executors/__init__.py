@@ -115,10 +115,6 @@ class Unit(ABC):
     async def perform(self, resources: Resources, trace: Trace) -> Any:
         """Execute the unit.
 
-        Args:
-            resources: `Pearl`, documents, and what else the units of a process share.
-            trace: Records all events.
-
         Returns:
             What `row` is made of.
 
