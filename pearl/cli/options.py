@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.errors import DataError, UsageError, suggest
+from pearl.errors import DataError, PearlError, UsageError, suggest
 from pearl.retrieval import DEFAULT_RANKER
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ __all__ = [
     "price_option",
     "read_data",
     "report_refused",
+    "server_notice",
     "setting_options",
     "trace_option",
     "warn_ignored_settings",
@@ -385,6 +386,20 @@ async def open_pearl(
             yield pearl
         finally:
             report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
+
+
+def server_notice(settings: Mapping[str, Any]) -> str:
+    """The server of the settings and the key sent to it, or what is wrong; "" without a server."""
+    from pearl.llm.backends import ModelSettings, address_of, create_model
+
+    names = ("base_url", "timeout_s", "window", "server", "api_key_env")
+    chosen = ModelSettings(**{name: settings[name] for name in names})
+    if settings["model"] is None or address_of(settings["model"], chosen) is None:
+        return ""
+    try:
+        return create_model(settings["model"], chosen).notice
+    except PearlError as error:
+        return str(error)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:

@@ -126,7 +126,7 @@ def _evaluate(
     from pearl.evals import runner
     from pearl.evals.log import EvalLog, EvalRecord
     from pearl.evals.methods import Effort
-    from pearl.evals.recorder import describe, describe_results
+    from pearl.evals.recorder import describe
     from pearl.evals.results import EXECUTED, result_units
     from pearl.evals.scorers import EXACT
     from pearl.llm.prices import read_prices
@@ -156,18 +156,9 @@ def _evaluate(
 
     def prepare(pearl: Pearl) -> Work[Any]:
         nonlocal header
-        if is_executed:  # whose bank and library are not those of the model that maps
-            header = describe_results(
-                pearl.client.name,
-                samples,
-                price=evaluation.price,
-                scorer=evaluation.scorer,
-                data=name,
-                n_bad_rows=n_bad,
-            )
-        else:
+        if not is_executed:
             runner.refuse_known(samples, pearl.examples)
-            header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
+        header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
         # Methods and seeds may be added to what is there.
         effort = (evaluation.temperature, *astuple(evaluation.effort))
