@@ -34,10 +34,6 @@ KEPT = 2
 class Resources:
     """Resources of units, shared between them.
 
-    Args:
-        pearl: Model and library.
-        on_begun: Callback, in a thread, for every unit that is started, with its document, to forecast it.
-
     Attributes:
         pearl: The same.
     """
