@@ -12,13 +12,13 @@ from pearl.actions import native
 from pearl.actions.by_row import ByRow, by_row, reading
 from pearl.actions.native import Value, as_rows
 from pearl.documents.rows import Rows
-from pearl.dsl.nodes import Step
+from pearl.dsl.nodes import Number, Step, String
 from pearl.dsl.signatures import EACH, Action
 from pearl.errors import ExecutionError
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, ItemsTask, Request
-from pearl.llm.reply_limits import items_limit
+from pearl.llm.reply_limits import reply_limit
 
 __all__ = ["ITEM_TOKENS", "RowRequests", "RowStep"]
 
@@ -76,7 +76,8 @@ class RowRequests:
         is_each = action.name.startswith(EACH) and action.name.removeprefix(EACH) in library
         labels: tuple[str, ...] = ()
         n_picks = 0
-        arguments = []
+        arguments: list[tuple[str, str]] = []
+        inputs: set[str] = set()
         try:
             for i, value in enumerate(values, start=1):
                 parameter = action.parameter(i)
@@ -86,13 +87,16 @@ class RowRequests:
                     n_picks = native.whole_number(value)
                 else:
                     arguments.append((parameter.name, native.show(value)))
+                    if not isinstance(step.arguments[i], String | Number):
+                        inputs.add(parameter.name)
             if how.KIND == "label" and not labels:
                 raise ValueError("there is no label to choose from")
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
         task = ItemsTask(
-            step.output, action, tuple(arguments), (), how.KIND, labels, n_picks=n_picks
-        )
+            step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
+            inputs=frozenset(inputs),
+        )  # fmt: skip
         return RowStep(as_rows(first), task, how, reading(action, library), is_each)
 
     def batches(
@@ -130,10 +134,8 @@ class RowRequests:
     def request(self, task: ItemsTask) -> Request:
         """The request of a batch."""
         limits = self._limits
-        most = items_limit(task, limits.counter, limits.max_item_tokens)
-        return Request(
-            items_messages(task), task, max_output_tokens=max(most, limits.max_output_tokens or 0)
-        )
+        most = reply_limit(task, limits.window, limits.max_output_tokens)
+        return Request(items_messages(task), task, max_output_tokens=most)
 
     def alone(self, row_step: RowStep, step: Step, text: str) -> ActionTask:
         """The task that reads one row as a document of its own."""
