@@ -14,14 +14,15 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from pearl import plugins
 from pearl.documents.digest import text_sha256
-from pearl.errors import DataError, UsageError
+from pearl.errors import DataError, Span, UsageError
 
 __all__ = [
     "Document",
@@ -31,6 +32,7 @@ __all__ = [
     "limit_bytes",
     "load",
     "load_at_once",
+    "part_spans",
     "read_as",
     "read_bytes",
 ]
@@ -69,6 +71,8 @@ class Document:
     name: str = "document"
     parts: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     """For joined files: the name and the start offset of each in `text`."""
+    pages: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    """For files with pages: the number and the start offset of each in `text`."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -109,7 +113,7 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
     source = str(path)
     label = "<stdin>" if source == "-" else source
     data, reader = _read(source, label)
-    return Document(_clean(read_as(reader, data, label), label), name or label)
+    return _document(read_as(reader, data, label), name or label, label)
 
 
 def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
@@ -133,11 +137,13 @@ def load_at_once(path: str | Path, *, name: str | None = None) -> Document | Non
     data, reader = _read(source, source)
     if not _is_bounded(reader):
         return None
-    return Document(_clean(read_as(reader, data, source), source), name or source)
+    return _document(read_as(reader, data, source), name or source, source)
 
 
 def read_as(reader: str, data: bytes, path: str) -> str:
     """Extract the text of bytes with a reader, within the time, memory and text limits.
+
+    A form feed in it ends a page.
 
     Args:
         reader: Name of the reader: `html`, `pdf`, ...
@@ -162,7 +168,7 @@ def read_as(reader: str, data: bytes, path: str) -> str:
 
 
 def from_text(text: str, name: str = "document") -> Document:
-    r"""Make a document of a string.
+    r"""Make a document of a string; form feeds in it end pages.
 
     Raises:
         DataError: The text is blank or has a lone surrogate.
@@ -171,7 +177,15 @@ def from_text(text: str, name: str = "document") -> Document:
         >>> from_text("one\r\ntwo\x00three\ffour").text
         'one\ntwo three\nfour'
     """
-    return Document(_clean(text, name), name)
+    return _document(text, name, name)
+
+
+def _document(text: str, name: str, path: str) -> Document:
+    """The document of a reader's text; `path` is what messages call it."""
+    text = text.replace("\r\n", "\n")
+    feeds = [feed.end() for feed in re.finditer(r"\f", text)]
+    pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if feeds else ()
+    return Document(_clean(text, path), name, pages=pages)
 
 
 def join(documents: Iterable[Document], name: str = "documents") -> Document:
@@ -197,17 +211,45 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     """
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
+    pages: list[tuple[str, int]] = []
     at = 0
     for document in documents:
-        heading = f"\n\n# {document.name}\n\n" if pieces else f"# {document.name}\n\n"
+        heading = _heading(document.name) if pieces else _heading(document.name).lstrip("\n")
         at += len(heading)
         parts.append((document.name, at))
         parts += [(part, at + start) for part, start in document.parts]
+        pages += [(page, at + start) for page, start in document.pages]
         at += len(document.text)
         pieces += [heading, document.text]
     if not pieces:
         raise DataError("there is no document to join", path=name, help="name at least one file")
-    return Document("".join(pieces), name, tuple(parts))
+    return Document("".join(pieces), name, tuple(parts), tuple(pages))
+
+
+def _heading(name: str) -> str:
+    return f"\n\n# {name}\n\n"
+
+
+def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, Span]]:
+    """The stretch of each of the parts of joined files, without the heading of the next.
+
+    Args:
+        text: The text of a `Document`.
+        parts: Its `parts`.
+
+    Example:
+        >>> both = join([Document("one", "a"), Document("two", "b")], "both")
+        >>> part_spans(both.text, both.parts)
+        [('a', Span(start=5, end=8)), ('b', Span(start=15, end=18))]
+    """
+    spans: list[tuple[str, Span]] = []
+    for (name, start), (following, end) in pairwise([*parts, ("", len(text))]):
+        heading = _heading(following) if following else ""
+        begin = end - len(heading)
+        if heading and begin >= start and text.startswith(heading, begin):
+            end = begin
+        spans.append((name, Span(start, end)))
+    return spans
 
 
 def limit_bytes() -> int:
