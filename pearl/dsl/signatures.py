@@ -83,14 +83,15 @@ class Parameter:
 
     Attributes:
         reads: What it is given at run time, where that is not the Python form of its type: `rows`,
-            with their fields and spans, a `number`, or `labels`, two or more different texts. These
-            are no types, because outputs that a grammar has to tell apart multiply its states.
+            with their fields and spans, a `number`, `labels`, two or more different texts, or the
+            `value` as it is. These are no types, because outputs that a grammar has to tell apart
+            multiply its states.
         choices: The literals that may stand there; empty for any.
     """
 
     name: str
     type: ValueType = ValueType.TEXT
-    reads: Literal["", "rows", "number", "labels"] = ""
+    reads: Literal["", "rows", "number", "labels", "value"] = ""
     choices: tuple[str, ...] = ()
 
     @classmethod
