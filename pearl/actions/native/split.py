@@ -37,15 +37,24 @@ def run(rows: Rows, unit: str) -> Value:
     for row in rows:
         text = row.value or ""
         try:
-            found += [_part(row, text, piece) for piece in split(text)]
+            found += [_part(row, text, piece) for piece in split(text, _pages(rows, row))]
         except ValueError as error:
             reasons.append(str(error))
     if reasons and not found:
         raise ValueError(reasons[0])
     notes = [f"{len(reasons):,} of {len(rows):,} texts left out: {reasons[0]}"] if reasons else []
     return replace(
-        rows, rows=tuple(found), column=TEXT_COLUMN, notes=(*rows.notes, *notes), is_answered=False
-    )
+        rows, rows=tuple(found), column=TEXT_COLUMN, notes=(*rows.notes, *notes),
+        is_answered=False, pages=(),
+    )  # fmt: skip
+
+
+def _pages(rows: Rows, row: Row) -> list[tuple[str, int]]:
+    """The pages of a whole document, in its own offsets."""
+    if not (rows.pages and row.spans):
+        return []
+    start, end = row.spans[0].start, row.spans[0].end
+    return [(name, at - start) for name, at in rows.pages if start <= at < end]
 
 
 def _part(row: Row, text: str, piece: Piece) -> Row:
