@@ -19,6 +19,7 @@ from pearl.llm import (
     ActionTask,
     ChooseTask,
     CombineTask,
+    ItemsTask,
     MineTask,
     PlanTask,
     PrefixUse,
@@ -344,7 +345,7 @@ def _purpose(task: Task) -> dict[str, Any]:
     match task:
         case PlanTask():
             return {"purpose": "plan", "attempt": task.round + 1}
-        case ActionTask():
+        case ActionTask() | ItemsTask():
             return {"purpose": "step", "step": task.output}
         case CombineTask():
             return {"purpose": "combine", "step": task.step.output}

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
+from pearl.actions.item_reply import ItemKind
 from pearl.documents.digest import digest
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
@@ -21,6 +22,7 @@ __all__ = [
     "Completion",
     "ConstrainBy",
     "Constrains",
+    "ItemsTask",
     "Message",
     "MineTask",
     "Model",
@@ -95,6 +97,37 @@ class CombineTask:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemsTask:
+    """Carry out one step for several items, each on its own.
+
+    It has nothing of the plan but the call: steps that ask the same of the same items, in whatever
+    plan and under whatever name, are the same request.
+
+    Attributes:
+        output: Name of the step's output; not shown.
+        action: The action.
+        arguments: Parameter name and value of every argument except the items and their labels, in
+            order.
+        items: Numbered from 1.
+        kind: What is asked of every item.
+        labels: The values allowed for `label`.
+        n_picks: Items to choose for `pick`.
+        round: 0 for the first request, n for the n-th after a reply that left items undecided.
+        inputs: Names of those arguments that are outputs of earlier steps.
+    """
+
+    output: str
+    action: Action
+    arguments: tuple[tuple[str, str], ...]
+    items: tuple[str, ...]
+    kind: ItemKind
+    labels: tuple[str, ...] = ()
+    n_picks: int = 0
+    round: int = 0
+    inputs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class ChooseTask:
     """Choose the option that answers a question, based on a document or on an answer in words.
 
@@ -133,7 +166,7 @@ class RefineTask:
     max_actions: int
 
 
-Task = PlanTask | ActionTask | CombineTask | ChooseTask | MineTask | RefineTask
+Task = PlanTask | ActionTask | ItemsTask | CombineTask | ChooseTask | MineTask | RefineTask
 
 
 ConstrainBy = Literal["grammar", "line", "json"]

@@ -15,7 +15,7 @@ from pearl.llm import ConstrainBy, Message, Request
 
 __all__ = ["block", "constrained", "json_messages"]
 
-_TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer)\b)", re.I)
+_TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
 
 
 def block(tag: str, text: str) -> str:

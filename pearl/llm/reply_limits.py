@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from pearl.actions.item_reply import MAX_ITEM_TOKENS, MAX_RATING, label_line
+from pearl.documents.tokens import Counter
 from pearl.dsl.checker import MAX_STEPS
-from pearl.llm import ActionTask, ChooseTask, CombineTask, MineTask, PlanTask, RefineTask, Task
+from pearl.llm import (
+    ActionTask,
+    ChooseTask,
+    CombineTask,
+    ItemsTask,
+    MineTask,
+    PlanTask,
+    RefineTask,
+    Task,
+)
 
-__all__ = ["READING_TOKENS", "reading_limit", "reply_limit"]
+__all__ = ["READING_TOKENS", "items_limit", "reading_limit", "reply_limit"]
 
 REASONING_TOKENS = 4_096
 """For hidden reasoning."""
@@ -27,6 +38,9 @@ LINE_TOKENS = 64
 
 DRAFT_TOKENS = 96
 """For an action with its definition and the numbers of its drafts."""
+
+ID_TOKENS = 4
+"""For the number of an item, the colon, the blank and the end of its line."""
 
 
 def reply_limit(
@@ -55,6 +69,8 @@ def reply_limit(
             shown = FRAME_TOKENS + LINE_TOKENS * max_steps
         case RefineTask():
             shown = FRAME_TOKENS + DRAFT_TOKENS * len(task.drafts)
+        case ItemsTask():
+            shown = FRAME_TOKENS + items_limit(task, Counter())
         case ActionTask() | CombineTask() | ChooseTask():
             return reading_limit(window, max_output_tokens)
         case _:
@@ -70,6 +86,34 @@ def reading_limit(window: int | None, max_output_tokens: int | None = None) -> i
         (8192, 8192, 4096)
     """
     return _limit(READING_TOKENS, window, max_output_tokens)
+
+
+def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_ITEM_TOKENS) -> int:
+    """Tokens at most of a reply to items that is of the form asked for, without hidden ones.
+
+    Args:
+        task: What is asked of the items.
+        counter: Counts the tokens of a text.
+        max_item_tokens: Tokens of a free line.
+
+    Example:
+        >>> from pearl.dsl.signatures import Action
+        >>> keep = Action("FILTER", ())
+        >>> items_limit(ItemsTask("kept", keep, (), ("a", "b"), "yes_no"), Counter())
+        12
+    """
+    match task.kind:
+        case "yes_no":
+            values: tuple[str, ...] = ("yes", "no")
+        case "label":
+            values = tuple(map(label_line, task.labels))
+        case "rating":
+            values = (str(MAX_RATING),)
+        case "pick":
+            return task.n_picks * (counter.count(str(len(task.items))) + 1)
+        case "line":
+            return len(task.items) * (max_item_tokens + ID_TOKENS)
+    return len(task.items) * (max(map(counter.count, values), default=0) + ID_TOKENS)
 
 
 def _limit(shown: int, window: int | None, max_output_tokens: int | None) -> int:

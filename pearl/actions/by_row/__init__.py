@@ -10,24 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pearl import plugins
+from pearl.actions.item_reply import ItemKind
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
 
-__all__ = ["CONTRACT", "ByRow", "Kind", "by_row", "known", "reading", "with_column"]
-
-Kind = Literal["yes_no", "label", "line", "rating", "pick"]
-"""The form of the reply to one item: yes or no, one of the labels, one line of text, a number from
-0 to 10, or the best items of several."""
-
+__all__ = ["CONTRACT", "ByRow", "by_row", "known", "reading", "with_column"]
 
 class ByRow(Protocol):
     """What a module of this folder looks like to its users."""
 
     ACTION: Action
-    KIND: Kind
+    KIND: ItemKind
     READING: Action
 
     def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
