@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import overload
 
-from pearl.documents.document import Document
+from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
 
 __all__ = ["EMPTY", "TEXT_COLUMN", "Row", "Rows", "document_rows", "shortened", "without_duplicates"]
@@ -84,6 +84,7 @@ class Rows(Sequence[Row]):
             of groups do.
         sample: How many rows were drawn and from how many, if it is a part of a sample.
         columns: Names of the fields that it shows side by side, as a table.
+        pages: Numbers and start offsets of the document's pages, if it has any.
     """
 
     rows: tuple[Row, ...]
@@ -94,6 +95,7 @@ class Rows(Sequence[Row]):
     shows_possible: bool = False
     sample: tuple[int, int] | None = None
     columns: tuple[str, ...] = ()
+    pages: tuple[tuple[str, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -177,24 +179,19 @@ class Rows(Sequence[Row]):
 
 
 def document_rows(document: Document) -> Rows:
-    """A document as one row; joined files as one each, with their names in the field `Document`.
+    r"""A document as one row; joined files as one each, with their names in the field `Document`.
 
     Example:
         >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]
         [{'Document': 'a'}]
     """
-    if not document.parts:
-        whole = Row(document.text, {}, (Span(0, len(document.text)),), document.text)
-        return Rows((whole,))
-    starts = [start for _, start in document.parts]
+    parts = part_spans(document.text, document.parts)
+    whole: list[tuple[dict[str, str], Span]] = [({}, Span(0, len(document.text)))]
     rows = []
-    for (name, start), after in zip(document.parts, [*starts[1:], None], strict=True):
-        end = len(document.text) if after is None else after
-        text = document.text[start:end]
-        if after is not None:  # the heading of the next file
-            text = text[: text.rindex("\n\n# ")] if "\n\n# " in text else text
-        rows.append(Row(text, {"Document": name}, (Span(start, start + len(text)),), text))
-    return Rows(tuple(rows))
+    for fields, span in [({"Document": name}, span) for name, span in parts] or whole:
+        text = document.text[span.start : span.end]
+        rows.append(Row(text, fields, (span,), text))
+    return Rows(tuple(rows), pages=document.pages)
 
 
 def _table_line(cells: Sequence[str | None]) -> str:
