@@ -20,7 +20,7 @@ ACTION = Action(
 
 
 def run(a: Rows, b: Rows, name: str) -> Value:
-    """Join on a field; empty values match nothing. Rows of one collection are not their own match.
+    r"""Join on a field; empty values match nothing. Rows of one collection are not their own match.
 
     Raises:
         ValueError: There is no such field, or there are too many pairs.

@@ -22,7 +22,7 @@ ACTION = Action(
 
 
 def run(a: Rows, b: Rows, k: int | float) -> Value:
-    """Pair rows with the K best by BM25 that share a word; no row with itself, no pair twice.
+    r"""Pair rows with the K best by BM25 that share a word; no row with itself, no pair twice.
 
     Raises:
         ValueError: K is not a whole number from 1, or there are too many pairs.
