@@ -10,8 +10,9 @@ import platform
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from pearl.actions.item_reply import ItemKind
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
 from pearl.documents.digest import digest, text_sha256
@@ -23,8 +24,9 @@ from pearl.interpreter.prompt import (
     again_messages,
     choose_messages,
     combine_messages,
+    items_messages,
 )
-from pearl.llm import ActionTask, ChooseTask, messages_digest
+from pearl.llm import ActionTask, ChooseTask, ItemsTask, messages_digest
 from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
@@ -163,6 +165,10 @@ def prompts_sha256() -> str:
         *(action_messages(replace(task, gives=form)) for form in FORMS),
         *(again_messages(action_messages(task), "one", form) for form in FORMS),
         combine_messages(task, ("one", "two")),
+        *(
+            items_messages(ItemsTask("a", find, (("X", "x"),), ("one",), kind, ("b",), 1))
+            for kind in get_args(ItemKind)
+        ),
         *(
             choose_messages(ChooseTask("what?", ("a", "b"), document, answer, is_reasoned))
             for document, answer in (("text", None), (None, "x"))

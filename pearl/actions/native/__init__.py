@@ -50,6 +50,7 @@ __all__ = [
     "key_of",
     "known",
     "show",
+    "whole_number",
     "without_repeats",
 ]
 
@@ -360,6 +361,18 @@ def _number(value: Value) -> int | float:
     return read_number(show(value))
 
 
+def whole_number(value: Value) -> int:
+    """A number that counts something.
+
+    Raises:
+        ValueError: It is not a whole number from 1.
+    """
+    number = _number(value)
+    if number != int(number) or number < 1:
+        raise ValueError(f"not a whole number from 1: {_short(value)}")
+    return int(number)
+
+
 def _truth(value: Value) -> bool:
     if isinstance(value, Scalar):
         value = value.value
@@ -376,8 +389,12 @@ def _short(value: Value) -> str:
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
-def show(value: Value) -> str:
+def show(value: Value, max_rows: int | None = None) -> str:
     r"""A value as text, for prompts and answers.
+
+    Args:
+        value: The value.
+        max_rows: Rows shown at most.
 
     Example:
         >>> show(["a", "b"]), show([]), show(0.1 + 0.2), show(12345678901.25)
@@ -391,7 +408,7 @@ def show(value: Value) -> str:
         return "\n".join(f"- {item}" for item in value) or NOTHING
     if isinstance(value, Rows):
         bullet = "" if value.columns else "- "
-        lines = [f"{bullet}{line}" for line in value.lines()] if len(value) else [NOTHING]
+        lines = [f"{bullet}{line}" for line in value.lines(max_rows)] if len(value) else [NOTHING]
         return "\n".join([*lines, *_marks(value)])
     if isinstance(value, Scalar):
         return " ".join([show(value.value), *([] if value.is_marked else _marks(value.rows))])
