@@ -84,7 +84,7 @@ class Rows(Sequence[Row]):
             of groups do.
         sample: How many rows were drawn and from how many, if it is a part of a sample.
         columns: Names of the fields that it shows side by side, as a table.
-        pages: Numbers and start offsets of the document's pages, if it has any.
+        pages: Of whole documents, the numbers and start offsets of their pages.
     """
 
     rows: tuple[Row, ...]
@@ -185,12 +185,12 @@ def document_rows(document: Document) -> Rows:
         >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]
         [{'Document': 'a'}]
     """
-    parts = part_spans(document.text, document.parts)
-    whole: list[tuple[dict[str, str], Span]] = [({}, Span(0, len(document.text)))]
+    whole = [("", Span(0, len(document.text)))]
+    spans = part_spans(document.text, document.parts) or whole
     rows = []
-    for fields, span in [({"Document": name}, span) for name, span in parts] or whole:
+    for name, span in spans:
         text = document.text[span.start : span.end]
-        rows.append(Row(text, fields, (span,), text))
+        rows.append(Row(text, {"Document": name} if name else {}, (span,), text))
     return Rows(tuple(rows), pages=document.pages)
 
 

@@ -1,6 +1,5 @@
 """SPLIT(CTX, UNIT): the rows that a document consists of."""
 
-from dataclasses import replace
 
 from pearl import plugins
 from pearl.actions.native import Value
