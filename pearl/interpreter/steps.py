@@ -86,7 +86,7 @@ class StepResult:
     @property
     def text(self) -> str:
         """The value as text."""
-        return native.show(self.value)
+        return native.as_text(self.value)
 
     @property
     def rows(self) -> Rows | None:
@@ -109,7 +109,7 @@ class StepResult:
         return StepFinished(
             step=self.output,
             action=self.action,
-            value=native.show(self.value, MAX_TRACED_ROWS),
+            value=native.as_text(self.value, MAX_TRACED_ROWS),
             state=self.state,
             is_native=self.is_native,
             context=self.context,
