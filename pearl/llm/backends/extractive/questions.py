@@ -109,16 +109,10 @@ class Part:
         return bool(_WHOLE_DOCUMENT.fullmatch(self.topic)) or self.topic == self.text
 
     @property
-    def thing(self) -> str:
-        """`symptoms` in `What are the symptoms of flu`; "" for another form."""
+    def thing_of(self) -> tuple[str, str]:
+        """`symptoms`, `flu` in `What are the symptoms of flu`; "", "" for another form."""
         found = _THING_OF.match(self.text)
-        return found["thing"] if found else ""
-
-    @property
-    def of(self) -> str:
-        """`flu` in `What are the symptoms of flu`; "" for another form."""
-        found = _THING_OF.match(self.text)
-        return found["of"] if found else ""
+        return (found["thing"], found["of"]) if found else ("", "")
 
 
 _POLITE = re.compile(
