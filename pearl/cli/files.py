@@ -62,7 +62,11 @@ def found_documents(named: Sequence[str]) -> list[str]:
         UsageError: An address is named, which nothing here fetches.
         DataError: A folder or a pattern has no document.
     """
-    return [path for name in named for path in _documents(name)]
+    found = [path for name in named for path in _documents(name)]
+    if again := list(dict.fromkeys(path for path in found if found.count(path) > 1)):
+        told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named again"
+        click.echo(f"pearl: {told}, and read once: {again[0]}", err=True)
+    return list(dict.fromkeys(found))
 
 
 def _documents(name: str) -> Iterator[str]:
