@@ -302,7 +302,7 @@ class Offered(TypedDict, total=False):
     Attributes:
         replies: Where the model's replies are found and kept.
         folder: That of the store, for what has to outlive the process.
-        on_begun: Callback, in a thread, for every unit that is started, with its document if it has read one.
+        on_begun: Callback, maybe in a thread, for every unit that is started, with its document if it has read one.
         on_progress: Told how far the work is, as what `str` makes a line of.
         on_trouble: Told what a server fails with, and for how many seconds it is asked again.
     """
