@@ -15,8 +15,6 @@ from pearl.cli.output import counted
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError
 
-__all__ = ["ROWS", "Kind", "found_documents", "is_file", "kind_of", "library_for"]
-
 Kind = Literal["plan", "actions"]
 
 _ACTION_LINE = re.compile(r"^\w+\([^()\n]*\)\s*[:#]", re.M)

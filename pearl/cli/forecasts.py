@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pearl.llm.middleware.budget import Budget
     from pearl.runs.forecast import Forecast
 
-__all__ = ["print_forecast", "report_spent"]
-
 UNKNOWN = "unknown"
 
 WIDTH = 160

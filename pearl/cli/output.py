@@ -12,8 +12,6 @@ from pearl.errors import DataError
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
 
-__all__ = ["counted", "print_answer", "read_input"]
-
 
 def read_input(path: str) -> str:
     """A text file given on the command line; `-` is stdin.
