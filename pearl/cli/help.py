@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-__all__ = ["FIRST", "GROUPS", "N_FIRST", "Command"]
-
 N_FIRST = 10
 """Options that `--help` shows at most, besides those for help."""
 

@@ -21,34 +21,6 @@ if TYPE_CHECKING:
     from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
 
-__all__ = [
-    "ASKING",
-    "CONFIG",
-    "DRAFTING",
-    "FOUND",
-    "OWN",
-    "PLACES",
-    "PLANNING",
-    "READING",
-    "SETTINGS",
-    "TRUSTED",
-    "as_json",
-    "check_data",
-    "data_options",
-    "model_opened",
-    "new_pearl",
-    "open_pearl",
-    "open_samples",
-    "price_option",
-    "read_data",
-    "report_refused",
-    "server_notice",
-    "setting_options",
-    "trace_option",
-    "warn_ignored_settings",
-    "with_options",
-]  # fmt: skip
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 TRUSTED = ("model", "base_url", "server", "domain", "library", "examples", "ranker")

@@ -29,22 +29,6 @@ if TYPE_CHECKING:
     from pearl.runs.store import Run, RunSpec, Store
     from pearl.runs.summary import Summary
 
-__all__ = [
-    "limited",
-    "new_session",
-    "no_reply",
-    "report_failures",
-    "report_left_out",
-    "report_max_errors",
-    "report_reasons",
-    "report_spent_by",
-    "resume_command",
-    "run_into_store",
-    "run_tasks",
-    "show_forecast",
-    "tasks_code",
-]
-
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 

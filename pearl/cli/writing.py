@@ -24,8 +24,6 @@ from pearl.errors import DataError, StoreError, UsageError
 if TYPE_CHECKING:
     from pearl.runs.store.outputs import Outputs
 
-__all__ = ["OutputWriter", "force_option", "keep_inputs", "keep_json_lines", "new_file"]
-
 STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")

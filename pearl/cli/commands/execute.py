@@ -263,7 +263,7 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     click.echo(
         f"pearl: run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
         + (f", {known:,} of them from before" if known else "")
-        + (f", {cut_off:,} of them not finished" if cut_off else ""),
+        + (f", {cut_off:,} of them unfinished" if cut_off else ""),
         err=True,
     )
     if unsure := summary.statuses.get("undecided"):

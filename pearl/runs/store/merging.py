@@ -15,7 +15,7 @@ from typing import Any
 from pearl.documents.digest import digest
 from pearl.runs.store.locks import RunLease
 from pearl.runs.store.reading import Reader, row_sum
-from pearl.runs.store.rows import packed, unpacked, unpacked_reply
+from pearl.runs.store.rows import is_done, packed, unpacked, unpacked_reply
 from pearl.runs.store.run import lease_run
 from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, is_shard
 from pearl.runs.store.writer import StoreWriter
@@ -214,7 +214,7 @@ def _is_whole(key: object, seq: object, checksum: object, row: object) -> bool:
 
 
 def _is_failed(row: bytes) -> bool:
-    return (unpacked(row) or {}).get("status") == "failed"
+    return not is_done(unpacked(row) or {})
 
 
 def _replies(source: Reader) -> Iterator[list[tuple[Any, ...]]]:

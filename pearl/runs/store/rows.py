@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pearl.documents.digest import digest
@@ -11,6 +12,7 @@ from pearl.llm.blank import is_blank
 
 __all__ = [
     "checksum",
+    "is_done",
     "packed",
     "packed_reply",
     "unpacked",
@@ -39,6 +41,11 @@ def unpacked(data: object) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def is_done(row: Mapping[str, Any]) -> bool:
+    """Whether a row says what came of its task: neither a failure nor cut off by a limit."""
+    return row.get("status") not in ("failed", "unfinished")
 
 
 def checksum(*parts: bytes) -> bytes:

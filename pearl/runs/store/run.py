@@ -98,10 +98,6 @@ class Run:
         """
         return self._reader.rows(self.id)
 
-    def traces(self) -> Iterator[str]:
-        """What happened in every task, as JSON lines, in the order of the rows."""
-        return self._reader.traces(self.id)
-
     def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:
         """Record how the run ended and release it; idempotent.
 
