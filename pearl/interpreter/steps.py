@@ -172,6 +172,8 @@ class _Interpreter:
         self._fallback = fallback or reply_fallback(model.constrains)
 
     async def run(self) -> tuple[StepResult, ...]:
+        if len(self._graph.steps) == 1:  # nothing to run beside it
+            return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []
         try:
             async with asyncio.TaskGroup() as group:

@@ -7,29 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from pearl.documents.digest import digest
+from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
 from pearl.llm.blank import is_blank
 
 __all__ = [
     "checksum",
     "is_done",
-    "packed",
     "packed_reply",
     "unpacked",
     "unpacked_reply",
 ]
-
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made once
-
-
-def packed(data: Any) -> bytes:
-    r"""JSON in UTF-8. A lone surrogate, which UTF-8 has no bytes for, becomes its escape.
-
-    Example:
-        >>> packed({"a": "é\ud800"})
-        b'{"a":"\xc3\xa9\\ud800"}'
-    """
-    return _encoded(data).encode("utf-8", "backslashreplace")
 
 
 def unpacked(data: object) -> dict[str, Any] | None:
@@ -56,7 +44,7 @@ def checksum(*parts: bytes) -> bytes:
 def packed_reply(completion: Completion) -> bytes:
     """The body of a reply."""
     usage = completion.usage
-    return packed(
+    return json_bytes(
         {
             "text": completion.text,
             "model": completion.model,
