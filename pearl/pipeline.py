@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from pearl import plugins
 from pearl.actions.library import load_library
+from pearl.actions.operators import with_operators
 from pearl.data.domains import load_domain
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
@@ -54,6 +55,8 @@ class Pearl:
             included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
         max_repairs: Times the model is shown what is wrong with its plan.
         max_steps: Longer plans are refused.
+        items_per_call: Rows that one call asks about at most.
+        is_strict: Whether a row that stays undecided fails its step.
         fallback: `direct` answers in one step where no valid plan can be had.
         replies: As in `Client`.
         budget: As in `Client`.
@@ -91,6 +94,8 @@ class Pearl:
         max_output_tokens: int | None = None,
         max_repairs: int = MAX_REPAIRS,
         max_steps: int = MAX_STEPS,
+        items_per_call: int = 32,
+        is_strict: bool = False,
         fallback: Literal["direct"] | None = None,
         replies: Replies | None = None,
         budget: Budget | None = None,
@@ -99,7 +104,8 @@ class Pearl:
         self.settings: dict[str, Any] = {
             "domain": domain, "library": library, "examples": examples, "nearest": nearest,
             "context": context, "ranker": ranker, "max_output_tokens": max_output_tokens,
-            "max_repairs": max_repairs, "max_steps": max_steps, "fallback": fallback,
+            "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
+            "is_strict": is_strict, "fallback": fallback,
         }  # fmt: skip
         if context not in STRATEGIES:
             raise UsageError(
@@ -107,6 +113,8 @@ class Pearl:
                 help=suggest(context, STRATEGIES, "strategies"),
             )
         plugins.load("pearl.retrieval", ranker, "ranker")
+        if items_per_call < 1:
+            raise UsageError(f"{items_per_call} items per call", help="give a number from 1")
         if isinstance(model, Client) and (client_settings or replies or budget):
             raise UsageError("a client has its settings already", help="give them to the Client")
         self.client = (
@@ -116,7 +124,7 @@ class Pearl:
         )
         self.domain_name = domain
         self.domain = load_domain(domain)
-        self.library = (
+        self.library = with_operators(
             library
             if isinstance(library, ActionLibrary)
             else load_library(library or self.domain.library)
@@ -132,8 +140,12 @@ class Pearl:
             self.client.window,
             max_output_tokens,
             ranker=ranker,
+            items_per_call=items_per_call,
+            is_strict=is_strict,
+            is_constrained=self.client.reply_fallback.level.by is not None,
         )
         self._asked: Model = self.client
+        self._items = self.client.items
         self._plans = PlanCache()
 
     @cached_property
@@ -344,6 +356,7 @@ class Pearl:
         """
         other = self.asking(self.client)
         other._asked = self.client.unshared(seed, temperature, scope=scope)
+        other._items = None
         return other
 
     def calls(self, trace: Trace | None = None) -> Model:
@@ -363,7 +376,7 @@ class Pearl:
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits,
-                method=method, fallback=self.client.reply_fallback, trace=trace,
+                method=method, fallback=self.client.reply_fallback, items=self._items, trace=trace,
             )  # fmt: skip
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> ContextLimits:

@@ -57,9 +57,9 @@ SCHEMA_VERSION = 1
 AnswerStatus = Literal["answered", "nothing_found", "undecided"]
 """Whether there is an answer, the document has none, or it is uncertain."""
 
-Purpose = Literal["step", "part", "combine", "again"]
+Purpose = Literal["step", "part", "combine", "again", "items"]
 """Why a step calls the model: for its result, for one part of the document, to merge such results,
-or again because the reply could not be parsed."""
+again because the reply could not be parsed, or about a batch of rows."""
 
 
 class _Event(BaseModel):
@@ -186,7 +186,7 @@ class StepFinished(_Event):
     """A step finished.
 
     `context` is the way its document was presented: in full, part by part with the results merged
-    (map-reduce), by its most relevant passages (retrieve), or not at all (none).
+    (map-reduce), by its most relevant passages (retrieve), row by row (rows), or not at all (none).
     """
 
     event: Literal["step_finished"] = "step_finished"
@@ -195,7 +195,7 @@ class StepFinished(_Event):
     value: str
     state: State = "found"
     is_native: bool
-    context: Literal["full", "map-reduce", "retrieve", "none"]
+    context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
     coverage: float | None
     """Fraction of the document's characters that the model was shown; None without a document."""
     n_calls: int

@@ -39,9 +39,10 @@ def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
 def library_for(library: str | None, domain: str) -> ActionLibrary:
     """The library a plan file is checked against."""
     from pearl.actions.library import load_library
+    from pearl.actions.operators import with_operators
     from pearl.data.domains import load_domain
 
-    return load_library(library or load_domain(domain).library)
+    return with_operators(load_library(library or load_domain(domain).library))
 
 
 def is_file(name: str) -> bool:

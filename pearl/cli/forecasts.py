@@ -12,7 +12,7 @@ from pearl.cli.terminal import new_console
 from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
-    from pearl.interpreter.estimate import Range
+    from pearl.interpreter.bounds import Range
     from pearl.llm.middleware.budget import Budget
     from pearl.runs.forecast import Forecast
 
@@ -25,13 +25,7 @@ WIDTH = 160
 
 
 def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
-    """Print a forecast to stdout as JSON, or as a table with its assumptions.
-
-    Args:
-        found: The forecast.
-        limits: What may be spent, as `max_cost`.
-        as_json: For programs.
-    """
+    """Print a forecast to stdout as JSON, or as a table with its assumptions."""
     if as_json:
         click.echo(to_json(found.to_json(), indent=2))
         return

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import overload
 
-from pearl.documents.document import Document
+from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
 
-__all__ = ["TEXT_COLUMN", "Row", "Rows", "document_rows", "shortened", "without_duplicates"]
+__all__ = ["EMPTY", "TEXT_COLUMN", "Row", "Rows", "document_rows", "shortened", "without_duplicates"]
 
 TEXT_COLUMN = "text"
 """The name of what a row reads in the document."""
+
+EMPTY = "(empty)"
+"""How an empty field is shown."""
 
 _GAP = "[...]"
 
@@ -31,7 +34,8 @@ class Row:
             undecided.
         spans: Where it is in the document's text, in characters; empty if it is not from there.
         text: What it reads in the document; "" for groups.
-        members: The rows of a group.
+        members: The rows of a group, of a pair: those that surely belong to it.
+        possible: Rows of which it is undecided whether they belong to it.
     """
 
     value: str | None
@@ -39,11 +43,27 @@ class Row:
     spans: tuple[Span, ...] = ()
     text: str = ""
     members: tuple[Row, ...] = ()
+    possible: tuple[Row, ...] = ()
 
     @property
     def key(self) -> object:
-        """Identifies the row in its document, whatever its value is; else its value."""
-        return self.spans or (self.text, self.value)
+        """Identifies the row whatever its value is: by its place and text, a group by its key."""
+        if self.spans or self.text:
+            return self.spans, self.text
+        return next(iter(self.fields.values()), self.value)
+
+    @property
+    def sources(self) -> Iterator[Row]:
+        """The rows of the document that it consists of: itself, or those of a group or pair."""
+        if self.spans or not (self.members or self.possible):
+            yield self
+            return
+        for member in (*self.members, *self.possible):
+            yield from member.sources
+
+    def valued(self, value: str | None) -> Row:
+        """The row with another value."""
+        return Row(value, self.fields, self.spans, self.text, self.members, self.possible)
 
     def with_column(self, column: str, value: str | None) -> Row:
         """The row with one more field, which becomes its value."""
@@ -60,6 +80,11 @@ class Rows(Sequence[Row]):
         doubtful: Rows of which it is undecided whether they belong to it.
         notes: What a reader has to know about it, a sentence each.
         is_answered: Whether the values are a model's replies about the rows' texts.
+        shows_possible: Whether what it says depends on the possible members of its rows, as sizes
+            of groups do.
+        sample: How many rows were drawn and from how many, if it is a part of a sample.
+        columns: Names of the fields that it shows side by side, as a table.
+        pages: Of whole documents, the numbers and start offsets of their pages.
     """
 
     rows: tuple[Row, ...]
@@ -67,6 +92,10 @@ class Rows(Sequence[Row]):
     doubtful: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
     is_answered: bool = False
+    shows_possible: bool = False
+    sample: tuple[int, int] | None = None
+    columns: tuple[str, ...] = ()
+    pages: tuple[tuple[str, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -89,17 +118,23 @@ class Rows(Sequence[Row]):
     @property
     def undecided(self) -> tuple[Row, ...]:
         """Rows without a value, and those of which it is undecided whether they belong here."""
-        return (*(row for row in self.rows if row.value is None), *self.doubtful)
+        unread = (
+            row
+            for row in self.rows
+            if row.value is None or any(row.fields.get(name, "") is None for name in self.columns)
+        )
+        possible = (r for row in self.rows if self.shows_possible for r in row.possible)
+        return (*unread, *possible, *self.doubtful)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all fields, in order of first occurrence."""
-        return tuple(dict.fromkeys(name for row in self.rows for name in row.fields))
+        every = (*self.rows, *self.doubtful)
+        return tuple(dict.fromkeys(name for row in every for name in row.fields))
 
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
         """A selection of the rows; more rows may be doubtful than were."""
-        more = without_duplicates((*self.doubtful, *doubtful))
-        return replace(self, rows=tuple(rows), doubtful=more)
+        return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful))
 
     def noting(self, note: str) -> Rows:
         """The rows with one more note."""
@@ -113,20 +148,24 @@ class Rows(Sequence[Row]):
         """
         rows = self.rows if limit is None else self.rows[:limit]
         shown = [self._line(row) for row in rows]
+        if self.columns:
+            rule = ["---"] * len(self.columns)
+            shown = [_table_line(self.columns), _table_line(rule), *shown]
         if left := len(self.rows) - len(rows):
             shown.append(f"... and {left:,} more rows")
         return shown
 
     def _line(self, row: Row) -> str:
+        if self.columns:
+            return _table_line([row.fields.get(name, "") for name in self.columns])
         value = "undecided" if row.value is None else " ".join(row.value.split())
-        if count := row.fields.get("count"):
-            return f"{value}: {count}"
+        if self.shows_possible and row.members:
+            return f"{value or EMPTY}: {len(row.members):,}"
         return f"{shortened(row.text)}: {value}" if self.is_answered and row.text else value
 
     def as_context(self) -> str:
         """The rows as one text in place of the document, with gaps marked."""
-        shown = self._lines_of_context()
-        return "\n".join(shown)
+        return "\n".join(self._lines_of_context())
 
     def _lines_of_context(self) -> Iterator[str]:
         end: int | None = None
@@ -140,24 +179,24 @@ class Rows(Sequence[Row]):
 
 
 def document_rows(document: Document) -> Rows:
-    """A document as one row; joined files as one each, with their names in the field `Document`.
+    r"""A document as one row; joined files as one each, with their names in the field `Document`.
 
     Example:
         >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]
         [{'Document': 'a'}]
     """
-    if not document.parts:
-        whole = Row(document.text, {}, (Span(0, len(document.text)),), document.text)
-        return Rows((whole,))
-    starts = [start for _, start in document.parts]
+    whole = [("", Span(0, len(document.text)))]
+    spans = part_spans(document.text, document.parts) or whole
     rows = []
-    for (name, start), after in zip(document.parts, [*starts[1:], None], strict=True):
-        end = len(document.text) if after is None else after
-        text = document.text[start:end]
-        if after is not None:  # the heading of the next file
-            text = text[: text.rindex("\n\n# ")] if "\n\n# " in text else text
-        rows.append(Row(text, {"Document": name}, (Span(start, start + len(text)),), text))
-    return Rows(tuple(rows))
+    for name, span in spans:
+        text = document.text[span.start : span.end]
+        rows.append(Row(text, {"Document": name} if name else {}, (span,), text))
+    return Rows(tuple(rows), pages=document.pages)
+
+
+def _table_line(cells: Sequence[str | None]) -> str:
+    shown = ("undecided" if cell is None else shortened(cell) for cell in cells)
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in shown)} |"
 
 
 def shortened(text: str, length: int = 100) -> str:
@@ -168,4 +207,7 @@ def shortened(text: str, length: int = 100) -> str:
 
 def without_duplicates(rows: Iterable[Row]) -> tuple[Row, ...]:
     """Each row of the document once, where it stands first."""
-    return tuple({row.key: row for row in reversed(list(rows))}.values())[::-1]
+    first: dict[object, Row] = {}
+    for row in rows:
+        first.setdefault(row.key, row)
+    return tuple(first.values())

@@ -123,8 +123,7 @@ class _Builder:
             _name(name),
             _span(name),
             tuple(
-                Parameter.named(_name(p))
-                for p in (parameters[:-1] if is_variadic else parameters)
+                Parameter.named(_name(p)) for p in (parameters[:-1] if is_variadic else parameters)
             ),
             is_variadic,
         )

@@ -15,7 +15,17 @@ from typing import Literal
 
 from pearl.errors import Span
 
-__all__ = ["CTX", "NOTHING", "ROWS", "Action", "ActionLibrary", "Parameter", "ValueType", "outputs_for"]
+__all__ = [
+    "CTX",
+    "EACH",
+    "NOTHING",
+    "ROWS",
+    "Action",
+    "ActionLibrary",
+    "Parameter",
+    "ValueType",
+    "outputs_for",
+]
 
 
 CTX = "CTX"
@@ -63,6 +73,9 @@ def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
 ROWS = "ROWS"
 """The name of a parameter that takes rows, one by one."""
 
+EACH = "EACH_"
+"""`EACH_NAME(ROWS, ...)` is the library's `NAME(CTX, ...)` for each row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -70,14 +83,15 @@ class Parameter:
 
     Attributes:
         reads: What it is given at run time, where that is not the Python form of its type: `rows`,
-            with their fields and spans, or a `number`. These are no types, because outputs that a
-            grammar has to tell apart multiply its states.
+            with their fields and spans, a `number`, `labels`, two or more different texts, or the
+            `value` as it is. These are no types, because outputs that a grammar has to tell apart
+            multiply its states.
         choices: The literals that may stand there; empty for any.
     """
 
     name: str
     type: ValueType = ValueType.TEXT
-    reads: Literal["", "rows", "number"] = ""
+    reads: Literal["", "rows", "number", "labels", "value"] = ""
     choices: tuple[str, ...] = ()
 
     @classmethod

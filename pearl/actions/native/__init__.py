@@ -5,7 +5,7 @@ A module has `ACTION`, an `Action` with `is_native=True` and typed parameters, a
 
     Text → str    Number → int or float    Bool → bool    List → list[str]
 
-or of what the parameter `reads`: `Rows`, or a number. `run` raises `ValueError` with the reason for
+or of what the parameter `reads`: `Rows`, a number, or the value as it is. `run` raises `ValueError` with the reason for
 invalid values, and `EmptyListError` if the list that it selects from is empty. A library's action
 is native if its name and signature match a module here; its parameters may be named freely, but for
 those of an operator on rows.
@@ -20,15 +20,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cache
-from itertools import product
+from functools import cache, reduce
+from itertools import islice, product
+from operator import and_, or_
 from typing import Any, Protocol
 
 from pearl import plugins
-from pearl.actions.units import unit_of
+from pearl.actions.estimates import sample_note
+from pearl.actions.numbers import read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import NOTHING, Action, Parameter, ValueType
 
@@ -41,13 +44,13 @@ __all__ = [
     "as_rows",
     "behind",
     "bind",
-    "check_alike",
+    "bounded",
     "coerce",
     "compute",
     "key_of",
     "known",
-    "numbers",
     "show",
+    "whole_number",
     "without_repeats",
 ]
 
@@ -60,11 +63,15 @@ class Scalar:
         value: Computed from the rows that are decided.
         rows: The rows behind it; those that are undecided might change it.
         is_marked: Whether the value is a text that shows what is undecided itself.
+        low: Of a number, the least that it is whatever the undecided rows are; None: not known.
+        high: The most that it is.
     """
 
     value: str | int | float | bool
     rows: Rows
     is_marked: bool = False
+    low: int | float | None = None
+    high: int | float | None = None
 
 
 Value = str | int | float | bool | list[str] | Rows | Scalar
@@ -94,37 +101,6 @@ class EmptyListError(ValueError):
 _BULLET = re.compile(
     r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
 )
-_NUMBER = re.compile(
-    r"(?<!\w)(?:[-+−][$€£¥]?)?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
-    r"(?:[eE][-+]?\d{1,3}\b)?"
-)
-_SCALE = re.compile(
-    r"\s?+(?:(?:[kKM]|MM|[mb]n|cr|hundred|thousand|[bt]?rillion|billion|dozen|lakh|crore|quarter)s?\b"
-    r"|(?i:hundert|tausend|mio|mrd|mill(?:ion|iarde?)\w*|milli[oó]n\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
-    r"bilhão|bilhões|tys|mln|mld|млн|млрд|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
-    r"|[만억천백])"
-    r"|[ _^]?[²³]|_\d"
-)
-"""Suffixes that change the value of the digits before them."""
-_IN_WORDS = re.compile(
-    r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
-    r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
-    r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
-    r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
-    re.I,
-)
-_MAY_BE_NEGATIVE = re.compile(
-    r"(?:[–‒⁻‐‑]|[-−–]\s+[$€£¥]|\b(?:minus|negative|moins|menos|meno)\s)\Z", re.I
-)
-_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]|[$€£¥]\s?[\d.,]+\s?m\b")
-"""A power of a number, not of a unit; millions of money."""
-_IN_BRACKETS = re.compile(r"\s*\(\s*[$€£¥]?\s?[\d.,]+\s?[%$€£¥]?\s*\)\s*")
-_MAY_BE_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
-"""1250 in most of Europe."""
-_BARE = str.maketrans("−", "-", ",$€£¥")
-_MAX_DIGITS = 40
-"""Maximum digits: longer numbers are not quantities, and Python limits the length it parses."""
-
 
 def known() -> dict[str, Action]:
     """Every native action by name."""
@@ -165,7 +141,7 @@ def bind(action: Action) -> Action:
 
 def is_operator(action: Action) -> bool:
     """Whether it takes rows with their fields and spans."""
-    return any(parameter.reads == "rows" for parameter in action.parameters)
+    return any(parameter.reads for parameter in action.parameters)
 
 
 def _named(action: Action) -> list[str]:
@@ -180,14 +156,20 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
     """
     module = _module(action.name.lower())
     parameters = [action.parameter(i) for i in range(len(values))]
+    arguments = list(map(_argument, values, parameters))
+    if any(parameter.reads == "rows" for parameter in parameters):
+        others = [v for v, p in zip(values, parameters, strict=True) if p.reads != "rows"]
+        return _doubted(module.run(*arguments), others)
     given = behind(values)
-    is_list_action = not is_operator(action) and ValueType.LIST in (p.type for p in parameters)
+    is_list_action = ValueType.LIST in (p.type for p in parameters)
     if is_list_action and any(isinstance(value, Rows) for value in values):
         result = _compute_entries(module, parameters, values)
     else:
-        result = module.run(*map(_argument, values, parameters))
+        result = module.run(*arguments)
     if given is None or isinstance(result, Rows | Scalar | list):
         return result
+    if is_list_action and isinstance(values[0], Rows) and hasattr(module, "bounds"):
+        return bounded(result, given, *module.bounds(given))
     is_joined = all(p.type is ValueType.TEXT and not p.reads for p in parameters)
     return Scalar(result, given, is_marked=is_joined)
 
@@ -198,8 +180,22 @@ def _argument(value: Value, parameter: Parameter) -> Any:
             return as_rows(value)
         case "number":
             return _number(value)
+        case "value":
+            return value
         case _:
             return coerce(value, parameter.type)
+
+
+def _doubted(result: Any, others: Iterable[Value]) -> Any:
+    """The result of an operator on rows whose other arguments are undecided: so is all of it."""
+    scalars = [value.rows for value in others if isinstance(value, Scalar) and value.rows.undecided]
+    if not scalars:
+        return result
+    if isinstance(result, Rows):
+        note = "undecided, because what it is compared with is"
+        return result.where((), result.rows).noting(note)
+    unsure = without_duplicates(row for rows in scalars for row in rows.undecided)
+    return replace(result, rows=result.rows.where(result.rows, unsure), low=None, high=None)
 
 
 def as_rows(value: Value) -> Rows:
@@ -208,12 +204,12 @@ def as_rows(value: Value) -> Rows:
         case Rows():
             return value
         case Scalar(rows=rows):
-            return Rows(tuple(Row(item) for item in _items(value)), notes=rows.notes)
+            return Rows(tuple(Row(item, text=item) for item in _items(value)), notes=rows.notes)
         case _:
-            return Rows(tuple(Row(item) for item in _items(value)))
+            return Rows(tuple(Row(item, text=item) for item in _items(value)))
 
 
-def behind(values: Iterable[Value]) -> Rows | None:
+def behind(values: Iterable[object]) -> Rows | None:
     """The rows from which values are computed, each once; None if they are from no rows."""
     given = [v.rows if isinstance(v, Scalar) else v for v in values if isinstance(v, Rows | Scalar)]
     if not given:
@@ -229,6 +225,13 @@ def behind(values: Iterable[Value]) -> Rows | None:
     )
 
 
+def bounded(value: int, rows: Rows, low: int, high: int) -> Scalar:
+    """A number of rows, with an interval for all if the rows are a part of a sample."""
+    if rows.sample and value <= rows.sample[0] and not any(row.members for row in rows):
+        rows = rows.noting(sample_note(rows.sample, low, min(high, rows.sample[0])))
+    return Scalar(value, rows, low=low, high=high)
+
+
 _MAX_CASES = 16
 """Combinations of certain and possible entries that are computed."""
 
@@ -242,35 +245,50 @@ def _compute_entries(module: Any, parameters: Sequence[Parameter], values: Seque
     certain = module.run(*map(_argument, values, parameters))
     if not isinstance(certain, list):
         return certain
-    rows: dict[str, Row] = {}
-    for row in (row for each in collections for row in (*each, *each.doubtful)):
-        if row.value is not None:
-            rows.setdefault(key_of(row.value), row)
+    every = [row for each in collections for row in (*each, *each.doubtful)]
+    known = [row for row in every if row.value is not None]
+    unread = without_duplicates(row for row in every if row.value is None)
+    # An unread value may be any of those that are there; another one changes no result.
+    anything = [row.value for row in known]
     cases = [
-        (value.values, [*value.values, *(r.value for r in value.doubtful if r.value is not None)])
-        if isinstance(value, Rows) and value.doubtful
+        (value.values, [*value.values, *_maybe(value, anything)])
+        if isinstance(value, Rows) and value.undecided
         else (value,)
         for value in values
     ]
-    n_cases = math.prod(map(len, cases))
     results = [certain]
-    if 1 < n_cases <= _MAX_CASES:
+    if 1 < math.prod(map(len, cases)) <= _MAX_CASES:
         results = [module.run(*map(_argument, case, parameters)) for case in product(*cases)]
-    elif n_cases > 1:
-        results = [certain, []]
-    every = [{key_of(item) for item in result} for result in results]
-    always, ever = set.intersection(*every), set.union(*every)
-    left = list(certain)
-    found = [rows.get(key_of(item), Row(item)) for item in left if key_of(item) in always]
-    unsure = [rows[key] for key in sorted(ever - always) if key in rows]
-    valueless = [row for each in collections for row in each if row.value is None]
-    first = collections[0]
+    elif any(len(case) > 1 for case in cases):
+        results = [[], anything]
+    counts = [Counter(result) for result in results]
+    least, most = reduce(and_, counts), reduce(or_, counts)
+    places: dict[str | None, deque[Row]] = {}
+    for row in known:
+        places.setdefault(row.value, deque()).append(row)
+    found: list[Row] = []
+    unsure: list[Row] = []
+    for item in certain:
+        is_sure, least[item] = least[item] > 0, least[item] - 1
+        most[item] -= 1
+        rows = places.get(item)
+        (found if is_sure else unsure).append(rows.popleft() if rows else Row(item, text=item))
+    for item, n in most.items():
+        unsure += islice(places.get(item, ()), max(0, n))
     return replace(
-        first,
+        collections[0],
         rows=tuple(found),
-        doubtful=without_duplicates((*unsure, *valueless)),
+        doubtful=(*unsure, *unread),
         notes=tuple(dict.fromkeys(note for each in collections for note in each.notes)),
+        sample=None,
     )
+
+
+def _maybe(rows: Rows, anything: Sequence[str | None]) -> list[str | None]:
+    """The values that undecided rows may bring."""
+    if any(row.value is None for row in (*rows.rows, *rows.doubtful)):
+        return list(anything)
+    return [row.value for row in rows.doubtful]
 
 
 def coerce(value: Value, wanted: ValueType) -> Value:
@@ -335,69 +353,24 @@ def without_repeats(items: Iterable[str]) -> list[str]:
     return list(first.values())
 
 
-def numbers(items: Iterable[str]) -> list[int | float]:
-    """The number in each entry.
-
-    Raises:
-        ValueError: An entry has no number or several, or the units differ.
-
-    Example:
-        >>> numbers(["12 mg", "about 3.5"])
-        [12, 3.5]
-    """
-    entries = list(items)
-    read = [_number(item) for item in entries]
-    found = ((item, match.span()) for item in entries for match in _NUMBER.finditer(item))
-    check_alike((item, *span) for item, span in found)
-    return read
-
-
-def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
-    """Check that numbers are written out and have the same unit, or none.
-
-    Args:
-        places: For each number, the entry and the number's start and end offsets.
-
-    Raises:
-        ValueError: They are not, so they cannot be added or compared.
-    """
-    units: dict[str, str] = {}
-    for item, start, end in places:
-        if _SCALE.match(item, end):
-            raise ValueError(f"a number that is not written out in {_short(item)}")
-        if unit := unit_of(item, start, end):
-            units.setdefault(unit, item)
-    if len(units) > 1:
-        one, other, *_ = map(_short, units.values())
-        raise ValueError(f"numbers in different units: {one} and {other}")
-
-
 def _number(value: Value) -> int | float:
     if isinstance(value, Scalar):
         value = value.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    found = list(_NUMBER.finditer(show(value)))
-    if len(found) != 1:
-        raise ValueError(f"{'more than one' if found else 'no'} number in {_short(value)}")
-    match, whole = found[0], found[0].string
-    if _SCALE.match(whole, match.end()):
-        raise ValueError(f"a number that is not written out in {_short(value)}")
-    # ½ and 万 are numeric, but not digits.
-    is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in whole)
-    if is_mixed or _IN_WORDS.search(whole) or _OTHER_DIGITS.search(whole):
-        raise ValueError(f"more than one number in {_short(value)}, one of them not in digits")
-    if _MAY_BE_NEGATIVE.search(whole, 0, match.start()) or _IN_BRACKETS.fullmatch(whole):
-        raise ValueError(f"a number that may be below 0 in {_short(value)}")
-    text = match[0].translate(_BARE)
-    if _MAY_BE_GROUPED.fullmatch(text):
-        raise ValueError(f"a point that may group thousands or begin decimals in {_short(value)}")
-    if len(text) > _MAX_DIGITS:
-        raise ValueError(f"the number is too long in {_short(value)}")
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"the number is too large in {_short(value)}")
-    return number if set(text) & set(".eE") else int(text)
+    return read_number(show(value))
+
+
+def whole_number(value: Value) -> int:
+    """A number that counts something.
+
+    Raises:
+        ValueError: It is not a whole number from 1.
+    """
+    number = _number(value)
+    if number != int(number) or number < 1:
+        raise ValueError(f"not a whole number from 1: {_short(value)}")
+    return int(number)
 
 
 def _truth(value: Value) -> bool:
@@ -416,8 +389,12 @@ def _short(value: Value) -> str:
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
-def show(value: Value) -> str:
+def show(value: Value, max_rows: int | None = None) -> str:
     r"""A value as text, for prompts and answers.
+
+    Args:
+        value: The value.
+        max_rows: Rows shown at most.
 
     Example:
         >>> show(["a", "b"]), show([]), show(0.1 + 0.2), show(12345678901.25)
@@ -430,7 +407,8 @@ def show(value: Value) -> str:
     if isinstance(value, list):
         return "\n".join(f"- {item}" for item in value) or NOTHING
     if isinstance(value, Rows):
-        lines = [f"- {line}" for line in value.lines()] or [NOTHING]
+        bullet = "" if value.columns else "- "
+        lines = [f"{bullet}{line}" for line in value.lines(max_rows)] if len(value) else [NOTHING]
         return "\n".join([*lines, *_marks(value)])
     if isinstance(value, Scalar):
         return " ".join([show(value.value), *([] if value.is_marked else _marks(value.rows))])

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pearl.actions.columns import find_column
+from pearl.actions.columns import read_column
 from pearl.actions.native import Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -17,7 +17,7 @@ ACTION = Action(
 
 
 def run(rows: Rows, name: str) -> Value:
-    """Take a field of every row.
+    """Take a field of every row; it may be a part of a date (`Date by month`).
 
     Raises:
         ValueError: No row has such a field.
@@ -27,6 +27,13 @@ def run(rows: Rows, name: str) -> Value:
         >>> run(Rows((Row("A: 1", {"A": "1"}),)), "a").values
         ['1']
     """
-    column = find_column(rows, name)
-    taken = tuple(replace(row, value=column.value(row)) for row in rows)
-    return replace(rows, rows=taken, column=column.name, is_answered=False)
+    column = read_column(rows, name)
+    return replace(
+        rows,
+        rows=tuple(row.valued(v) for row, v in zip(rows.rows, column.values, strict=True)),
+        doubtful=tuple(row.valued(v) for row, v in zip(rows.doubtful, column.doubtful, strict=True)),
+        column=column.name,
+        notes=tuple(dict.fromkeys((*rows.notes, *column.notes))),
+        is_answered=False,
+        columns=(),
+    )

@@ -1,11 +1,10 @@
 """SPLIT(CTX, UNIT): the rows that a document consists of."""
 
-from dataclasses import replace
 
 from pearl import plugins
 from pearl.actions.native import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
-from pearl.documents.units import UNITS, Piece
+from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span
 
@@ -17,9 +16,14 @@ ACTION = Action(
     is_native=True,
 )
 
+MAX_AROUND = 0.1
+"""Share of a text before the first and after the last row that is not worth a note."""
+
 
 def run(rows: Rows, unit: str) -> Value:
     r"""Split every row; a document is one row, several joined documents are one each.
+
+    Rows that a model has answered about are split by what they read, others by their value.
 
     Raises:
         ValueError: There is no such unit, or none of it in any of them.
@@ -31,27 +35,56 @@ def run(rows: Rows, unit: str) -> Value:
     """
     if unit not in UNITS:
         raise ValueError(f"'{unit}' is no unit; units are {', '.join(UNITS)}")
-    split = plugins.load("pearl.documents.units", unit).split
-    found: list[Row] = []
     reasons: list[str] = []
-    for row in rows:
-        text = row.value or ""
-        try:
-            found += [_part(row, text, piece) for piece in split(text)]
-        except ValueError as error:
-            reasons.append(str(error))
-    if reasons and not found:
+    notes: list[str] = []
+    found = [part for row in rows for part in _parts(rows, row, unit, reasons, notes)]
+    doubtful = [part for row in rows.doubtful for part in _parts(rows, row, unit, reasons, notes)]
+    if reasons and not (found or doubtful):
         raise ValueError(reasons[0])
-    notes = [f"{len(reasons):,} of {len(rows):,} texts left out: {reasons[0]}"] if reasons else []
-    return replace(
-        rows, rows=tuple(found), column=TEXT_COLUMN, notes=(*rows.notes, *notes), is_answered=False
+    if reasons:
+        n = len(rows) + len(rows.doubtful)
+        notes = [f"{len(reasons):,} of {n:,} texts left out: {reasons[0]}", *notes]
+    if len(notes) > 1:
+        notes = [notes[0], f"{len(notes) - 1:,} more notes on what was left out"]
+    return Rows(
+        tuple(found), TEXT_COLUMN, tuple(doubtful), (*rows.notes, *notes), pages=rows.pages
     )
 
 
-def _part(row: Row, text: str, piece: Piece) -> Row:
+def _parts(rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str]) -> list[Row]:
+    """The parts of a row; the row itself if what it says is undecided."""
+    text = row.text if rows.is_answered and row.text else row.value
+    if text is None:
+        return [row]
+    start = row.spans[0].start if row.spans and text == row.text else None
+    parts = ()
+    if unit == "page" and start is not None:
+        before = [page for page in rows.pages if page[1] <= start][-1:]
+        inside = [page for page in rows.pages if start < page[1] < start + len(text)]
+        parts = tuple((name, max(0, at - start)) for name, at in (*before, *inside))
+    try:
+        pieces = plugins.load("pearl.documents.units", unit).split(text, parts)
+    except ValueError as error:
+        reasons.append(str(error))
+        return []
+    if _is_worth_a_note(text, pieces):
+        notes.append(left_out_note(text, pieces, unit))
+    return [_part(row, text, start, piece) for piece in pieces]
+
+
+def _part(row: Row, text: str, start: int | None, piece: Piece) -> Row:
     value = text[piece.start : piece.end]
     fields = {**row.fields, **piece.fields} if row.fields else piece.fields
-    if row.spans and text == row.text:
-        start = row.spans[0].start
-        return Row(value, fields, (Span(start + piece.start, start + piece.end),), value)
-    return Row(value, fields, row.spans, value)
+    if start is None:
+        return Row(value, fields, row.spans, value)
+    return Row(value, fields, (Span(start + piece.start, start + piece.end),), value)
+
+
+def _is_worth_a_note(text: str, pieces: list[Piece]) -> bool:
+    """Whether text is left out between the pieces, or much of it around them."""
+    if not pieces:
+        return False
+    spans = left_out(text, pieces)
+    first, last = pieces[0].start, pieces[-1].end
+    is_between = any(first < span.start < last for span in spans)
+    return is_between or sum(span.end - span.start for span in spans) > MAX_AROUND * len(text)
