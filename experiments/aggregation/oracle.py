@@ -130,8 +130,10 @@ class Oracle:
 
 
 def _drop(lines: list[str], labels: Sequence[str], draw: random.Random) -> str:
-    del lines[draw.randrange(len(lines))]
-    return "\n".join(lines) or "Done."
+    """One of several left out."""
+    if len(lines) > 1:
+        del lines[draw.randrange(len(lines))]
+    return "\n".join(lines)
 
 
 def _duplicate(lines: list[str], labels: Sequence[str], draw: random.Random) -> str:
@@ -177,8 +179,12 @@ _FAULTS: dict[Fault, Callable[[list[str], Sequence[str], random.Random], str]] =
 
 
 @contextmanager
-def serving(oracle: Oracle) -> Iterator[str]:
+def serving(oracle: Oracle, call_s: float = 0.0) -> Iterator[str]:
     """Chat Completions on loopback for the length of a block, answered by the oracle in a thread.
+
+    Args:
+        oracle: What answers.
+        call_s: Seconds that every reply takes.
 
     Yields:
         The address, as `--base-url` takes it.
@@ -186,7 +192,7 @@ def serving(oracle: Oracle) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    runner = web.AppRunner(_application(oracle), access_log=None)
+    runner = web.AppRunner(_application(oracle, call_s), access_log=None)
 
     async def start() -> int:
         await runner.setup()
@@ -203,9 +209,10 @@ def serving(oracle: Oracle) -> Iterator[str]:
         loop.close()
 
 
-def _application(oracle: Oracle) -> web.Application:
+def _application(oracle: Oracle, call_s: float) -> web.Application:
     async def complete(request: web.Request) -> web.Response:
         body = await request.json()
+        await asyncio.sleep(call_s)
         prompt = "\n\n".join(message["content"] for message in body["messages"])
         try:
             call = oracle.call(prompt)

@@ -8,18 +8,19 @@ from datetime import datetime
 
 from aggregation.queries import Kind
 
-__all__ = ["f1", "final_answer", "normal", "pairs_in", "score"]
+__all__ = ["answers_in", "f1", "normal", "score"]
 
 _DATES = ("%b %d, %Y", "%B %d, %Y", "%Y-%m-%d", "%m/%d/%Y")
 _MONTHS = ("%B %Y", "%b %Y", "%Y-%m", "%m/%Y")
+_NOTHING = ("none", "nothing found")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
 def score(kind: Kind, said: str, right: Collection[str]) -> float:
     """What an answer is worth, from 0 to 1.
 
-    Numbers get 0.75 to the power of their distance, all else is right or wrong. Where answers are
-    tied, one of them is right, and so are several; one wrong among them is wrong.
+    Numbers get 0.75 to the power of their distance, pairs their F1, all else is right or wrong. Where
+    answers are tied, one of them is right, and so are several; one wrong among them is wrong.
 
     Args:
         kind: What is asked for.
@@ -30,19 +31,28 @@ def score(kind: Kind, said: str, right: Collection[str]) -> float:
         >>> score("number", "Answer: 12", {"13"}), score("label", "Label: entity", {"entity", "location"})
         (0.75, 1.0)
     """
+    named = answers_in(kind, said)
     if kind == "pairs":
-        return f1(pairs_in(said), frozenset(right))
+        return f1(named, frozenset(right))
     if kind == "number":
-        found = re.fullmatch(r"-?\d+", normal(kind, final_answer(said)).strip())
-        return 0.75 ** abs(int(found[0]) - int(next(iter(right)))) if found else 0.0
-    lines = said.rpartition(":")[2].splitlines()
-    named = {normal(kind, entry) for line in lines if (entry := final_answer(line))}
+        numbers = [int(each) for each in named if re.fullmatch(r"-?\d+", each)]
+        return 0.75 ** abs(numbers[0] - int(next(iter(right)))) if len(numbers) == 1 else 0.0
     return float(bool(named) and named <= set(right))
 
 
-def final_answer(said: str) -> str:
-    """The last text after a colon, without a bullet, brackets, quotes or a full stop at its end."""
-    return _BULLET.sub("", said.rpartition(":")[2]).strip().strip("[]'\"*.").strip()
+def answers_in(kind: Kind, said: str) -> frozenset[str]:
+    """What a reply names: its last text after a colon, line by line and apart at semicolons.
+
+    Bullets, brackets, quotes and a full stop at the end do not count; "none" and "Nothing found." are nothing.
+    """
+    if kind == "pairs":
+        found = re.findall(r"\b(\d+)\s*(?:,|and|-|/|–)\s*(\d+)\b", said)
+        return frozenset(f"{one}, {other}" for one, other in found)
+    entries = re.split(r"[\n;]", said.rpartition(":")[2])
+    bare = (_BULLET.sub("", entry).strip().strip("[]'\"*.").strip() for entry in entries)
+    return frozenset(
+        normal(kind, entry) for entry in bare if entry and entry.lower() not in _NOTHING
+    )
 
 
 def normal(kind: Kind, answer: str) -> str:
@@ -74,12 +84,6 @@ def _read(answer: str, forms: Collection[str], written: str) -> str:
         except ValueError:
             continue
     return answer
-
-
-def pairs_in(said: str) -> frozenset[str]:
-    """The pairs that an answer lists, one a line or in brackets, as they are written."""
-    found = re.findall(r"\b(\d+)\s*(?:,|and|-|/|–)\s*(\d+)\b", said)
-    return frozenset(f"{one}, {other}" for one, other in found)
 
 
 def f1(said: frozenset[str], right: frozenset[str]) -> float:
