@@ -1,7 +1,7 @@
 """Questions that count: how far plans over rows are from exact, and what they cost.
 
-    python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N] [--seed S]
-        [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile] [--kills N]
+    python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
+        [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile] [--kills N]
     python experiments/oolong.py --entries --data FILE_OR_DATASET [--split NAME] [--tasks N]
         [--model MODEL] [--base-url URL]
 
@@ -26,7 +26,7 @@ from collections.abc import AsyncIterator
 from itertools import islice
 from statistics import mean
 
-from aggregation.bars import Bar, edited, exact, faults, hostile, many_repeats, pairs
+from aggregation.bars import N_PER_CALL, Bar, edited, exact, faults, hostile, many_repeats, pairs
 from aggregation.killing import kills
 from aggregation.oracle import Fault
 from aggregation.published import by_model, by_oracle, read_tasks
@@ -51,7 +51,7 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
     for n in said.entries:
         n_windows = said.windows if n < LARGE else min(said.windows, N_LARGE)
         for p in said.p:
-            yield await exact(n, n_windows, p, said.seed, said.questions)
+            yield await exact(n, n_windows, p, said.seed, said.questions, said.items_per_call)
     if said.pairs:
         for p in said.p:
             yield await pairs(min(said.windows, 10), p, said.seed)
@@ -129,6 +129,7 @@ def main() -> int:
     parser.add_argument("--entries", type=int, nargs="*", default=[1_000])
     parser.add_argument("--p", type=float, nargs="+", default=[1.0, 0.99, 0.95, 0.9])
     parser.add_argument("--questions", type=int, default=25)
+    parser.add_argument("--items-per-call", type=int, default=N_PER_CALL)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--repeats", action="store_true")

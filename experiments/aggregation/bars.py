@@ -18,9 +18,11 @@ from aggregation.running import Session, document_of, labelled
 from aggregation.scoring import score
 from aggregation.windows import Window, draw_window
 
-__all__ = ["Bar", "edited", "exact", "faults", "hostile", "many_repeats", "pairs"]
+__all__ = ["N_PER_CALL", "Bar", "edited", "exact", "faults", "hostile", "many_repeats", "pairs"]
 
 N_PER_CALL = 32
+MOST_TOKENS = 1.25
+"""Input tokens of all calls, as a multiple of the document's."""
 PAIRS_ENTRIES = 787
 """Of the published window of 32K tokens."""
 
@@ -104,6 +106,7 @@ async def exact(
         "tokens_by_values": round(sent / values, 3), "tokens_by_document": round(sent / shown, 3),
         "s_first": round(took[0], 2), "s_median": round(sorted(took)[len(took) // 2], 3),
     }  # fmt: skip
+    bar.require(sent <= MOST_TOKENS * shown, "more input than 1.25 times the document")
     bar.require(scores == references, "a score is not the reference's")
     bar.require(p < 1 or set(scores) <= {1.0}, "a score below 1 with a perfect oracle")
     bar.require(calls == expected, f"{calls} calls, not {expected}")
@@ -161,12 +164,13 @@ async def pairs(n_windows: int, p: float, seed: int, n: int = PAIRS_ENTRIES) -> 
 
 
 async def faults(kind: Fault, rate: float, seed: int, n: int = 1_000) -> Bar:
-    """Rows with a right, a wrong and no label, where replies have a fault."""
+    """Rows with a right, a wrong and no label, where replies have a fault, and whether it is said."""
     window = draw_window(n, seed)
     oracle = _oracle(window, seed, faults={kind: rate})
     session = Session(window, oracle)
-    said = await session.labels()
+    asked = await session.ask(Query("count", label=window.labels[0]))
     await session.aclose()
+    said = asked.labels
     right = sum(said.get(text) == label for text, label in window.labels_of.items())
     undecided = sum(said.get(text, "lost") is None for text in window.labels_of)
     wrong = len(window.labels_of) - right - undecided
@@ -176,6 +180,11 @@ async def faults(kind: Fault, rate: float, seed: int, n: int = 1_000) -> Bar:
         "calls": len(oracle.calls), "calls_without": least,
         "replies_with": sum(bool(call.faults) for call in oracle.calls),
     })  # fmt: skip
+    n_counted = sum(said[entry.text] == window.labels[0] for entry in window.entries)
+    bar.require(asked.text.split()[0] == str(n_counted), f"{asked.text!r}, not {n_counted}")
+    bar.require(
+        (asked.answer.status == "undecided") == (undecided > 0), "undecided rows are not reported"
+    )
     bar.require(wrong == 0, "a row has a label that the oracle did not give it")
     bar.require(undecided == 0 or rate < 1 or kind != "drop", "rows left undecided")
     return bar
@@ -222,7 +231,7 @@ async def hostile(
         Session(plain, _oracle(plain, seed), items_per_call=per_call),
         Session(window, _oracle(window, seed, is_gullible=True), items_per_call=per_call),
     ]
-    said = [await session.labels() for session in sessions]
+    said = [(await session.ask(Query("most"))).labels for session in sessions]
     for session in sessions:
         await session.aclose()
     n_calls = [len(session.oracle.calls) for session in sessions]

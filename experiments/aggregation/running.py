@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +45,12 @@ class Asked:
     named: frozenset[str]
     n_calls: int
 
+    @property
+    def labels(self) -> dict[str, str | None]:
+        """The label that each different text got; None where it is undecided."""
+        step = next(step for step in self.answer.steps if step.action == "CLASSIFY")
+        return {row.fields["Instance"]: row.value for row in step.rows or ()}
+
 
 class Session:
     """One window, one oracle, one client: what is labelled for a question is labelled for the next.
@@ -77,12 +83,6 @@ class Session:
             len(self.oracle.calls) - n_before,
         )
 
-    async def labels(self) -> dict[str, str | None]:
-        """The label that each different text of the window got; None where it is undecided."""
-        asked = await self.ask(Query("most"))
-        step = next(step for step in asked.answer.steps if step.action == "CLASSIFY")
-        return labels_in(step.rows or ())
-
     async def aclose(self) -> None:
         """Let go of the client."""
         await self._pearl.aclose()
@@ -91,11 +91,6 @@ class Session:
 def document_of(window: Window) -> Document:
     """A window as pearl reads it."""
     return Document(window.text, "window.txt")
-
-
-def labels_in(rows: Iterable[Any]) -> dict[str, str | None]:
-    """The label of each text of a step's rows."""
-    return {row.fields["Instance"]: row.value for row in rows}
 
 
 def labelled(window: Window, labels: Mapping[str, str]) -> Window:
