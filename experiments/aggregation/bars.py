@@ -12,6 +12,7 @@ from typing import Any
 
 from aggregation.oracle import HOSTILE, Fault, Oracle
 from aggregation.pairs import PAIR_QUERIES
+from aggregation.queries import Query
 from aggregation.questions import draw_questions
 from aggregation.reference import answers
 from aggregation.running import Session, document_of, labelled
