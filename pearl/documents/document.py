@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Sequence
