@@ -138,7 +138,7 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
     assert "4 of 12 rows are undecided" in answer.why
     assert sum(not row.is_decided for row in answer.rows) == 4
     with pytest.raises(ExecutionError, match="4 of 20 rows are undecided"):
-        run(plan, entries(20), Oracle(say), is_strict=True)
+        run(plan, entries(20), Oracle(say), strict_items=True)
 
 
 def test_a_reply_never_decides_another_item() -> None:
