@@ -103,7 +103,7 @@ class RequestBuilder:
     @property
     def texts(self) -> tuple[str, str]:
         """All text known before the first call: the document and the plan."""
-        return self._text, str(self.graph.checked)
+        return self._text, self.graph.text
 
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Value]:
         """The values of a step's arguments."""
