@@ -63,24 +63,21 @@ def make_bank(
     report_left_out(bad)
     good = _good(samples, held_out, options)
     folder = _folder(out, is_made=not options["dry_run"])
-    header: CurationHeader | None = None
 
     def prepare(pearl: Pearl) -> Work[CurateUnit]:
-        nonlocal header
         if folder.is_dir():
             read_bank(folder)  # a plan that a person broke is told before any other is written
         name = Path(options["data"]).name
         header = CurationHeader(**run_config(pearl), data=name, retries=retries)
         units = tuple(curate_units(good, retries))
-        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())}, len(units))
+        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())}, header)
 
     def finish(ran: Finished[CurateUnit]) -> int:
-        assert header is not None
-        rows = [curated(row, unit) for unit, row in ran.kept(ran.units)]
+        rows = [curated(row, unit) for unit, row in ran.kept(ran.work.units)]
         bank = choose_bank(rows, max_examples)
         own = [*_earlier(folder), *rows]
         with ran.writer.open(str(folder / JOURNAL)) as file:
-            write_journal(file, header, rows)
+            write_journal(file, ran.work.header, rows)
         n_by_hand = _write(folder, bank, own)
         _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
         return ran.code(1 if bad or any(row.outcome == "failed" for row in rows) else 0)

@@ -42,13 +42,13 @@ class Work(Generic[U]):
         units: All of it, in the order of the rows.
         settings: What decides the rows beside the `Pearl`.
         inputs: Name and digest, or path, of what is worked on.
-        n_units: How many units there are; None where that is not known.
+        header: First line of the file that is made of the rows, if it has one.
     """
 
     units: Iterable[U]
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
-    n_units: int | None
+    header: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Finished(Generic[U]):
     """The state of the work.
 
     Attributes:
-        units: All of the work.
+        work: What was to be done.
         store: Where its rows are.
         session: What has run it.
         writer: What may write the files of the run.
@@ -65,7 +65,7 @@ class Finished(Generic[U]):
         max_errors: As the option of that name.
     """
 
-    units: Iterable[U]
+    work: Work[U]
     store: Store
     session: Session
     writer: OutputWriter
@@ -81,7 +81,7 @@ class Finished(Generic[U]):
     def n_left(self) -> int:
         """Number of units without a row."""
         n_begun = self.summary.n_known + self.summary.n_done - self.summary.n_unfinished
-        return self.session.count(self.units) - n_begun
+        return self.session.count(self.work.units) - n_begun
 
     def code(self, own: int) -> int:
         """The exit code, `own` where the work came to its end; what is left is said.
@@ -160,10 +160,8 @@ def run_units(
         def on_begun(run: Run) -> None:
             writer.check(*outs)  # of a run that goes on: the store says first where it is another
 
-        ran = asyncio.run(
-            run_into_store(pearl, session, work.units, work.n_units, options, spec, redo, on_begun)
-        )
-        return finish(Finished(work.units, store, session, writer, *ran, options["max_errors"]))
+        ran = asyncio.run(run_into_store(pearl, session, work.units, options, spec, redo, on_begun))
+        return finish(Finished(work, store, session, writer, *ran, options["max_errors"]))
 
 
 def _refuse_unfit(name: str) -> None:

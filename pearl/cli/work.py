@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, aclosing, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
@@ -32,14 +32,11 @@ if TYPE_CHECKING:
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
-def run_tasks(
-    tasks: Iterable[Task], n_tasks: int | None, options: dict[str, Any], *, told: str | None = None
-) -> int:
+def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | None = None) -> int:
     """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast.
 
     Args:
         tasks: What to do, read one by one.
-        n_tasks: How many they are, where that is known.
         options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
             where the command has them, those of `budget_options`, `store`, `fresh`, `executor`,
             `shard`, `max_errors`, `verbose`, and `tells_plans`: whether plans are shown on stderr as
@@ -62,18 +59,12 @@ def run_tasks(
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.callback(report_spent_by, session)
-        code = asyncio.run(_run_reported(pearl, session, tasks, n_tasks, options, writer, told))
-    return limited(session, code)
+        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told))
 
 
-def limited(session: Session, code: int) -> int:
-    """The exit code of a run of tasks: that of a limit where one was reached, which is reported."""
-    from pearl.llm.middleware.budget import GO_ON
-
-    if code in (0, 1) and session.budget is not None and session.budget.n_refused:
-        click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
-        return BudgetError.exit_code
-    return code
+def known_length(units: Iterable[object]) -> int | None:
+    """How many units there are, where that is known without going through them."""
+    return len(units) if isinstance(units, Sized) else None
 
 
 def new_session(
@@ -152,7 +143,6 @@ async def _run_reported(
     pearl: Pearl,
     session: Session,
     tasks: Iterable[Task],
-    n_tasks: int | None,
     options: dict[str, Any],
     writer: OutputWriter,
     told: str | None,
@@ -160,6 +150,7 @@ async def _run_reported(
     """Outcomes as they come; that of a single task once the progress is off the screen."""
     from pearl.runs.summary import Watcher
 
+    n_tasks = known_length(tasks)
     trace, as_json, verbose = options["trace"], options["as_json"], options.get("verbose", False)
     with writer.open(told) as file:
         with ExitStack() as stack:
@@ -190,14 +181,13 @@ async def _run_reported(
                 file.write(to_json(last.result.to_json(), indent=2) + "\n")
             else:
                 print_answer(last.result, file, with_steps=verbose)
-    return tasks_code(summary, n_tasks, summary.n_done)
+    return tasks_code(session, summary, n_tasks, summary.n_done)
 
 
 async def run_into_store(
     pearl: Pearl,
     session: Session,
     units: Iterable[Unit],
-    n_units: int | None,
     options: Mapping[str, Any],
     asked: RunSpec,
     redo: Callable[[Mapping[str, Any]], bool] | None,
@@ -214,7 +204,7 @@ async def run_into_store(
     from pearl.cli.stopping import Stopper
     from pearl.runs.summary import Watcher
 
-    stopper, reporter = Stopper(), Reporter(n_units)
+    stopper, reporter = Stopper(), Reporter(known_length(units))
     watcher = Watcher(
         reporter,
         is_stopping=lambda: stopper.is_stopping,
@@ -237,12 +227,14 @@ async def run_into_store(
     return run.summary, stopper.is_stopping
 
 
-def tasks_code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
-    """Report failures and return the exit code of a run.
+def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: int) -> int:
+    """Report failures, and that a limit is reached; returns the exit code of a run of tasks.
 
     Raises:
         Exception: What ended it, but for a limit of several tasks; or what the only task failed with.
     """
+    from pearl.llm.middleware.budget import GO_ON
+
     last = summary.last
     if summary.error is not None and not isinstance(summary.error, BudgetError):
         raise summary.error
@@ -250,8 +242,10 @@ def tasks_code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
         raise last.error
     if summary.first_failure is not None:
         report_failures(summary.n_failed, _reason(summary.first_failure), n_done)
-        return 1
-    return 0
+    if session.budget is not None and session.budget.n_refused:
+        click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
+        return BudgetError.exit_code
+    return 0 if summary.first_failure is None else 1
 
 
 def resume_command(id: str) -> str:

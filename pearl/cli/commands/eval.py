@@ -152,10 +152,8 @@ def _evaluate(
     if not is_executed:
         runner.refuse_unfit(samples, names)
     name, n_bad = Path(options["data"]).name, len(bad) + len(unfit)
-    header: Header | None = None
 
     def prepare(pearl: Pearl) -> Work[Any]:
-        nonlocal header
         if not is_executed:
             runner.refuse_known(samples, pearl.examples)
         header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
@@ -163,12 +161,11 @@ def _evaluate(
         # Methods and seeds may be added to what is there.
         effort = (evaluation.temperature, *astuple(evaluation.effort))
         settings = {"effort": effort, "kind": "results" if is_executed else "methods"}
-        units: tuple[Any, ...] = tuple(made)
-        return Work(units, settings, {"samples": header.data_sha256}, len(units))
+        return Work(tuple(made), settings, {"samples": header.data_sha256}, header)
 
     def finish(ran: Finished[Any]) -> int:
-        assert header is not None
-        units = ran.units if is_executed else _added(out, evaluation).units(samples)
+        header: Header = ran.work.header
+        units = ran.work.units if is_executed else _added(out, evaluation).units(samples)
         records = tuple(
             runner.graded(EvalRecord.model_validate(row), evaluation) for _, row in ran.kept(units)
         )

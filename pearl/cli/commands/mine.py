@@ -21,7 +21,7 @@ from pearl.data.journal import write_journal
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.mining.drafts import MinedHeader, MinedRow
+    from pearl.mining.drafts import MinedRow
     from pearl.mining.miner import MineUnit, Question
     from pearl.pipeline import Pearl
 
@@ -62,22 +62,19 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
     if not questions:
         raise DataError("there is no question in the data", path=data)
     began = time.monotonic()
-    header: MinedHeader | None = None
 
     def prepare(pearl: Pearl) -> Work[MineUnit]:
-        nonlocal header
         miner = miner_of(pearl, seed_library)
         header = miner.header(domain=options["domain"], data=Path(data).name)
         units = tuple(mine_units(questions, seed_library, miner.prompt))
         # Of the data its place: more questions may come, and those that are known stay so.
         place = str(Path(data).resolve()) if Path(data).exists() else data
-        return Work(units, {"prompt_sha256": miner.prompt_sha256}, {"data": place}, len(units))
+        return Work(units, {"prompt_sha256": miner.prompt_sha256}, {"data": place}, header)
 
     def finish(ran: Finished[MineUnit]) -> int:
-        assert header is not None
-        rows = [mined(row, unit) for unit, row in ran.kept(ran.units)]
+        rows = [mined(row, unit) for unit, row in ran.kept(ran.work.units)]
         with ran.writer.open(out) as file:
-            write_journal(file, header, rows)
+            write_journal(file, ran.work.header, rows)
         n_asked = ran.summary.n_done - ran.summary.n_unfinished
         price = ran.session.price
         duration_s = time.monotonic() - began
