@@ -88,11 +88,7 @@ def make_bank(
 def _good(
     samples: Sequence[Sample], held_out: str | None, options: dict[str, Any]
 ) -> Sequence[Sample]:
-    """The samples that can be used and are not held out.
-
-    Raises:
-        DataError: There is none.
-    """
+    """The samples that can be used and are not held out."""
     fit = good = trainable(samples)
     if held_out is not None:
         asked = _wordings(held_out, options)
@@ -121,24 +117,16 @@ def _earlier(folder: Path) -> list[CurationRow]:
 
 
 def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
-    """The questions that are held out.
-
-    Raises:
-        DataError: A row of the data cannot be read: its question might enter.
-    """
+    """The questions that are held out."""
     plain = {"data": held_out, "split": None, "columns": (), "subset": None, "limit": None}
     samples, bad = read_data({**options, **plain})
-    if bad:
+    if bad:  # its question might enter
         raise bad[0]
     return {wording(sample.question) for sample in samples}
 
 
 def _folder(out: str, *, is_made: bool) -> Path:
-    """The folder of the bank: a new one, an empty one, or one that was begun here.
-
-    Raises:
-        DataError: It holds something else, or cannot be made.
-    """
+    """The folder of the bank: a new one, an empty one, or one that was begun here."""
     folder = Path(out)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).is_file():
         raise DataError(
@@ -159,10 +147,7 @@ def _write(folder: Path, bank: Sequence[Example], rows: Iterable[CurationRow]) -
     """Write the plan files; those of an earlier run make room, those that a person wrote stay.
 
     A file is an earlier run's if it says, to the letter, what a row of the journal came to. An
-    edited one is a person's, and stands for its question.
-
-    Returns:
-        How many files of a person there are.
+    edited one is a person's, and stands for its question. Returns how many of those there are.
     """
     own = {_text(example) for example in choose_bank(rows, sys.maxsize)}
     by_hand: set[tuple[str, ...]] = set()

@@ -43,10 +43,7 @@ def trust(path: Path, content: bytes) -> None:
 
 
 def untrust(path: Path) -> bool:
-    """Revoke the trust in a file.
-
-    Returns:
-        Whether it was trusted.
+    """Revoke the trust in a file; returns whether it was trusted.
 
     Raises:
         DataError: The state folder cannot be read or written.

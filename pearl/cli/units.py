@@ -53,17 +53,7 @@ class Work(Generic[U]):
 
 @dataclass(frozen=True, slots=True)
 class Finished(Generic[U]):
-    """The state of the work.
-
-    Attributes:
-        work: What was to be done.
-        store: Where its rows are.
-        session: What has run it.
-        writer: What may write the files of the run.
-        summary: What the run says of itself.
-        is_interrupted: Whether the user has stopped it.
-        max_errors: As the option of that name.
-    """
+    """The state of the work."""
 
     work: Work[U]
     store: Store
@@ -116,7 +106,7 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Run the units without a row, then process all rows.
+    """Run the units without a row, then process all rows; returns the exit code.
 
     Args:
         command: Its name.
@@ -125,9 +115,6 @@ def run_units(
         finish: Writes and tells what came of it, and gives the exit code.
         outs: Files that are to be written.
         redo: Which rows are made again that are no failures.
-
-    Returns:
-        The exit code.
     """
     from pearl.runs.request import REQUESTS
 
@@ -165,11 +152,7 @@ def run_units(
 
 
 def _refuse_unfit(name: str) -> None:
-    """Make sure that an executor runs other work than questions and plans.
-
-    Raises:
-        UsageError: It does not.
-    """
+    """Make sure that an executor runs other work than questions and plans."""
     from pearl.runs.executors import Unit, load_executor
 
     if load_executor(name).UNITS is not Unit:

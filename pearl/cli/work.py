@@ -123,11 +123,7 @@ def report_spent_by(session: Session) -> None:
 
 @contextmanager
 def _reply_store(store: str | None) -> Iterator[Store | None]:
-    """Where replies are kept while nothing else is; None where there is no place for the default store.
-
-    Raises:
-        StoreError: The store that was named cannot be used.
-    """
+    """Where replies are kept while nothing else is; None where there is no place for the default store."""
     with ExitStack() as stack:
         try:
             opened = stack.enter_context(written_store(store))
@@ -195,8 +191,7 @@ async def run_into_store(
 ) -> tuple[Summary, bool]:
     """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
 
-    Returns:
-        The summary, and whether the user stopped it.
+    Returns the summary, and whether the user stopped it.
 
     Raises:
         KeyboardInterrupt: The user wants no more to be finished.

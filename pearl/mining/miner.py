@@ -255,7 +255,6 @@ class Proposal:
     Attributes:
         actions: The new actions that could be parsed.
         calls: Names of the actions that the sketched plan calls, each once.
-        diagnostics: The diagnostics of the reply, rendered.
         is_read: Whether the whole reply was parsed; its sketch may still be invalid.
     """
 

@@ -27,9 +27,6 @@ def run(awaitable: Awaitable[Result]) -> Result:
     Args:
         awaitable: As `Pearl().ask(...)` or `Session(...).run(tasks)`.
 
-    Returns:
-        What `await` would give.
-
     Raises:
         UsageError: It is none; or an event loop is running already, as in a notebook, where `await` stands as it is.
 

@@ -57,11 +57,7 @@ def command(
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:
-    """Reject a file name in place of a question.
-
-    Raises:
-        UsageError: The question is a file.
-    """
+    """Reject a file name in place of a question."""
     if not is_file(question):
         return
     rest = " ".join(documents)

@@ -106,11 +106,7 @@ def command(
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
-    """Reject rows and questions in place of a plan, naming the right command.
-
-    Raises:
-        UsageError: One stands where the plan should.
-    """
+    """Reject rows and questions in place of a plan, naming the right command."""
     rest = " ".join(documents)
     if Path(plan).suffix.lower() in ROWS:
         raise UsageError(
@@ -232,13 +228,7 @@ def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int
 
 
 def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
-    """Write the rows of a run, and what happened.
-
-    Raises:
-        DataError: A file cannot be written.
-        UsageError: It may not be replaced.
-        StoreError: The store cannot be read.
-    """
+    """Write the rows of a run, and what happened."""
     from pearl.runs.export import write_rows
 
     id = ran.summary.id

@@ -24,7 +24,6 @@ class MergeReply:
 
     Attributes:
         merges: Actions with the numbers of their drafts.
-        drops: Drafts to drop, with the reason.
         problems: Messages about instructions that could not be applied.
         is_usable: False if nothing in it can be applied: prose, or unknown numbers.
     """

@@ -115,9 +115,6 @@ class Unit(ABC):
     async def perform(self, resources: Resources, trace: Trace) -> Any:
         """Execute the unit.
 
-        Returns:
-            What `row` is made of.
-
         Raises:
             Exception: What stops it.
         """
@@ -162,7 +159,6 @@ class Task(Unit):
 
     Attributes:
         question: Asked where there is no plan; kept beside the plan otherwise.
-        plan: Text of a plan.
         problem: Why this row of the input is no piece of work at all.
         extra: Fields of the input for its row of the result, as options and what is right.
     """
@@ -231,10 +227,7 @@ class Outcome(Generic[U]):
     """The outcome of a unit.
 
     Attributes:
-        unit: What was to be done.
         result: What performing it returned: of a `Task` an `Answer`; None where it failed.
-        error: What it failed with.
-        trace: What happened.
     """
 
     unit: U

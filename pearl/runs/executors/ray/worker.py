@@ -30,9 +30,7 @@ class WorkerConfig:
 
     Attributes:
         name: The same after a restart.
-        version: Of the driver.
         settings: Arguments of `Pearl` that are not the client's.
-        client: Of this worker alone.
         first: What it may do before it has reached the limiter.
         folder: Where the driver works: paths of documents are relative to it.
     """
