@@ -45,13 +45,6 @@ def make_bank(
 ) -> int:
     """Curate the samples of `--data` and write the bank; what was tried before is not tried again.
 
-    Args:
-        out: Folder of the bank.
-        retries: How often a wrong plan goes back.
-        max_examples: Plans in the bank at most.
-        held_out: Data whose questions are left out.
-        options: Of the command line: those of `setting_options`, `data_options` and `unit_options`.
-
     Returns:
         The exit code: 0; 1 where rows could not be used or questions failed; 130 where it was
         stopped.

@@ -211,10 +211,6 @@ def read_rows(
 def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
     """The rows of a file, with an error for each invalid row.
 
-    Args:
-        path: The file.
-        allow_outside: Whether the rows may name files outside its folder.
-
     Raises:
         DataError: It cannot be read at all, or there are no rows.
     """

@@ -114,10 +114,6 @@ class MethodComparison:
     bootstrap_p: float | None
     mcnemar: McNemar | None
 
-    def to_json(self) -> dict[str, Any]:
-        """The comparison as JSON data."""
-        return asdict(self)
-
 
 def chance(records: Iterable[EvalRecord]) -> float | None:
     """Expected accuracy of guessing, per sample; None if a sample has no options."""

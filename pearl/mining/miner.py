@@ -178,10 +178,6 @@ class Miner:
 def miner_of(pearl: Pearl, seed_library: str) -> Miner:
     """A miner with a `Pearl`'s model, limits and examples.
 
-    Args:
-        pearl: Its library has the definitions of what its examples call.
-        seed_library: Name or file of the actions that the prompt shows.
-
     Raises:
         DataError: The library cannot be read.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -228,7 +228,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
                 score.to_json() | {"is_below_chance": report.is_below(score, guess)}
                 for score in report.scores(log, cluster=cluster)
             ],
-            "comparisons": [c.to_json() for c in report.comparisons(log, cluster=cluster)],
+            "comparisons": [asdict(one) for one in report.comparisons(log, cluster=cluster)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },
         sys.stdout,

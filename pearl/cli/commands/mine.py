@@ -78,8 +78,8 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
         n_asked = ran.summary.n_done - ran.summary.n_unfinished
         price = ran.session.price
         duration_s = time.monotonic() - began
-        is_json = options["as_json"]
-        _report(rows, n_asked, n_doubles, len(bad), price, duration_s, is_json=is_json)
+        counts = {"asked_now": n_asked, "asked_twice_in_data": n_doubles, "bad_rows": len(bad)}
+        _report(rows, counts, price, duration_s, is_json=options["as_json"])
         return ran.code(_code(rows, n_bad=len(bad), is_over=not ran.n_left))
 
     def is_unreadable(row: Mapping[str, Any]) -> bool:
@@ -120,14 +120,7 @@ def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
 
 
 def _report(
-    rows: Sequence[MinedRow],
-    n_asked: int,
-    n_doubles: int,
-    n_bad: int,
-    price: Any,
-    duration_s: float,
-    *,
-    is_json: bool,
+    rows: Sequence[MinedRow], asked: dict[str, int], price: Any, duration_s: float, *, is_json: bool
 ) -> None:
     from pearl.llm import Usage
     from pearl.mining.miner import common_drafts
@@ -138,9 +131,7 @@ def _report(
     drafts = [action for row in rows for action in row.actions]
     summary = {
         "questions": len(rows),
-        "asked_now": n_asked,
-        "asked_twice_in_data": n_doubles,
-        "bad_rows": n_bad,
+        **asked,
         "mined": counts["mined"],
         "unreadable": counts["unreadable"],
         "failed": counts["failed"],

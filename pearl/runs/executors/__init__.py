@@ -103,11 +103,7 @@ class Unit(ABC):
         return 0
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """Its estimated cost without its document, under a name shared by similar units.
-
-        Args:
-            pearl: What it would be performed with; nothing is asked of its model.
-        """
+        """Its estimated cost without its document, under a name shared by similar units."""
         some = Range(1, None)
         return "(units)", StepCosts(some, some, some, some)
 

@@ -60,10 +60,6 @@ class RayWorker:
     async def work(self, unit: Unit, driver: str) -> dict[str, Any]:
         """Execute one unit.
 
-        Args:
-            unit: What is to be done.
-            driver: The version of the driver.
-
         Returns:
             `outcome`, as packed; `halted`, the packed error after which no call can succeed, or
             None. Or only `refused`, the packed error for which this worker can run nothing.
