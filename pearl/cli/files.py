@@ -24,6 +24,12 @@ ROWS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 """Suffixes of files that `--data` and `--tasks` read row by row."""
 
 
+kind_option = click.option(
+    "--kind", type=click.Choice(["plan", "actions"]),
+    help="What the files are [default: seen from them].",
+)  # fmt: skip
+
+
 def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
     """The kind of a file: as given, by its suffix, or by its lines."""
     if said is not None:

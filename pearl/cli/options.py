@@ -303,9 +303,6 @@ def check_data(settings: dict[str, Any]) -> None:
 def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
     """The samples of `--data`, with an error for every invalid row.
 
-    Args:
-        settings: Of the command line: those of `data_options`, and `domain`.
-
     Raises:
         DataError: The data cannot be read at all.
         UsageError: There is no such domain, split, column or subset.

@@ -105,11 +105,7 @@ def params_of(
 
 
 def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool) -> str | None:
-    """Where the run goes on: where the user says, or else where it was.
-
-    Raises:
-        UsageError: The user's settings say another place than the store.
-    """
+    """Where the run goes on: where the user says, or else where it was."""
     mine = address_of(model, ModelSettings(said.params["base_url"]))
     if is_flag or mine is None or redacted(mine, LEFT_OUT) == (kept or ""):
         return mine
@@ -167,11 +163,7 @@ def agreed(
 
 
 def _keep_others(name: str) -> None:
-    """Make sure that a file which a store names is none, or one that a run has written.
-
-    Raises:
-        DataError: It is another.
-    """
+    """Make sure that a file which a store names is none, or one that a run has written."""
     path = Path(name)
     if path.exists() and not (path.is_file() and _is_of_a_run(path)):
         raise DataError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import click
 
@@ -38,7 +39,7 @@ def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
             "the logs have no sample in common", help="compare logs of the same data and seeds"
         )
     if as_json:
-        click.echo(json.dumps([comparison.to_json() for comparison in found], indent=2))
+        click.echo(json.dumps([asdict(comparison) for comparison in found], indent=2))
         return 0
     samples = [{record.sample for record in log.records} for log in logs]
     if samples[0] != samples[1]:

@@ -20,7 +20,7 @@ from pearl.cli.options import as_json, trace_option
 from pearl.cli.output import counted
 from pearl.cli.run_options import store_option
 from pearl.cli.storing import opened_folder
-from pearl.cli.terminal import new_console
+from pearl.cli.terminal import new_console, new_table
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
 from pearl.errors.escaping import escaped, to_json, visible
@@ -323,11 +323,9 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
 
 
 def _print_runs(runs: Sequence[RunInfo]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table = new_table()
     for name in ("run", "state", "changed", "results", "command"):
         table.add_column(
             name, justify="right" if name == "results" else "left", no_wrap=name != "command"
