@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import monotonic
 
 from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
@@ -143,7 +143,7 @@ class Budget:
         self.max_time_s = max_time_s
         self.counter = counter or (Counter() if self.counts_tokens else None)
         self.n_refused = 0
-        self._began = time.monotonic()
+        self._began = monotonic()
         self._spent = Spent()
         self._counted = Usage()  # towards the limits
         self._held: dict[int, _Worst] = {}
@@ -179,7 +179,7 @@ class Budget:
         """Seconds until the deadline, below 0 after it; None where there is none."""
         if self.max_time_s is None:
             return None
-        return self._began + self.max_time_s - time.monotonic()
+        return self._began + self.max_time_s - monotonic()
 
     def count(self, text: str) -> int:
         """Tokens of a text; 0 if no limit needs them."""
@@ -289,7 +289,7 @@ class Budget:
     def out_of_time(self) -> BudgetError:
         """The error of a call that was under way at the deadline."""
         self.n_refused += 1
-        return self._refusal("time", self.max_time_s or 0.0, time.monotonic() - self._began)
+        return self._refusal("time", self.max_time_s or 0.0, monotonic() - self._began)
 
     def _over(self, worst: _Worst) -> tuple[str, float, float] | None:
         """The first exhausted limit: its name, value and spending."""

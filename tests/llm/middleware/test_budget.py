@@ -229,7 +229,7 @@ def test_a_server_that_counts_more_is_noticed() -> None:
     assert 2_500 < n_billed <= 3_000
 
 
-def test_time_is_up_before_and_during_a_call() -> None:
+def test_time_is_up_before_and_during_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
     class Slow(Billing):
@@ -246,7 +246,8 @@ def test_time_is_up_before_and_during_a_call() -> None:
         assert started == ["a", "b"], "none is started after the end"
         assert budget.spent.n_calls == 2
 
-    asyncio.run(main())
+    with computed(monkeypatch) as runner:
+        runner.run(main())
 
 
 @pytest.mark.parametrize("wait_s", [None, 500.0])
@@ -268,14 +269,17 @@ def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
         assert runner.run(run()) <= 20.1
 
 
-def test_the_end_of_time_wakes_those_who_wait_for_room() -> None:
+def test_the_end_of_time_wakes_those_who_wait_for_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Slow(Billing):
         async def complete(self, request: Request) -> Completion:
             await asyncio.sleep(60)
             raise AssertionError
 
-    budget = Budget(COUNTER, max_time_s=0.1, max_calls=1)
-    done = asyncio.run(ask(Budgeted(Slow(1), budget), ["a", "b"]))
+    with computed(monkeypatch) as runner:
+        budget = Budget(COUNTER, max_time_s=0.1, max_calls=1)
+        done = runner.run(ask(Budgeted(Slow(1), budget), ["a", "b"]))
     assert [type(one) for one in done] == [BudgetError] * 2
     assert "the limit of 0.1 s is over" in str(done[1])
 
