@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ __all__ = [
     "join",
     "limit_bytes",
     "load",
+    "load_at_once",
     "part_spans",
     "read_as",
     "read_bytes",
@@ -48,6 +50,9 @@ DEFAULT_READER_MB = 1000
 DEFAULT_READER_SECONDS = 120
 """CPU time limit of a reader in seconds; PEARL_MAX_READER_SECONDS overrides. 30 MB of plain HTML
 and a PDF of 3,000 pages take 8."""
+
+AT_ONCE_BYTES = 20_000
+"""A plain text of so many bytes is read sooner than another thread has begun with it."""
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
@@ -107,11 +112,32 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
     """
     source = str(path)
     label = "<stdin>" if source == "-" else source
-    data = read_bytes(source, label)
-    if not data:
-        raise DataError("the file is empty", path=label, help="give a document with text in it")
-    reader = _choose_reader(data, Path(source).suffix.lower())
+    data, reader = _read(source, label)
     return _document(read_as(reader, data, label), name or label, label)
+
+
+def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
+    """As `load`, but None for what may take a while: no small regular file, or no plain text.
+
+    Args:
+        path: The file.
+        name: As in `load`.
+
+    Raises:
+        DataError: As `load`.
+        UsageError: As `load`.
+    """
+    source = str(path)
+    try:
+        found = os.stat(source)  # noqa: PTH116 - of thousands of files, and a Path takes ten times as long
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE_BYTES:
+        return None
+    data, reader = _read(source, source)
+    if not _is_bounded(reader):
+        return None
+    return _document(read_as(reader, data, source), name or source, source)
 
 
 def read_as(reader: str, data: bytes, path: str) -> str:
@@ -128,9 +154,8 @@ def read_as(reader: str, data: bytes, path: str) -> str:
         DataError: The reader failed or exceeded a limit.
         UsageError: A limit in the environment is not a number above 0.
     """
-    module = plugins.load(READERS, reader)
-    if getattr(module, "IS_BOUNDED", False):
-        text: str = module.read(data, path)
+    if _is_bounded(reader):
+        text: str = plugins.load(READERS, reader).read(data, path)
         return text
     from pearl.documents import confinement  # late: most commands start no child process
 
@@ -250,6 +275,19 @@ def _from_environment(name: str, default: int) -> float:
             help=f"set a number above 0, or unset it for {default}",
         )
     return value
+
+
+def _read(source: str, label: str) -> tuple[bytes, str]:
+    """The bytes of a file, and the name of their reader."""
+    data = read_bytes(source, label)
+    if not data:
+        raise DataError("the file is empty", path=label, help="give a document with text in it")
+    return data, _choose_reader(data, Path(source).suffix.lower())
+
+
+def _is_bounded(reader: str) -> bool:
+    """Whether a reader takes no more time and memory than its input allows."""
+    return getattr(plugins.load(READERS, reader), "IS_BOUNDED", False)
 
 
 def _choose_reader(data: bytes, suffix: str) -> str:

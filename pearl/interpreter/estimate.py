@@ -210,13 +210,17 @@ class CostEstimator:
             return self._tokens(text).most
         return self._counter.bounds(text)[1]
 
-    def _tokens(self, text: str) -> Range:
-        """Tokens of a text; exact if it has no placeholders."""
+    def _tokens(self, text: str, part: str = "") -> Range:
+        """Tokens of a text; exact, but for a vocabulary's seams, if it has no placeholders.
+
+        Args:
+            text: A prompt, or a part of one.
+            part: The document that stands in it, which is counted once for all prompts.
+        """
         pieces = self._marks.split(text)
         if len(pieces) == 1:
-            n = self._counter.count(text)
-            return Range(n, n)
-        least, fixed = self._counter.bounds("".join(pieces[::2]))
+            return Range(*self._counter.bounds_with(text, part))
+        least, fixed = self._counter.bounds("".join(pieces[::2]), part)
         most: float | None = fixed
         for mark in pieces[1::2]:
             held = self._unknown[mark]
@@ -226,7 +230,8 @@ class CostEstimator:
 
     def _prompt(self, task: ActionTask) -> Range:
         """Tokens of a prompt, capped at the limit: a longer one is never sent."""
-        return _capped(self._tokens(self._calls.request(task).prompt), self._limits.prompt_tokens)
+        tokens = self._tokens(self._calls.request(task).prompt, task.document or "")
+        return _capped(tokens, self._limits.prompt_tokens)
 
     def _ask(self, task: ActionTask) -> StepCosts:
         texts = [value for _, value in task.arguments]
@@ -279,7 +284,7 @@ class CostEstimator:
             shown = self._retrieved(document, length, available_tokens, is_known)
             most = None if frame.most is None else frame.most + shown
             return self._costs(_capped(Range(frame.least, most), cap), 1, 1)
-        prompt = self._tokens(self._calls.request(task).prompt)
+        prompt = self._tokens(self._calls.request(task).prompt, document)
         fits = cap is None or (
             prompt.most is not None and prompt.most <= cap
             and length.most is not None and length.most <= available_tokens.least

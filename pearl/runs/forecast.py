@@ -270,20 +270,22 @@ class Forecaster:
         for step in graph.steps:
             costs = walk.step(step)
             if costs.calls.most != 0:
-                cached = sum(map(self._cached, costs.prefixes))
+                cached = sum(self._cached(prefix, document.text) for prefix in costs.prefixes)
                 self._named(f"{step.output} = {step.action}").add(costs, cached)
         path = walk.path
         self._paths += path
         self._longest = max(self._longest, int(path.least))
 
-    def _cached(self, prefix: str) -> int:
+    def _cached(self, prefix: str, document: str) -> int:
         """Cached tokens of a prefix in whole blocks; marks the prefix as cached."""
         key = digest([prefix])
         if key not in self._seen:
             self._remember(key, None)  # counted when it is seen again: most are not
             return 0
         known = self._seen.pop(key)
-        n = self._pearl.limits.counter.count(prefix) // BLOCK * BLOCK if known is None else known
+        n = known
+        if n is None:
+            n = self._pearl.limits.counter.bounds_with(prefix, document)[0] // BLOCK * BLOCK
         self._remember(key, n)
         return n
 
