@@ -2,7 +2,7 @@
 
 from pearl.actions.conditions import wanted_by
 from pearl.actions.groups import are_groups, n_of_any
-from pearl.actions.native import Value, bounded, key_of
+from pearl.actions.values import Value, bounded, key_of
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pearl.actions.columns import read_column
-from pearl.actions.native import Value
+from pearl.actions.values import Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
@@ -31,7 +31,9 @@ def run(rows: Rows, name: str) -> Value:
     return replace(
         rows,
         rows=tuple(row.valued(v) for row, v in zip(rows.rows, column.values, strict=True)),
-        doubtful=tuple(row.valued(v) for row, v in zip(rows.doubtful, column.doubtful, strict=True)),
+        doubtful=tuple(
+            row.valued(v) for row, v in zip(rows.doubtful, column.doubtful, strict=True)
+        ),
         column=column.name,
         notes=tuple(dict.fromkeys((*rows.notes, *column.notes))),
         is_answered=False,

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from pearl.actions.native import Scalar, Value, behind, show
 from pearl.actions.numbers import numbers
+from pearl.actions.values import Scalar, Value, behind, show
 from pearl.dsl.signatures import Action, Parameter
 
 ACTION = Action(

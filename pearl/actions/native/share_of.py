@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pearl.actions.conditions import judge
 from pearl.actions.estimates import wilson
-from pearl.actions.native import EmptyListError, Scalar, Value
+from pearl.actions.values import EmptyListError, Scalar, Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

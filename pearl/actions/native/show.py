@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 
-from pearl.actions.native import Value
+from pearl.actions.values import Value
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

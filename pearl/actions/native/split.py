@@ -1,9 +1,7 @@
 """SPLIT(CTX, UNIT): the rows that a document consists of."""
 
-from dataclasses import replace
-
 from pearl import plugins
-from pearl.actions.native import Value
+from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -47,9 +45,7 @@ def run(rows: Rows, unit: str) -> Value:
         notes = [f"{len(reasons):,} of {n:,} texts left out: {reasons[0]}", *notes]
     if len(notes) > 1:
         notes = [notes[0], f"{len(notes) - 1:,} more notes on what was left out"]
-    return Rows(
-        tuple(found), TEXT_COLUMN, tuple(doubtful), (*rows.notes, *notes), pages=rows.pages
-    )
+    return Rows(tuple(found), TEXT_COLUMN, tuple(doubtful), (*rows.notes, *notes), pages=rows.pages)
 
 
 def _parts(rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str]) -> list[Row]:
@@ -58,7 +54,7 @@ def _parts(rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str]
     if text is None:
         return [row]
     start = row.spans[0].start if row.spans and text == row.text else None
-    parts = ()
+    parts: tuple[tuple[str, int], ...] = ()
     if unit == "page" and start is not None:
         before = [page for page in rows.pages if page[1] <= start][-1:]
         inside = [page for page in rows.pages if start < page[1] < start + len(text)]
