@@ -14,7 +14,7 @@ from typing import Any
 
 from pearl.actions.columns import Column, Kind, are_mostly, read_column
 from pearl.actions.numbers import quantity
-from pearl.actions.values import Scalar, Value, coerce, key_of, show
+from pearl.actions.values import Scalar, Value, as_text, coerce, key_of
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import ValueType
@@ -76,7 +76,7 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
     if isinstance(x, list):
         return Wanted(tuple(x))
     if not is_list:
-        return Wanted((show(x).strip(),))
+        return Wanted((as_text(x).strip(),))
     found = coerce(x, ValueType.LIST)
     return Wanted(tuple(found) if isinstance(found, list) else ())
 

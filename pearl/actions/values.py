@@ -22,13 +22,13 @@ __all__ = [
     "Value",
     "argument",
     "as_rows",
+    "as_text",
     "behind",
     "bounded",
     "coerce",
     "items_of",
     "key_of",
     "number_of",
-    "show",
     "without_repeats",
 ]
 
@@ -125,7 +125,7 @@ def coerce(value: Value, wanted: ValueType) -> Value:
         case ValueType.BOOL:
             return _truth(value)
         case _:
-            return show(value)
+            return as_text(value)
 
 
 def items_of(value: Value) -> list[str]:
@@ -136,7 +136,7 @@ def items_of(value: Value) -> list[str]:
         return value.values
     if isinstance(value, Scalar):
         value = value.value
-    text = show(value).strip()
+    text = as_text(value).strip()
     rows = text.split("\n") if "\n" in text else text.split(";")
     return [item for row in rows if (item := _BULLET.sub("", row).strip()) and item != NOTHING]
 
@@ -174,7 +174,7 @@ def number_of(value: Value) -> int | float:
         value = value.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    return read_number(show(value))
+    return read_number(as_text(value))
 
 
 def _truth(value: Value) -> bool:
@@ -182,18 +182,18 @@ def _truth(value: Value) -> bool:
         value = value.value
     if isinstance(value, bool):
         return value
-    word = show(value).strip().lower().rstrip(".!")
+    word = as_text(value).strip().lower().rstrip(".!")
     if word in ("yes", "true", "no", "false"):
         return word in ("yes", "true")
     raise ValueError(f"neither yes nor no: {_short(value)}")
 
 
 def _short(value: Value) -> str:
-    text = show(value)
+    text = as_text(value)
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
-def show(value: Value, max_rows: int | None = None) -> str:
+def as_text(value: Value, max_rows: int | None = None) -> str:
     r"""A value as text, for prompts and answers.
 
     Args:
@@ -201,7 +201,7 @@ def show(value: Value, max_rows: int | None = None) -> str:
         max_rows: Rows shown at most.
 
     Example:
-        >>> show(["a", "b"]), show([]), show(0.1 + 0.2), show(12345678901.25)
+        >>> as_text(["a", "b"]), as_text([]), as_text(0.1 + 0.2), as_text(12345678901.25)
         ('- a\n- b', 'Nothing found.', '0.3', '12345678901.25')
     """
     if isinstance(value, bool):
@@ -215,7 +215,7 @@ def show(value: Value, max_rows: int | None = None) -> str:
         lines = [f"{bullet}{line}" for line in value.lines(max_rows)] if len(value) else [NOTHING]
         return "\n".join([*lines, *_marks(value)])
     if isinstance(value, Scalar):
-        return " ".join([show(value.value), *([] if value.is_marked else _marks(value.rows))])
+        return " ".join([as_text(value.value), *([] if value.is_marked else _marks(value.rows))])
     return str(value)
 
 

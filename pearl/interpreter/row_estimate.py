@@ -13,7 +13,7 @@ from math import ceil
 
 from pearl.actions import native
 from pearl.actions.columns import read_column
-from pearl.actions.values import Value, show
+from pearl.actions.values import Value, as_text
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
@@ -126,7 +126,7 @@ class RowEstimator:
         """What the action gives of all rows that are possible, if it reads known columns only."""
         assert first.rows is not None
         try:
-            column = read_column(first.rows, show(values[1])).name
+            column = read_column(first.rows, as_text(values[1])).name
             if column in first.unknown:
                 rows = first.rows if action.name == "FIELD" else None
                 if rows is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pearl.actions.by_row import ByRow, by_row, reading
 from pearl.actions.numbers import whole_number
-from pearl.actions.values import Value, as_rows, number_of, show, without_repeats
+from pearl.actions.values import Value, as_rows, as_text, number_of, without_repeats
 from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Number, Step, String
 from pearl.dsl.signatures import EACH, Action
@@ -86,7 +86,7 @@ class RowRequests:
                 elif how.KIND == "pick" and parameter.reads == "number":
                     n_picks = whole_number(number_of(value), parameter.name, least=1)
                 else:
-                    arguments.append((parameter.name, show(value)))
+                    arguments.append((parameter.name, as_text(value)))
                     if not isinstance(step.arguments[i], String | Number):
                         inputs.add(parameter.name)
             if how.KIND == "label" and not labels:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pearl.actions import native
 from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
-from pearl.actions.values import EmptyListError, Scalar, Value, behind, show
+from pearl.actions.values import EmptyListError, Scalar, Value, as_text, behind
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
@@ -86,7 +86,7 @@ class StepResult:
     @property
     def text(self) -> str:
         """The value as text."""
-        return show(self.value)
+        return as_text(self.value)
 
     @property
     def rows(self) -> Rows | None:
@@ -109,7 +109,7 @@ class StepResult:
         return StepFinished(
             step=self.output,
             action=self.action,
-            value=show(self.value, MAX_TRACED_ROWS),
+            value=as_text(self.value, MAX_TRACED_ROWS),
             state=self.state,
             is_native=self.is_native,
             context=self.context,
@@ -172,6 +172,8 @@ class _Interpreter:
         self._fallback = fallback or reply_fallback(model.constrains)
 
     async def run(self) -> tuple[StepResult, ...]:
+        if len(self._graph.steps) == 1:  # nothing to run beside it
+            return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []
         try:
             async with asyncio.TaskGroup() as group:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pearl import plugins
 from pearl.actions import native
-from pearl.actions.values import Scalar, Value, show
+from pearl.actions.values import Scalar, Value, as_text
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span
@@ -139,7 +139,7 @@ def test_any_value_gives_the_declared_type_or_a_reason(name: str, data: st.DataO
         value = result.value if isinstance(result, Scalar) else result
         assert isinstance(value, PYTHON_TYPES[action.returns])
         assert isinstance(value, bool) == (action.returns is ValueType.BOOL)
-        assert isinstance(show(result), str)
+        assert isinstance(as_text(result), str)
         assert native.compute(action, given_) == result
     assert given_ == kept  # values belong to other steps, too
 

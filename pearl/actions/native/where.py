@@ -6,7 +6,7 @@ from pearl.actions.conditions import OPERATORS, judge
 from pearl.actions.groups import are_groups
 from pearl.actions.native import having
 from pearl.actions.numbers import read_number
-from pearl.actions.values import Value, show
+from pearl.actions.values import Value, as_text
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
@@ -37,7 +37,7 @@ def run(rows: Rows, name: str, operator: str, x: Value) -> Value:
         ['2023-05-31']
     """
     if name == "count" and rows.shows_possible and are_groups(rows):
-        return having.run(rows, operator, read_number(show(x)))
+        return having.run(rows, operator, read_number(as_text(x)))
     judged = judge(rows, name, operator, x)
     return replace(
         rows,

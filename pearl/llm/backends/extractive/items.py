@@ -31,6 +31,17 @@ _UNDECIDED = "undecided"
 _HALF = 0.5
 """Share of its words up to which neither a label nor a condition is meant."""
 
+_MIN_START = 4
+_BEARERS = frozenset(
+    terms(
+        "patient person people someone man woman user customer client speaker writer author sender item entry row"
+        " record document text message review letter note email comment report ticket call turn sentence paragraph"
+        " section page one mention say speak talk tell describe contain include state concern suffer report show"
+        " take use receive undergo experience subject topic content true"
+    )
+)
+"""Terms that an item of which the condition is true need not have: what it is, and that it says so."""
+
 _TURN = re.compile(r"\s*(?:;|\b(?:but|however|although|though|whereas)\b)\s*", re.I)
 _OPEN = re.compile(
     r"\b(?:if|whether|unless|possibl[ey]|probabl[ey]|perhaps|maybe|may|might|could|would|should|risk"
@@ -90,7 +101,7 @@ def _step(task: ItemsTask, item: str) -> ActionTask:
 def _wanted(task: ItemsTask) -> frozenset[str]:
     """The terms that are looked for: those that only frame them if there are no others."""
     weights = by_action(_step(task, ""), SentenceIndex("")).query.weights
-    own = {term for term, weight in weights.items() if weight >= 1}
+    own = {term for term, weight in weights.items() if weight >= 1} - _BEARERS
     return frozenset(own or terms(_condition(task), drop_stop_words=True))
 
 
@@ -119,13 +130,19 @@ def _holds(condition: str, wanted: frozenset[str], item: str) -> str:
     whole = [is_plain for words, is_plain in clauses if wanted <= words]
     if whole:
         return "yes" if all(whole) and not is_relating else _UNDECIDED
-    near = [
-        {term for term in wanted if term in words or not words.isdisjoint(synonyms().get(term, ()))}
-        for words, _ in clauses
-    ]
+    near = [{term for term in wanted if _bears(term, words)} for words, _ in clauses]
     most = 0.0 if is_relating else _HALF
     bears = any(len(found) / len(wanted) > most for found in near)
     return _UNDECIDED if bears or wanted <= set().union(*near) else "no"
+
+
+def _bears(term: str, words: frozenset[str]) -> bool:
+    """Whether a term is among words, or one that may mean the same or begins the same."""
+    if term in words or not words.isdisjoint(synonyms().get(term, ())):
+        return True
+    start = term[: max(_MIN_START, len(term) - 2)]
+    is_long = len(term) >= _MIN_START and term.isalpha()
+    return is_long and any(w.startswith(start) and len(w) <= len(start) + 3 for w in words)
 
 
 def _own_words(labels: Sequence[str]) -> list[dict[str, float]]:
