@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pearl.actions.reply import State
 from pearl.errors import DataError
+from pearl.errors.escaping import json_bytes
 from pearl.llm import (
     ActionTask,
     ChooseTask,
@@ -248,9 +249,6 @@ Stamped = TypeVar("Stamped", bound=_Event)
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-_encoded = json.JSONEncoder(ensure_ascii=False).encode  # made once
-
-
 class Trace:
     """An append-only list of events.
 
@@ -321,9 +319,8 @@ class Trace:
     def to_jsonl(self) -> str:
         """One JSON object per line, each with the schema version and the id of the run."""
         head = {"v": SCHEMA_VERSION, "id": self.id}
-        return "".join(
-            f"{_encoded({**head, **event.model_dump(mode='json')})}\n" for event in self._events
-        )
+        lines = (json_bytes({**head, **event.model_dump()}) + b"\n" for event in self._events)
+        return b"".join(lines).decode()
 
     @classmethod
     def from_jsonl(cls, id: str, text: str) -> Self:

@@ -81,9 +81,7 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     for value, date in zip(every, dates.dates, strict=True):
         is_unread = date is None and bool(value and value.strip())
         n_unread += is_unread
-        keys.append(
-            date_part(date, part["part"].lower()) if date else None if is_unread else value
-        )
+        keys.append(date_part(date, part["part"].lower()) if date else None if is_unread else value)
     notes = [*column.notes, *([dates.note] if dates.note else [])]
     if n_unread:
         notes.append(f"{n_unread:,} of {len(every):,} in {column.name} are read as no date")

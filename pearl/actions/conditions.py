@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from pearl.actions.columns import Column, Kind, are_mostly, read_column
-from pearl.actions.native import Scalar, Value, coerce, key_of, show
+from pearl.actions.native import Scalar, Value, as_text, coerce, key_of
 from pearl.actions.numbers import quantity
 from pearl.documents.dates import read_dates, read_period
 from pearl.documents.rows import Row, Rows
@@ -76,7 +76,7 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
     if isinstance(x, list):
         return Wanted(tuple(x))
     if not is_list:
-        return Wanted((show(x).strip(),))
+        return Wanted((as_text(x).strip(),))
     found = coerce(x, ValueType.LIST)
     return Wanted(tuple(found) if isinstance(found, list) else ())
 

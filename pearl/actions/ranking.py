@@ -84,7 +84,9 @@ def _by_number(rows: Rows) -> Ranking | None:
         unsure = [_rated(row) for row in rows.doubtful if row.value is not None]
     except ValueError:
         return None
-    unsure += [Entry("", row, 0, -math.inf, math.inf) for row in rows.undecided if row.value is None]
+    unsure += [
+        Entry("", row, 0, -math.inf, math.inf) for row in rows.undecided if row.value is None
+    ]
     return Ranking(rows, sure, tuple(unsure))
 
 

@@ -36,8 +36,6 @@ from pearl.runs.identity import run_config
 if TYPE_CHECKING:
     from pearl.pipeline import Pearl
 
-__all__ = ["make_bank"]
-
 JOURNAL = "curation.jsonl"
 """File of every question and plan that was tried, in the folder of the bank."""
 

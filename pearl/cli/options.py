@@ -21,34 +21,6 @@ if TYPE_CHECKING:
     from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
 
-__all__ = [
-    "ASKING",
-    "CONFIG",
-    "DRAFTING",
-    "FOUND",
-    "OWN",
-    "PLACES",
-    "PLANNING",
-    "READING",
-    "SETTINGS",
-    "TRUSTED",
-    "as_json",
-    "check_data",
-    "data_options",
-    "model_opened",
-    "new_pearl",
-    "open_pearl",
-    "open_samples",
-    "price_option",
-    "read_data",
-    "report_refused",
-    "server_notice",
-    "setting_options",
-    "trace_option",
-    "warn_ignored_settings",
-    "with_options",
-]  # fmt: skip
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 TRUSTED = ("model", "base_url", "server", "domain", "library", "examples", "ranker")
@@ -167,6 +139,23 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         "--max-steps", envvar="PEARL_MAX_STEPS", type=click.IntRange(min=1), default=40, metavar="N",
         show_default=True, help="Longer plans are refused.",
     ),
+    "items_per_call": click.option(
+        "--items-per-call", envvar="PEARL_ITEMS_PER_CALL", type=click.IntRange(min=1), default=32,
+        metavar="N", show_default=True, help="Rows that one call asks about.",
+    ),
+    "max_item_tokens": click.option(
+        "--max-item-tokens", envvar="PEARL_MAX_ITEM_TOKENS", type=click.IntRange(min=1), default=64,
+        metavar="TOKENS", show_default=True, help="Of a line about one row at most.",
+    ),
+    "max_reasks": click.option(
+        "--max-reasks", envvar="PEARL_MAX_REASKS", type=click.IntRange(min=0), default=1, metavar="N",
+        show_default=True,
+        help="Times in a row that asking again for rows without a reply may bring none.",
+    ),
+    "strict_items": click.option(
+        "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,
+        help="A row that stays undecided fails its step.",
+    ),
     "fallback": click.option(
         "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
         help="Answer in one step where no valid plan can be had.",
@@ -222,13 +211,24 @@ DRAFTING = ("domain", "library", "examples", "constrain", "server")
 PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
 """Of those that have plans written, too."""
 
-READING = ("context", "ranker", "prefix")
+READING = (
+    "context", "ranker", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict_items",
+)  # fmt: skip
 """Of those that show a model documents, too."""
 
 
 def setting_options(*names: str) -> Callable[[Command], Command]:
     """Options for settings, which `open_pearl` takes; for all of them where none is named."""
     return lambda command: with_options(command, [_OPTIONS[name] for name in names or SETTINGS])
+
+
+def rows_option(command: Command) -> Command:
+    """`--rows`: the rows behind answers as a table."""
+    option = click.option(
+        "--rows", "rows_out", type=click.Path(), metavar="FILE.csv",
+        help="Write the rows that the answers are computed from as CSV.",
+    )  # fmt: skip
+    return option(command)
 
 
 def data_options(command: Command) -> Command:

@@ -12,8 +12,6 @@ from pearl.errors import DataError
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
 
-__all__ = ["counted", "print_answer", "read_input"]
-
 
 MAX_ROWS = 5
 """Rows of an answer that are printed."""

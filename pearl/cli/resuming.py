@@ -25,8 +25,6 @@ from pearl.runs.request import REQUESTS, RunRequest
 if TYPE_CHECKING:
     from pearl.runs.store import RunInfo
 
-__all__ = ["ALLOWED", "agreed", "command_of", "params_of"]
-
 ALLOWED = ("force", "allow_outside")
 """Options that no store says for the user."""
 

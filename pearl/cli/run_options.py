@@ -11,8 +11,6 @@ from pearl import plugins
 from pearl.cli.options import price_option, with_options
 from pearl.cli.writing import force_option
 
-__all__ = ["budget_options", "executor_options", "run_options", "store_option", "unit_options"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 store_option = click.option(

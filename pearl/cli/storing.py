@@ -11,8 +11,6 @@ import click
 if TYPE_CHECKING:
     from pearl.runs.store import Store
 
-__all__ = ["notice", "opened_folder", "written_store"]
-
 
 def opened_folder(store: str | None) -> Path:
     """The folder that `--store` stands for, as an absolute path.

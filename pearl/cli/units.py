@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pearl.runs.store import Run, RunSpec, Store
     from pearl.runs.summary import Summary
 
-__all__ = ["Finished", "Work", "run_units"]
-
 U = TypeVar("U", bound="Unit")
 V = TypeVar("V", bound="Unit")
 

@@ -23,27 +23,12 @@ from pearl.errors.escaping import escaped, to_json
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pearl.interpreter.row_evidence import RowEvidence
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Outcome, Task, Unit
     from pearl.runs.session import Session
     from pearl.runs.store import Run, RunSpec, Store
     from pearl.runs.summary import Summary
-
-__all__ = [
-    "limited",
-    "new_session",
-    "no_reply",
-    "report_failures",
-    "report_left_out",
-    "report_max_errors",
-    "report_reasons",
-    "report_spent_by",
-    "resume_command",
-    "run_into_store",
-    "run_tasks",
-    "show_forecast",
-    "tasks_code",
-]
 
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
@@ -177,6 +162,7 @@ async def _run_reported(
     from pearl.runs.summary import Watcher
 
     trace, as_json, verbose = options["trace"], options["as_json"], options.get("verbose", False)
+    rows: list[tuple[str, Sequence[RowEvidence]]] = []
     with writer.open(told) as file:
         with ExitStack() as stack:
             events = stack.enter_context(writer.open(trace)) if trace else None
@@ -189,6 +175,8 @@ async def _run_reported(
                     async for outcome in run:  # what is written to may be closed at any time
                         if events is not None:
                             events.write(escaped(outcome.trace.to_jsonl()))
+                        if options["rows_out"] and outcome.result is not None:
+                            rows.append((outcome.unit.id, outcome.result.rows))
                         if n_tasks != 1:
                             if as_json:
                                 file.write(to_json(outcome.to_json()) + "\n")
@@ -206,6 +194,11 @@ async def _run_reported(
                 file.write(to_json(last.result.to_json(), indent=2) + "\n")
             else:
                 print_answer(last.result, file, with_steps=verbose)
+    if options["rows_out"]:
+        from pearl.interpreter.row_evidence import write_rows
+
+        with writer.open(options["rows_out"]) as file:
+            write_rows(file, rows)
     return tasks_code(summary, n_tasks, summary.n_done)
 
 

@@ -54,8 +54,8 @@ and a PDF of 3,000 pages take 8."""
 AT_ONCE_BYTES = 20_000
 """A plain text of so many bytes is read sooner than another thread has begun with it."""
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f]")
-_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_CONTROLS = bytes(set(range(0x20)) - set(b"\t\n"))
+_BLANKED = dict.fromkeys(_CONTROLS, " ")
 
 
 @dataclass(frozen=True, repr=False)
@@ -351,15 +351,19 @@ def _too_large(label: str, limit: int) -> DataError:
 
 def _clean(text: str, path: str) -> str:
     """Establish the module's invariant, or raise DataError."""
-    if lone := _SURROGATES.search(text):
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        at = error.start
         raise DataError(
-            f"character {lone.start()} is a lone surrogate (U+{ord(lone[0]):04X}), not text",
+            f"character {at} is a lone surrogate (U+{ord(text[at]):04X}), not text",
             path=path,
             help="remove it, or decode the source anew: it was cut or decoded wrongly",
-        )
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
-    text = _CONTROLS.sub(" ", text)
-    if not text.strip():
+        ) from None
+    if len(data.translate(None, _CONTROLS)) < len(data):  # ten times as fast as a search
+        text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
+        text = text.translate(_BLANKED)
+    if not text or text.isspace():
         raise DataError("the document has no text", path=path, help="give one with text in it")
     return text
 

@@ -13,7 +13,15 @@ from typing import overload
 from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
 
-__all__ = ["EMPTY", "TEXT_COLUMN", "Row", "Rows", "document_rows", "shortened", "without_duplicates"]
+__all__ = [
+    "EMPTY",
+    "TEXT_COLUMN",
+    "Row",
+    "Rows",
+    "document_rows",
+    "shortened",
+    "without_duplicates",
+]
 
 TEXT_COLUMN = "text"
 """The name of what a row reads in the document."""

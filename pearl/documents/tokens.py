@@ -140,7 +140,7 @@ def estimate(text: str) -> int:
         n_english = sum(map(data.count, _ENGLISH))
         table = _IN_ENGLISH if 1000 * n_english > 6 * len(data) else _ELSEWHERE
         # Typographic quotes and dashes share their first byte with rare symbols, and are common.
-        cost += _cost(data.replace(b"\xe2\x80", b"'"), table)
+        cost += _cost(data if part.isascii() else data.replace(b"\xe2\x80", b"'"), table)
     return -(-cost // _UNIT)
 
 

@@ -95,8 +95,9 @@ class Answer:
             "model": self.model,
             "plan": self.plan,
             "evidence": [
-                *(each.to_json() for each in self.evidence), *(row.to_json() for row in self.rows)
-            ],  # fmt: skip
+                *(each.to_json() for each in self.evidence),
+                *(row.to_json() for row in self.rows),
+            ],
             "unverified_quotes": [quote.to_json() for quote in self.unverified],
             "steps": [
                 {

@@ -185,7 +185,7 @@ class CostEstimator:
     def _compute(self, step: Step, action: Action) -> None:
         values = self._calls.values(step, self._values)
         # What is known of a document has no placeholders, and may be long.
-        shown = ["" if isinstance(value, Rows) else native.show(value) for value in values]
+        shown = ["" if isinstance(value, Rows) else native.as_text(value) for value in values]
         marks = [mark for text in shown for mark in self._marks.findall(text)]
         if not marks:
             try:
@@ -196,7 +196,7 @@ class CostEstimator:
                 raise ExecutionError(str(error), step=step.output) from error
             is_rows = isinstance(value, Rows)
             self._values[step.output] = value
-            self._texts[step.output] = value if is_rows else native.show(value)
+            self._texts[step.output] = value if is_rows else native.as_text(value)
             return
         if action.returns is ValueType.LIST and action.parameter(0).type is ValueType.LIST:
             given = [
@@ -210,7 +210,7 @@ class CostEstimator:
                 return
         n: float | None = 0.0
         for text, value in zip(shown, values, strict=True):
-            most = self._wide(native.show(value) if isinstance(value, Rows) else text)
+            most = self._wide(native.as_text(value) if isinstance(value, Rows) else text)
             n = None if n is None or most is None else n + most + SEAM_TOKENS
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):
             n = NUMBER_TOKENS

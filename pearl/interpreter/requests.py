@@ -158,10 +158,10 @@ class RequestBuilder:
         for i, (argument, raw) in enumerate(zip(step.arguments, values, strict=True)):
             parameter = action.parameter(i)
             if parameter.type is ValueType.CONTEXT:
-                document = raw.as_context() if isinstance(raw, Rows) else native.show(raw)
+                document = raw.as_context() if isinstance(raw, Rows) else native.as_text(raw)
                 shown = None if _is_context(argument) else document
                 continue
-            value = native.show(raw)
+            value = native.as_text(raw)
             arguments.append((parameter.name, value))
             if not isinstance(argument, String | Number):
                 inputs.add(parameter.name)
@@ -330,7 +330,7 @@ def chunk_size(available_tokens: int) -> int:
 
 
 def _entries(value: Value) -> list[str]:
-    return value.values if isinstance(value, Rows) else [native.show(value)]
+    return value.values if isinstance(value, Rows) else [native.as_text(value)]
 
 
 def _is_context(argument: Argument) -> bool:

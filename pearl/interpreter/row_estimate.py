@@ -12,7 +12,7 @@ from functools import cached_property
 from math import ceil
 
 from pearl.actions import native
-from pearl.actions.columns import find_column
+from pearl.actions.columns import read_column
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
@@ -125,7 +125,7 @@ class RowEstimator:
         """What the action gives of all rows that are possible, if it reads known columns only."""
         assert first.rows is not None
         try:
-            column = find_column(first.rows, native.show(values[1])).name
+            column = read_column(first.rows, native.as_text(values[1])).name
             if column in first.unknown:
                 rows = first.rows if action.name == "FIELD" else None
                 if rows is None:

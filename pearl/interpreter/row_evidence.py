@@ -8,12 +8,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, shortened
-from pearl.errors import DataError, Span
+from pearl.errors import Span
 
 __all__ = ["RowEvidence", "row_evidence", "write_rows"]
 
@@ -122,30 +121,27 @@ def _evidence(found: _Found, document: Document) -> RowEvidence:
     )
 
 
-_OWN = ("value", "text", "source", "start", "end", "state")
+_OWN = ("id", "value", "text", "source", "start", "end", "state")
 
 
-def write_rows(path: Path, rows: Sequence[RowEvidence]) -> None:
-    """Write rows as a CSV file: their value and text, their place, and a column for each field.
+def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]]]) -> None:
+    """Write rows as CSV: their value and text, their place, and a column for each field.
 
-    Raises:
-        DataError: It cannot be written.
+    Args:
+        file: Open for writing, with `newline=""`.
+        answers: The id of each answer with its rows.
     """
-    names = dict.fromkeys(name for row in rows for name in row.fields)
-    columns = {name: name if name not in _OWN else f"{name} (field)" for name in names}
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([*_OWN, *columns.values()])
-            for row in rows:
-                place = (row.span.start, row.span.end) if row.span else ("", "")
-                state = "found" if row.is_decided else "undecided"
-                own = (_shown(row.value), row.text, row.source, *place, state)
-                writer.writerow([*own, *(_shown(row.fields.get(name, "")) for name in names)])
-    except OSError as error:
-        raise DataError(
-            f"cannot be written: {error.strerror}", path=path, help="check the path"
-        ) from error
+    every = [row for _, rows in answers for row in rows]
+    names = dict.fromkeys(name for row in every for name in row.fields)
+    columns = [name if name not in _OWN else f"{name} (field)" for name in names]
+    writer = csv.writer(file)
+    writer.writerow([*_OWN, *columns])
+    for id, rows in answers:
+        for row in rows:
+            place = (row.span.start, row.span.end) if row.span else ("", "")
+            state = "found" if row.is_decided else "undecided"
+            own = (id, _shown(row.value), row.text, row.source, *place, state)
+            writer.writerow([*own, *(_shown(row.fields.get(name, "")) for name in names)])
 
 
 def _shown(value: str | None) -> str:

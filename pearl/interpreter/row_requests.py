@@ -86,7 +86,7 @@ class RowRequests:
                 elif how.KIND == "pick" and parameter.reads == "number":
                     n_picks = native.whole_number(value)
                 else:
-                    arguments.append((parameter.name, native.show(value)))
+                    arguments.append((parameter.name, native.as_text(value)))
                     if not isinstance(step.arguments[i], String | Number):
                         inputs.add(parameter.name)
             if how.KIND == "label" and not labels:

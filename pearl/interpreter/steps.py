@@ -86,7 +86,7 @@ class StepResult:
     @property
     def text(self) -> str:
         """The value as text."""
-        return native.show(self.value)
+        return native.as_text(self.value)
 
     @property
     def rows(self) -> Rows | None:
@@ -109,7 +109,7 @@ class StepResult:
         return StepFinished(
             step=self.output,
             action=self.action,
-            value=native.show(self.value, MAX_TRACED_ROWS),
+            value=native.as_text(self.value, MAX_TRACED_ROWS),
             state=self.state,
             is_native=self.is_native,
             context=self.context,
@@ -172,6 +172,8 @@ class _Interpreter:
         self._fallback = fallback or reply_fallback(model.constrains)
 
     async def run(self) -> tuple[StepResult, ...]:
+        if len(self._graph.steps) == 1:  # nothing to run beside it
+            return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []
         try:
             async with asyncio.TaskGroup() as group:

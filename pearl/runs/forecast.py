@@ -304,7 +304,7 @@ class Forecaster:
         """Add the planning of a question, once per question."""
         pearl = self._pearl
         messages = plan_messages(
-            one_line(question), pearl.library, pearl.examples_for(one_line(question))
+            one_line(question), pearl.actions, pearl.examples_for(one_line(question))
         )
         self._n_unplanned += 1
         key = digest(["question", question])
@@ -319,7 +319,7 @@ class Forecaster:
         most = n_phases * (1 + pearl.max_repairs)
         is_exact = most == 1
         limits = pearl.limits
-        task = PlanTask(question, pearl.library)
+        task = PlanTask(question, pearl.actions)
         reply_tokens = reply_limit(
             task, limits.window, limits.max_output_tokens, max_steps=pearl.max_steps
         )

@@ -67,6 +67,10 @@ class RunConfig(Frozen):
     max_output_tokens: int | None = None
     max_repairs: int | None = None
     max_steps: int | None = None
+    items_per_call: int = 32
+    max_item_tokens: int = 64
+    max_reasks: int = 1
+    strict_items: bool = False
     fallback: str | None = None
     """What answered where no valid plan could be had."""
     constrain: str = "auto"
@@ -93,6 +97,10 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "max_output_tokens": pearl.limits.max_output_tokens,
         "max_repairs": pearl.max_repairs,
         "max_steps": pearl.max_steps,
+        "items_per_call": pearl.limits.items_per_call,
+        "max_item_tokens": pearl.limits.max_item_tokens,
+        "max_reasks": pearl.limits.max_reasks,
+        "strict_items": pearl.limits.is_strict,
         "fallback": pearl.fallback,
         "constrain": pearl.client.settings.constrain,
     }

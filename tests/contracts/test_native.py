@@ -84,7 +84,7 @@ def test_any_value_gives_the_declared_type_or_a_reason(name: str, data: st.DataO
     else:
         assert isinstance(result, PYTHON_TYPES[action.returns])
         assert isinstance(result, bool) == (action.returns is ValueType.BOOL)
-        assert isinstance(native.show(result), str)
+        assert isinstance(native.as_text(result), str)
         assert native.compute(action, given_) == result
     assert given_ == kept  # values belong to other steps, too
 

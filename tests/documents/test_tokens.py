@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pearl.documents import tokens
 from pearl.documents.tokens import Counter, estimate, window_of
+from tests.examples import times
 
 TEXTS = {
     "english": (
@@ -203,7 +204,7 @@ def test_lone_surrogates_count(vocabulary: tiktoken.Encoding) -> None:
 
 @pytest.mark.parametrize("character", ["a", " ", "中", "\n", "-"])
 def test_long_runs_are_counted_in_time(character: str, vocabulary: tiktoken.Encoding) -> None:
-    text = character * 1_000_000
+    text = character * times(1_000_000)
     assert 0 < Counter("tiny", vocabulary).count(text) <= 3 * len(text)
     assert estimate(text) > 0
 

@@ -29,6 +29,12 @@ def entries(n: int, words: tuple[str, ...] = tuple(LABELS)) -> Document:
     )
 
 
+class Reading(Scripted):
+    """Replies by the prompt, as a language model does: what it said about an item is kept."""
+
+    reads_prompts = True
+
+
 class Oracle:
     """Reads item prompts and answers each item by its text; some replies leave items out."""
 
@@ -41,7 +47,9 @@ class Oracle:
         prompt = request.messages[-1].content
         items = re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", prompt, re.DOTALL)
         self.asked.append([text for _, text in items])
-        lines = [f"{number}: {said}" for number, text in items if (said := self.say(text)) is not None]
+        lines = [
+            f"{number}: {said}" for number, text in items if (said := self.say(text)) is not None
+        ]
         if self.n_dropped and len(lines) > self.n_dropped:
             lines = lines[self.n_dropped :]
         return "\n".join(lines) or "I cannot say."
@@ -75,7 +83,9 @@ def test_a_question_of_counting_is_answered_exactly() -> None:
 
 
 def test_equal_values_are_asked_about_once() -> None:
-    document = Document("\n".join(f"User: {i} || Item: {'apple' if i % 3 else 'beet'}" for i in range(90)))
+    document = Document(
+        "\n".join(f"User: {i} || Item: {'apple' if i % 3 else 'beet'}" for i in range(90))
+    )
     oracle = Oracle(kind)
     answer = run(COUNTING.replace("LEAST", "MOST"), document, oracle)
     assert answer.text == "fruit"
@@ -88,7 +98,11 @@ def test_the_evidence_of_a_count_is_its_rows() -> None:
 2. fruits = FILTER(entries, "it is a fruit") : Those
 3. ans = COUNT(fruits) : How many"""
     document = entries(20)
-    answer = run(plan, document, Oracle(lambda text: "yes" if kind(text.split("Item: ")[1]) == "fruit" else "no"))
+    answer = run(
+        plan,
+        document,
+        Oracle(lambda text: "yes" if kind(text.split("Item: ")[1]) == "fruit" else "no"),
+    )
     assert answer.text == "8"
     assert len(answer.rows) == 8
     for row in answer.rows:
@@ -114,7 +128,9 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
 3. ans = COUNT(fruits) : How many"""
 
     def say(text: str) -> str | None:
-        return None if "egg" in text else "yes" if kind(text.split("Item: ")[1]) == "fruit" else "no"
+        return (
+            None if "egg" in text else "yes" if kind(text.split("Item: ")[1]) == "fruit" else "no"
+        )
 
     answer = run(plan, entries(20), Oracle(say))
     assert answer.text == "8 (4 undecided)"
@@ -122,7 +138,7 @@ def test_what_stays_unread_is_undecided_and_shown() -> None:
     assert "4 of 12 rows are undecided" in answer.why
     assert sum(not row.is_decided for row in answer.rows) == 4
     with pytest.raises(ExecutionError, match="4 of 20 rows are undecided"):
-        run(plan, entries(20), Oracle(say), is_strict=True)
+        run(plan, entries(20), Oracle(say), strict_items=True)
 
 
 def test_a_reply_never_decides_another_item() -> None:
@@ -142,9 +158,13 @@ def test_the_same_step_in_another_plan_takes_no_call() -> None:
     document = entries(50)
 
     async def both() -> tuple[Answer, Answer]:
-        pearl = Pearl(Scripted(oracle))
+        pearl = Pearl(Reading(oracle))
         one = await pearl.execute(COUNTING, document)
-        other = COUNTING.replace("LEAST", "MOST").replace("Label each", "Sort them").replace("label", "sort")
+        other = (
+            COUNTING.replace("LEAST", "MOST")
+            .replace("Label each", "Sort them")
+            .replace("label", "sort")
+        )
         return one, await pearl.execute(other, document)
 
     one, other = asyncio.run(both())
@@ -158,7 +178,7 @@ def test_an_edited_line_is_asked_about_on_its_own() -> None:
     edited = Document(document.text.replace("Item: beet 1\n", "Item: egg 1000\n"))
 
     async def both() -> None:
-        pearl = Pearl(Scripted(oracle))
+        pearl = Pearl(Reading(oracle))
         await pearl.execute(COUNTING, document)
         await pearl.execute(COUNTING, edited)
 
@@ -214,7 +234,9 @@ def test_each_reads_every_row_as_a_document() -> None:
         asked.append(request.messages[-1].content)
         return f"gist {len(asked)}"
 
-    answer = asyncio.run(Pearl(Scripted(say)).execute(plan, Document("One is here.\n\nTwo is there.")))
+    answer = asyncio.run(
+        Pearl(Scripted(say)).execute(plan, Document("One is here.\n\nTwo is there."))
+    )
     assert len(asked) == 2
     assert "gist 1" in answer.text
     assert "Two is there." in answer.text

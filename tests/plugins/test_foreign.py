@@ -225,6 +225,18 @@ def test_a_broken_one_is_told_with_its_distribution(
     assert lines[0].startswith(f"pearl: the plug-in 'theirs' of their-package {said}")
 
 
+@pytest.mark.parametrize("module", ["import no_such_package", "x = 1", "command = 1"])
+def test_a_broken_command_leaves_the_others_alone(mine: Mine, module: str) -> None:
+    install(mine.site, "their-package", {"pearl.cli.commands": {"theirs": "theirs"}})
+    (mine.site / "theirs.py").write_text(module + "\n")
+    told = mine("--help")
+    assert re.search(r"^  theirs +broken: 'pearl theirs' says why$", told, re.M)
+    assert "Say hello." in told
+    assert mine("hello") == "hello\n"
+    for words in (["theirs"], ["theirs", "--help"], ["theirs", "a", "--b"]):
+        assert "the plug-in 'theirs'" in mine(*words, code=2).splitlines()[0]
+
+
 def test_one_that_is_there_twice_is_told_with_both(tmp_path: Path) -> None:
     for name in ("their-package", "other-package"):
         install(tmp_path, name, {"pearl.data.domains": {"theirs": "theirs"}})

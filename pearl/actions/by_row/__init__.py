@@ -19,6 +19,7 @@ from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, Va
 
 __all__ = ["CONTRACT", "ByRow", "by_row", "known", "reading", "with_column"]
 
+
 class ByRow(Protocol):
     """What a module of this folder looks like to its users."""
 

@@ -42,6 +42,7 @@ __all__ = [
     "Scalar",
     "Value",
     "as_rows",
+    "as_text",
     "behind",
     "bind",
     "bounded",
@@ -49,7 +50,6 @@ __all__ = [
     "compute",
     "key_of",
     "known",
-    "show",
     "whole_number",
     "without_repeats",
 ]
@@ -101,6 +101,7 @@ class EmptyListError(ValueError):
 _BULLET = re.compile(
     r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
 )
+
 
 def known() -> dict[str, Action]:
     """Every native action by name."""
@@ -315,7 +316,7 @@ def coerce(value: Value, wanted: ValueType) -> Value:
         case ValueType.BOOL:
             return _truth(value)
         case _:
-            return show(value)
+            return as_text(value)
 
 
 def _items(value: Value) -> list[str]:
@@ -325,7 +326,7 @@ def _items(value: Value) -> list[str]:
         return value.values
     if isinstance(value, Scalar):
         value = value.value
-    text = show(value).strip()
+    text = as_text(value).strip()
     rows = text.split("\n") if "\n" in text else text.split(";")
     return [item for row in rows if (item := _BULLET.sub("", row).strip()) and item != NOTHING]
 
@@ -358,7 +359,7 @@ def _number(value: Value) -> int | float:
         value = value.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    return read_number(show(value))
+    return read_number(as_text(value))
 
 
 def whole_number(value: Value) -> int:
@@ -378,18 +379,18 @@ def _truth(value: Value) -> bool:
         value = value.value
     if isinstance(value, bool):
         return value
-    word = show(value).strip().lower().rstrip(".!")
+    word = as_text(value).strip().lower().rstrip(".!")
     if word in ("yes", "true", "no", "false"):
         return word in ("yes", "true")
     raise ValueError(f"neither yes nor no: {_short(value)}")
 
 
 def _short(value: Value) -> str:
-    text = show(value)
+    text = as_text(value)
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
-def show(value: Value, max_rows: int | None = None) -> str:
+def as_text(value: Value, max_rows: int | None = None) -> str:
     r"""A value as text, for prompts and answers.
 
     Args:
@@ -397,7 +398,7 @@ def show(value: Value, max_rows: int | None = None) -> str:
         max_rows: Rows shown at most.
 
     Example:
-        >>> show(["a", "b"]), show([]), show(0.1 + 0.2), show(12345678901.25)
+        >>> as_text(["a", "b"]), as_text([]), as_text(0.1 + 0.2), as_text(12345678901.25)
         ('- a\n- b', 'Nothing found.', '0.3', '12345678901.25')
     """
     if isinstance(value, bool):
@@ -411,7 +412,7 @@ def show(value: Value, max_rows: int | None = None) -> str:
         lines = [f"{bullet}{line}" for line in value.lines(max_rows)] if len(value) else [NOTHING]
         return "\n".join([*lines, *_marks(value)])
     if isinstance(value, Scalar):
-        return " ".join([show(value.value), *([] if value.is_marked else _marks(value.rows))])
+        return " ".join([as_text(value.value), *([] if value.is_marked else _marks(value.rows))])
     return str(value)
 
 

@@ -27,4 +27,6 @@ def bounds(rows: Rows) -> tuple[int, int]:
     """The least and the most that the count of rows is, whatever the undecided ones are."""
     n = len(rows.values)
     # A row without a value may stand for several: a pair whose key is not known.
-    return n, n + sum(max(1, len(row.possible)) if row.value is None else 1 for row in rows.undecided)
+    return n, n + sum(
+        max(1, len(row.possible)) if row.value is None else 1 for row in rows.undecided
+    )

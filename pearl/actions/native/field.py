@@ -31,7 +31,9 @@ def run(rows: Rows, name: str) -> Value:
     return replace(
         rows,
         rows=tuple(row.valued(v) for row, v in zip(rows.rows, column.values, strict=True)),
-        doubtful=tuple(row.valued(v) for row, v in zip(rows.doubtful, column.doubtful, strict=True)),
+        doubtful=tuple(
+            row.valued(v) for row, v in zip(rows.doubtful, column.doubtful, strict=True)
+        ),
         column=column.name,
         notes=tuple(dict.fromkeys((*rows.notes, *column.notes))),
         is_answered=False,

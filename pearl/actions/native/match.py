@@ -32,13 +32,19 @@ def run(a: Rows, b: Rows, name: str) -> Value:
     """
     left, right = read_column(a, name), read_column(b, name)
     partners: dict[str, list[tuple[Row, bool]]] = {}
-    for rows, values, is_sure in ((b.rows, right.values, True), (b.doubtful, right.doubtful, False)):
+    for rows, values, is_sure in (
+        (b.rows, right.values, True),
+        (b.doubtful, right.doubtful, False),
+    ):
         for row, value in zip(rows, values, strict=True):
             if value and value.strip():
                 partners.setdefault(value.strip(), []).append((row, is_sure))
     both = [
         (row, value.strip(), is_sure)
-        for rows, values, is_sure in ((a.rows, left.values, True), (a.doubtful, left.doubtful, False))
+        for rows, values, is_sure in (
+            (a.rows, left.values, True),
+            (a.doubtful, left.doubtful, False),
+        )
         for row, value in zip(rows, values, strict=True)
         if value and value.strip() in partners
     ]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pearl.actions.native import Scalar, Value, behind, show
+from pearl.actions.native import Scalar, Value, as_text, behind
 from pearl.actions.numbers import numbers
 from pearl.dsl.signatures import Action, Parameter
 
@@ -38,7 +38,7 @@ def run(a: Value, b: Value) -> Value:
 
 
 def _text(value: Value) -> str:
-    return show(value.value if isinstance(value, Scalar) else value)
+    return as_text(value.value if isinstance(value, Scalar) else value)
 
 
 def _word(difference: float) -> str:

@@ -1,6 +1,5 @@
 """SPLIT(CTX, UNIT): the rows that a document consists of."""
 
-
 from pearl import plugins
 from pearl.actions.native import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
@@ -46,9 +45,7 @@ def run(rows: Rows, unit: str) -> Value:
         notes = [f"{len(reasons):,} of {n:,} texts left out: {reasons[0]}", *notes]
     if len(notes) > 1:
         notes = [notes[0], f"{len(notes) - 1:,} more notes on what was left out"]
-    return Rows(
-        tuple(found), TEXT_COLUMN, tuple(doubtful), (*rows.notes, *notes), pages=rows.pages
-    )
+    return Rows(tuple(found), TEXT_COLUMN, tuple(doubtful), (*rows.notes, *notes), pages=rows.pages)
 
 
 def _parts(rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str]) -> list[Row]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pearl.actions.conditions import OPERATORS, judge
 from pearl.actions.groups import are_groups
-from pearl.actions.native import Value, having, show
+from pearl.actions.native import Value, as_text, having
 from pearl.actions.numbers import read_number
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -36,7 +36,7 @@ def run(rows: Rows, name: str, operator: str, x: Value) -> Value:
         ['2023-05-31']
     """
     if name == "count" and rows.shows_possible and are_groups(rows):
-        return having.run(rows, operator, read_number(show(x)))
+        return having.run(rows, operator, read_number(as_text(x)))
     judged = judge(rows, name, operator, x)
     return replace(
         rows,

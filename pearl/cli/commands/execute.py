@@ -16,6 +16,7 @@ from pearl.cli.options import (
     check_data,
     data_options,
     open_samples,
+    rows_option,
     setting_options,
     trace_option,
 )
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("-o", "--out", type=click.Path(), help="Write one JSON line a document to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@rows_option
 @setting_options()
 @budget_options
 @run_options
@@ -72,10 +74,14 @@ def command(
 
     if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
+    if out is not None and options["rows_out"]:
+        raise UsageError(
+            "--rows goes with answers that are printed", help="in --out, `evidence` holds the rows"
+        )
     check_data(options)
     data = options["data"]
     inputs = [*plan_and_documents, *filter(None, (tasks, data))]
-    keep_inputs([out, options["trace"]], inputs)
+    keep_inputs([out, options["trace"], options["rows_out"]], inputs)
     if data is None and options["longest"] is not None:
         raise UsageError("--longest goes with --data", help="pearl execute why.plan --data FILE")
     if tasks is not None and data is not None:
@@ -263,7 +269,7 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     click.echo(
         f"pearl: run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
         + (f", {known:,} of them from before" if known else "")
-        + (f", {cut_off:,} of them not finished" if cut_off else ""),
+        + (f", {cut_off:,} of them unfinished" if cut_off else ""),
         err=True,
     )
     if unsure := summary.statuses.get("undecided"):

@@ -148,47 +148,12 @@ def _report(refinement: Refinement, *, is_json: bool) -> str:
 
 def _summary(refinement: Refinement) -> str:
     """The figures of a refinement, one per line."""
-    count = refinement.count
-    rows: list[tuple[str, int, str]] = [
-        ("drafts", len(refinement.drafts), _of_drafts(refinement)),
-        ("malformed", count("dropped", "malformed"), ""),
-        ("merged, same text", count("merged", "exact"), ""),
-        ("merged, same name", count("merged", "name"), ""),
-        ("merged, same meaning", count("merged", "definition"), ""),
-        ("merged by the model", count("merged", "model"), _calls(refinement)),
-        ("merged to make room", count("merged", "room"), ""),
-        ("dropped", count("dropped") - count("dropped", "malformed"), ""),
-        ("actions", len(refinement.actions), f"of {refinement.max_actions} at most"),
-        ("tokens", refinement.n_tokens, refinement.token_count),
-    ]
-    if refinement.comparison is not None:
-        theirs = refinement.comparison
-        rows.append((f"also in {theirs.library}", len(theirs.in_both), ""))
+    rows = refinement.figures
     lead = max(len(label) for label, _, _ in rows)
     width = max(len(f"{n:,}") for _, n, _ in rows)
     return "\n".join(
         f"{label:<{lead}}  {n:>{width},}{f'  ({note})' if note else ''}" for label, n, note in rows
     )
-
-
-def _of_drafts(refinement: Refinement) -> str:
-    seeds = sum(draft.is_seed for draft in refinement.drafts)
-    parts = [f"{seeds} of them seeds"] if seeds else []
-    if n := len(refinement.unread):
-        parts.append(f"{n} replies or lines gave none")
-    return "; ".join(parts)
-
-
-def _calls(refinement: Refinement) -> str:
-    calls, unusable = refinement.calls(), refinement.calls("unusable")
-    parts = [
-        f"{calls} call{'s' if calls != 1 else ''} in {len(refinement.rounds)} round{'s' if len(refinement.rounds) != 1 else ''}"
-    ]
-    if unusable:
-        parts.append(f"{unusable} repl{'ies' if unusable != 1 else 'y'} not usable")
-    if failed := refinement.calls("failed"):
-        parts.append(f"{failed} calls failed")
-    return ", ".join(parts)
 
 
 @command.command(cls=Command)

@@ -15,7 +15,6 @@ twice its length.
 from __future__ import annotations
 
 import math
-from collections import deque
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -89,11 +88,10 @@ class Sent:
 
 
 class AdmittedRate:
-    """Counts of admitted calls per second, for the last `seconds`."""
+    """Counts of admitted calls per second, for the last `WINDOW_S` seconds."""
 
-    def __init__(self, seconds: int = WINDOW_S) -> None:
-        self._seconds = seconds
-        self._counts: deque[list[int]] = deque()  # [second, calls]
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
         self._began: float | None = None
 
     def add(self, at: float, n: int = 1) -> None:
@@ -101,27 +99,21 @@ class AdmittedRate:
         second = int(at)
         if self._began is None:
             self._began = at
-        for row in reversed(self._counts):
-            if row[0] == second:
-                row[1] += n
-                return
-            if row[0] < second:
-                break
-        if n > 0:
-            self._counts.append([second, n])
-            while self._counts[0][0] < second - self._seconds:
-                self._counts.popleft()
+        if n > 0 or second in self._counts:
+            self._counts[second] = self._counts.get(second, 0) + n
+        for old in [each for each in self._counts if each < second - WINDOW_S]:
+            del self._counts[old]
 
     @property
     def most(self) -> int:
         """Maximum calls in one second."""
-        return max((count for _, count in self._counts), default=0)
+        return max(self._counts.values(), default=0)
 
     def rate(self, now: float, seconds: int) -> float:
         """Calls per second over the last `seconds`, or over the time since the first call."""
         first = int(now) - seconds + 1
         since = max(now if self._began is None else self._began, float(first))
-        n = sum(count for second, count in self._counts if second >= first)
+        n = sum(count for second, count in self._counts.items() if second >= first)
         return n / max(1.0, now - since)
 
 
@@ -229,7 +221,8 @@ class AdaptiveRate:
                 self._forget()
                 self._episode = 0  # nor did calls in flight meet a limit
                 return "cleared"
-            if self._is_unchanged(sent):
+            if self._last and sent.number - self.n_refused <= self._last.n_admitted:
+                # No call was admitted since the last rejected one.
                 return self._storm(sent, now, pause_s)
             self._is_guess = False
             self.known = rate = max(LEAST_RATE, self._learn(sent, now))
@@ -265,10 +258,6 @@ class AdaptiveRate:
         elif self._bucket:
             self._bucket.drain(sent.at)
         return self._is_guess
-
-    def _is_unchanged(self, sent: Sent) -> bool:
-        """Whether no call was admitted since the last rejected one."""
-        return self._last is not None and sent.number - self.n_refused <= self._last.n_admitted
 
     def _storm(self, sent: Sent, now: float, pause_s: float) -> Refusal:
         assert self._last is not None

@@ -76,16 +76,20 @@ class Retrying(Wrapper):
         """
         failures: list[ModelError] = []
         budget = self._budget
-        deadline = asyncio.timeout(self._deadline_s)
-        end = asyncio.timeout(None if budget is None else budget.left_s)
+        left_s = None if budget is None else budget.left_s
+        limits = [limit for limit in (self._deadline_s, left_s) if limit is not None]
+        over = asyncio.timeout(min(limits, default=None))  # one for both: every call pays for it
+        now = asyncio.get_running_loop().time()
+        deadline = None if self._deadline_s is None else now + self._deadline_s
         try:
-            async with end, deadline:
-                return await self._persist(request, failures, deadline.when())
+            async with over:
+                return await self._persist(request, failures, deadline)
         except TimeoutError:
-            if end.expired() and budget is not None:
-                raise budget.out_of_time() from None
-            if not deadline.expired():
+            if not over.expired():
                 raise
+            if budget is not None and left_s is not None and left_s == min(limits):
+                # A server that wants a wait gets no more time.
+                raise budget.out_of_time() from None
             if failures:
                 raise failures[-1] from None
             raise ModelError(

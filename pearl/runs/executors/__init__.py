@@ -211,13 +211,13 @@ class Task(Unit):
         return await resources.pearl.execute(plan, document, trace=trace)
 
     def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
-        """One row of a results file; `status` is that of the answer, or `failed`."""
+        """One row of a results file; `status` is that of the answer, `failed`, or `unfinished`."""
         if result is not None:
             return {"id": self.id, **self.extra, **result.to_json()}
         return {
             "id": self.id,
             **self.extra,
-            "status": "failed",
+            "status": "unfinished" if isinstance(error, BudgetError | PausedError) else "failed",
             "question": self.question,
             "error": {"type": type(error).__name__, "message": str(error)},
         }

@@ -258,10 +258,6 @@ class Store(Reader):
             if self._writer is not None:
                 self._writer.close()
 
-    async def aclose(self) -> None:
-        """As `close`."""
-        self.close()
-
     def __enter__(self) -> Self:
         return self
 

@@ -1,8 +1,4 @@
-"""What kind of thing is asked for, and the signs by which a sentence shows that it has one.
-
-A sign is a number from 0 (none) to 1 (as plain as can be). It never looks at what the question is
-about, only at whether the sentence holds something *of the kind* that the question does not.
-"""
+"""Kinds of answers, and signs that a sentence contains one, whatever the topic of the question."""
 
 from __future__ import annotations
 
@@ -177,14 +173,13 @@ _FIRST_WORD = re.compile(r"[\W_]*([\w'’-]+)")
 def sign(
     kind: Kind, sentence: str, asked: Set[str], common: Set[str], counted: Set[str] = frozenset()
 ) -> float:
-    """How plainly a sentence holds something of a kind, 0 to 1.
+    """How likely a sentence contains an answer of a kind, 0 to 1.
 
     Args:
-        kind: What is asked for.
+        kind: The kind.
         sentence: The sentence, on one line.
-        asked: Terms of the question: what it names already is no answer.
-        common: Words that the document also writes in lower case, so that they are no names where
-            they begin a sentence.
+        asked: Terms of the question, which are no answers.
+        common: Words of the document in lower case, which are no names at the start of a sentence.
         counted: Terms of the things that are counted, for a number.
 
     Example:

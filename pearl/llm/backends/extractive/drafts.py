@@ -44,7 +44,8 @@ def propose(question: str, library: ActionLibrary) -> str:
 
 def _draft(part: Part, library: ActionLibrary) -> Action | None:
     """The new action for a part of a question, if its library lacks one."""
-    if part.of and (noun := _NOUN.fullmatch(part.thing.strip().lower())):
+    thing, of = part.thing_of
+    if of and (noun := _NOUN.fullmatch(thing.strip().lower())):
         name = f"FIND_{noun[1].replace(' ', '_').upper()}"
         definition = f"Find the {noun[1]} of X in CTX"
     elif missing := missing_role(part, library):

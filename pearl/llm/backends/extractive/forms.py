@@ -1,8 +1,7 @@
-"""The forms that a question may have, and how each is recognised.
+"""The forms of questions, and their patterns.
 
-A form is a pattern over the whole of one question; the first that fits is taken. Named groups are
-what the question is about: the group `clause` still has its auxiliary verb in front, of the others
-the first is the topic and the rest is the second thing, for forms about two.
+The first pattern that matches a whole question is its form. Its named groups are the topics; the
+group `clause` still begins with the auxiliary verb.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = [
 ]
 
 MAX_LENGTH = 600
-"""Characters of a question; what is longer has no form."""
+"""Maximum characters of a question with a form."""
 
 Form = Literal[
     "advice", "change", "claim", "comparison", "definition", "duration", "effect", "emotion", "ending",
@@ -152,7 +151,7 @@ _AT_END: tuple[tuple[Form, re.Pattern[str]], ...] = (
 
 
 def recognise(question: str) -> tuple[Form, list[str]]:
-    """The form of one question and the things it is about, the topic first.
+    """The form of one question and its topics.
 
     Args:
         question: On one line, without lead-in and question mark.
@@ -181,7 +180,7 @@ _DROPPED = re.compile(rf"\s*(?!\S+n['’]t\b)(?:{AUXILIARY}|['’]s)\s+(?P<rest>
 
 
 def _clause(text: str) -> str:
-    """What follows a question word, in the order of a statement, as far as its form tells.
+    """The text after a question word, in the order of a statement if possible.
 
     Example:
         >>> _clause(" did the crew leave"), _clause(" was Ada late"), _clause(" didn't Ada go")

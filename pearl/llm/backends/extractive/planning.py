@@ -1,14 +1,14 @@
 """Question + library → plan text, by rule from the form of the question.
 
 A question that counts rows is planned with the operators on rows, where the library has them. Any
-other form asks for a role ("finds a reason"), and the library's action for the role is found by the
-words of its name, so that a library with other names is used as well. Where it has none, any action
-of shape `(CTX, X)` stands in; where there is none of that shape, the plan declares one.
+other form has a role ("finds a reason"); the library's action for it is found by the words of its
+name. Without one, any action of shape `(CTX, X)` is used; without one of that shape, the plan
+declares it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, Step, String
@@ -22,7 +22,7 @@ from pearl.llm.backends.extractive.row_questions import row_question
 __all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]
 
 _MAX_ARGUMENT = 2_000
-"""Characters of an argument; a question may be longer than a step can make use of."""
+"""Maximum characters of an argument."""
 
 _ROLES: dict[Form, tuple[str, str, str]] = {
     # form: words of names that play the role (best first), name of the output, explanation
@@ -51,16 +51,16 @@ _ROLES: dict[Form, tuple[str, str, str]] = {
     "time": ("TIME DATE WHEN", "time", "Find when it is"),
 }  # fmt: skip
 _GENERIC = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
-"""Actions that can be asked for anything, best first."""
+"""General actions, best first."""
 _AS_CLAUSE = frozenset(
     {"reason", "time", "place", "event", "effect", "change", "manner", "relation",
      "definition", "emotion", "summary", "list", "ending", "lesson"}
 )  # fmt: skip
-"""Forms whose action takes what it is about; the others take the question as it is asked."""
+"""Forms whose action takes the topic; the others take the question."""
 _VERBS = frozenset(
     {"ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "X", "Y"}
 )  # fmt: skip
-"""Words of names that say that something is looked for, not what."""
+"""Words of names that do not say what is looked for."""
 _OWN = Action(
     "FIND_PASSAGE",
     (Parameter(CTX, ValueType.CONTEXT), Parameter("X")),
@@ -70,14 +70,18 @@ _OWN = Action(
 
 @dataclass(slots=True)
 class _Draft:
-    """A plan under way."""
+    """An unfinished plan."""
 
     library: ActionLibrary
-    steps: list[Step]
-    new_actions: list[Action]
+    steps: list[Step] = field(default_factory=list)
+    new_actions: list[Action] = field(default_factory=list)
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(tuple(self.steps), tuple(self.new_actions))
 
     def add(self, output: str, action: Action, explanation: str, *arguments: Argument) -> Reference:
-        """Add a step under a free name; CTX is given where the action takes it."""
+        """Add a step under a free name, with CTX if the action takes it."""
         names = {step.output for step in self.steps}
         name, n = output, 2
         while name in names:
@@ -87,24 +91,22 @@ class _Draft:
         return Reference(name)
 
     def generic(self) -> Action:
-        """The action of shape (CTX, X) that can be asked for anything."""
+        """The most general action of shape (CTX, X)."""
         for name in _GENERIC:
             action = self.library.get(name)
             if action is not None and _has_shape(action, 1):
                 return action
         fitting = [action for action in self.library.values() if _has_shape(action, 1)]
-        # A name of one word is the least likely to mean something special.
         if fitting:
-            return min(fitting, key=lambda action: (action.name.count("_"), len(action.name)))
+            return min(fitting, key=_specialty)
         if _OWN not in self.new_actions:
             self.new_actions.append(_OWN)
         return _OWN
 
     def playing(self, form: Form, n_texts: int) -> Action | None:
-        """The action for a form that takes the document and so many texts.
+        """The action for a form that takes the document and `n_texts` texts.
 
-        With one text its name may say more than the form does (`FIND_BEHAVIOR_REASON`); with two,
-        what it says more is about the two.
+        With one text its name may be more specific than the form (`FIND_BEHAVIOR_REASON`).
         """
         roles = _ROLES[form][0].split()
         fitting = [action for action in self.library.values() if _has_shape(action, n_texts)]
@@ -113,7 +115,7 @@ class _Draft:
             if n_texts > 1:
                 named = [a for a in named if _VERBS.union(roles).issuperset(a.name.split("_"))]
             if named:
-                return min(named, key=lambda action: (action.name.count("_"), len(action.name)))
+                return min(named, key=_specialty)
         return None
 
 
@@ -132,29 +134,26 @@ def write_plan(question: str, library: ActionLibrary) -> str:
 
 
 def write_other_plan(question: str, library: ActionLibrary) -> str:
-    """Another plan, for where the first one leads nowhere: ask for the question as it stands."""
-    draft = _Draft(library, [], [])
+    """An alternative plan: one step with the question itself."""
+    draft = _Draft(library)
     draft.add("answer", draft.generic(), "Find what the text says about it", _text(question))
-    return print_plan(Plan(tuple(draft.steps), tuple(draft.new_actions)))
+    return print_plan(draft.plan)
 
 
 def build_plan(question: str, library: ActionLibrary) -> Plan:
     """The plan of `write_plan` as a tree."""
-    draft = _Draft(library, [], [])
+    draft = _Draft(library)
     asked = row_question(question)
     if asked is None or not plan_rows(asked, library, draft.add):
         for part in parts(question):
             _plan(part, draft)
-    return Plan(tuple(draft.steps), tuple(draft.new_actions))
+    return draft.plan
 
 
 def missing_role(part: Part, library: ActionLibrary) -> tuple[str, str] | None:
-    """The role that no action of a library plays for a part of a question: its word, what it is for.
-
-    Forms that every library can serve with a general action have no role.
-    """
+    """The role for a part of a question that a library lacks: its word and explanation."""
     words, _, explanation = _ROLES[part.form]
-    if not words or _Draft(library, [], []).playing(part.form, 1) is not None:
+    if not words or _Draft(library).playing(part.form, 1) is not None:
         return None
     return words.split()[0], explanation
 
@@ -177,7 +176,7 @@ def _plan(part: Part, draft: _Draft) -> None:
 
 
 def _step(part: Part, draft: _Draft, action: Action | None = None, about: str = "") -> None:
-    """The usual plan: one step by the action that fits best."""
+    """One step by the best action."""
     _, output, explanation = _ROLES[part.form]
     if action is not None:
         draft.add(output, action, explanation, _text(about, part))
@@ -196,7 +195,7 @@ def _step(part: Part, draft: _Draft, action: Action | None = None, about: str = 
 
 
 def _compare(part: Part, draft: _Draft) -> None:
-    """Find both things, then set them side by side."""
+    """Find both things, then compare them."""
     one = draft.playing("summary", 1) or draft.generic()
     found = [
         draft.add(name, one, f"Find what the text says about the {nth}", _text(topic, part))
@@ -210,7 +209,7 @@ def _compare(part: Part, draft: _Draft) -> None:
 
 
 def _except(part: Part, draft: _Draft) -> None:
-    """Gather what does belong; what is named in the question and not among it does not."""
+    """List what belongs; the exception is the option in the question that is not among it."""
     gather = draft.playing("list", 1) or draft.generic()
     belonging = draft.add(
         "belonging", gather, "Gather everything that does belong", _text(part.topic, part)
@@ -224,10 +223,7 @@ def _except(part: Part, draft: _Draft) -> None:
 
 
 def _tally(part: Part, draft: _Draft) -> None:
-    """The passages on things that one counts by going through a text, or where their number is stated.
-
-    They are not counted: passages that match are no entries, and how many there are is no answer.
-    """
+    """List the passages on the things, without counting them: matching passages are no entries."""
     _, output, explanation = _ROLES["number"]
     gather = draft.playing("list", 1)
     if gather is not None:
@@ -249,10 +245,11 @@ def _about_whole(part: Part, draft: _Draft) -> None:
 
 
 def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
-    """The action named like the thing asked for: `What are the symptoms of X` → `FIND_SYMPTOMS`."""
-    if not part.of:
+    """The action named after the thing: `What are the symptoms of X` → `FIND_SYMPTOMS`."""
+    thing, of = part.thing_of
+    if not of:
         return None
-    wanted = terms(part.thing)
+    wanted = terms(thing)
     best: tuple[int, Action] | None = None
     for action in draft.library.values():
         words = {word for word in action.name.split("_") if word not in _VERBS}
@@ -261,11 +258,16 @@ def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
             continue
         if best is None or len(named) > best[0]:
             best = (len(named), action)
-    return (best[1], part.of) if best else None
+    return (best[1], of) if best else None
+
+
+def _specialty(action: Action) -> tuple[int, int]:
+    """Lower for a more general action, by the length of its name."""
+    return action.name.count("_"), len(action.name)
 
 
 def _has_shape(action: Action, n_texts: int) -> bool:
-    """Whether an action takes the document first and then so many texts."""
+    """Whether an action takes the document first and then `n_texts` texts."""
     return (
         not action.is_native
         and action.accepts(n_texts + 1)
@@ -275,7 +277,7 @@ def _has_shape(action: Action, n_texts: int) -> bool:
 
 
 def _text(text: str, part: Part | None = None) -> String:
-    """An argument; what its pronouns may stand for is said in brackets."""
+    """An argument, with what its pronouns may refer to in brackets."""
     shown = text.strip()[:_MAX_ARGUMENT]
     if part is not None and part.background:
         shown = f"{shown} (asked with: {part.background[:_MAX_ARGUMENT]})"

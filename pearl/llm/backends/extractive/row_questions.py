@@ -121,9 +121,11 @@ _STORY = re.compile(
 )
 
 _SUBJECT = re.compile(
-    rf"\s*(?:(?:do|does|did)\b(?! not)(?!n['’]t)|{AUXILIARY}\s+(?:{NAME}|i|you|he|she|it|we|they)\b)", re.I
-)  # fmt: skip
+    rf"\s*{AUXILIARY}\s+(?:{NAME}|i|you|he|she|it|we|they)\b|.*?\b(?:do|does|did)\b(?! not\b)", re.I
+)
 """What follows a noun that is not what the question is about: somebody else is."""
+_SEVERAL = re.compile(r"[?;]|\b(?:and|or|but),? (?:why|when|where|how|who|whom|what|which)\b", re.I)
+"""More than one question."""
 _PLAIN = re.compile(
     r"\s*(?:(?:are|were|is|was) (?:there|listed|included|mentioned here|sent|written|posted|made|received|recorded|given)"
     r"|exist|occur(?:red)?|(?:are|were) there in (?:total|all)|in (?:total|all)|(?:do|does) (?:the|this) \w+ (?:have|contain))?\s*\Z",
@@ -197,7 +199,9 @@ def row_question(question: str) -> RowQuestion | None:
     listed = _LISTED.search(line)
     labels = _entries(listed["labels"]) if listed else ()
     core, where = _scoped(_FORM.sub("", line))
-    asked = next((found for read in _READERS if (found := read(core))), None)
+    asked = _compared(core)
+    if asked is None and not _SEVERAL.search(core):
+        asked = _shared(core) or _ranked(core) or _counted(core)
     if asked is None:
         return None
     if asked.labels or asked.field == LABEL:
@@ -329,9 +333,6 @@ def _counted(core: str) -> RowQuestion | None:
     return replace(_about(match), ask="count", unit=_unit(match["noun"]), field=field)
 
 
-_READERS = (_compared, _shared, _ranked, _counted)
-
-
 def _about(match: re.Match[str]) -> RowQuestion:
     """What is said of the rows that are counted: a label, a condition or nothing."""
     found = match.groupdict(default="")
@@ -352,7 +353,7 @@ def _condition(noun: str, rest: str) -> str:
         >>> _condition("reviews", " are there about the food"), _condition("patients", " had a fever")
         ('the review is one about the food', 'the patient had a fever')
     """
-    rest = _THAT.sub("", rest)
+    rest = _THERE.sub("", _THAT.sub("", rest))
     word, _, more = rest.partition(" ")
     if re.fullmatch(r"about|with|without|from|by|of|on|for|to|in|\w+ing", word, re.I):
         rest = f"is one {rest}"
@@ -362,6 +363,7 @@ def _condition(noun: str, rest: str) -> str:
 
 
 _THAT = re.compile(r"\A\s*(?:(?:are|were|is|was) there\b)?\s*(?:(?:that|who|which)\b)?\s*", re.I)
+_THERE = re.compile(r"\s+(?:are|were|is|was) there\s*\Z", re.I)
 _SINGULAR = {"are": "is", "were": "was", "have": "has", "do": "does", "go": "goes"}
 _FINITE = re.compile(
     r".*(?:ed|s)|am|became|began|bought|brought|built|came|can|caught|chose|could|did|drank|drove|fell|felt|fought|found"

@@ -1,8 +1,8 @@
-"""Step or question → what to look for: terms with weights, the kind of answer, and how much of it.
+"""Step or question → query: weighted terms, the kind of the answer, and how many.
 
-The step's own arguments count most; the plan's question, findings of earlier steps and the words of
-the action's name are weaker evidence. The action's name says what kind of thing is wanted, else the
-argument if it is a question, else the plan's question, else the action's definition.
+The step's own arguments have the largest weight; the plan's question, earlier findings and the words
+of the action's name have less. The kind comes from the action's name, else from an argument that is
+a question, else from the plan's question, else from the action's definition.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _FROM_INPUT = 0.25
 _FROM_NAME = 0.3
 _FROM_BACKGROUND = 0.5
 _FROM_FRAME = 0.25
-"""Weights of terms that are not in the step's own arguments, or only frame them; the others weigh 1."""
+"""Weights of terms from elsewhere than the step's own arguments, and of `_FRAME`; the others weigh 1."""
 _MAX_INPUT_TERMS = 12
 _MAX_OWN_WORDS = 25
-"""Words of a line among the inputs that the plan may have written itself; findings are longer."""
+"""Maximum words of an input line that counts as an argument; findings are longer."""
 
 QUOTED = re.compile(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
-"""One quoted line of an earlier result, in a list or on its own."""
+"""A quoted line of an earlier result, possibly a list item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to look for.
+    """A query and how many answers it has.
 
     Attributes:
         query: For the ranking of sentences.
-        is_many: Whether every thing of the kind is wanted, not just the best.
-        is_several: Whether there are several, best first: the action's name is in the plural.
-        subject: The same in words, for people.
+        is_many: Whether all answers are wanted, in the order of the document.
+        subject: The query in words, for messages.
+        is_several: Whether several answers are likely, as the action's name is in the plural.
     """
 
     query: Query
@@ -95,7 +95,7 @@ _DEFINITIONS: tuple[tuple[Kind, str], ...] = (
 _MANY = _set("ALL COLLECT ENUMERATE EVENTS EVERY EXTRACT GATHER INSTANCES LIST ORDER TIMELINE")
 _CLAIMING = _set("CHECK CONSISTENCY VERIFY")
 _GENERAL = _set("FIND EXTRACT COMPREHEND INFER IDENTIFY LIST_ALL SUMMARIZE_X VERIFY SELECT")
-"""Actions whose definition says nothing of the kind of thing that is wanted."""
+"""Actions whose definition does not tell the kind."""
 _PLAIN_WORDS = (
     _NAME_KINDS.keys()
     | _MANY
@@ -104,13 +104,13 @@ _PLAIN_WORDS = (
     | _set("ANALYZE SUMMARIZE SELECT RANK RETURN ANSWER EVENT RELATION BUILD SHOW GIVE TELL DETAILS ELEMENT ITEM")
     | _set("ITEMS BEHAVIOR CHARACTER GENERAL WHAT HOW ENDING DESCRIPTION PASSAGE")
 )  # fmt: skip
-"""Words of names that no sentence need have; others name the thing: `FIND_ALLERGIES`."""
+"""Words of names that are no terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = _stems(
     "person people someone group name thing event fact reason cause time date place way text document story article"
     " passage author information question describe description mention accord happen following option best likely"
     " mr mrs ms miss dr"
 )
-"""Terms that say what kind of answer is wanted, or where; the sentence need not have them."""
+"""Terms that only describe the kind or place of the answer."""
 _KIND_FRAMES = {
     "advice": _stems("recommend recommendation advise advice suggest change make patient"),
     "age": _stems("old age"),
@@ -124,7 +124,7 @@ _KIND_FRAMES = {
     "reason": _stems("cause explain explanation motive"),
     "time": _stems("year month day hour"),
 }
-"""The same for one kind: its cues look for them."""
+"""The same for one kind, whose cues include them."""
 _ASKING = re.compile(
     r"\s*(?:the |a )?(?:who|whose|whom|when|where|why|how|what|which|person|name|number|date)\b",
     re.I,
@@ -143,7 +143,7 @@ _EARLY = re.compile(
 
 
 def by_question(part: Part) -> Wanted:
-    """What one question looks for."""
+    """The query of one question."""
     weights = _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND)], part.kind)
     query = Query(
         weights,
@@ -157,12 +157,7 @@ def by_question(part: Part) -> Wanted:
 
 
 def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
-    """What a step looks for.
-
-    Args:
-        task: The step.
-        index: The text it reads, for how rare the words of earlier findings are there.
-    """
+    """The query of a step over an indexed text."""
     own: list[str] = []
     other: list[tuple[str, float]] = []
     near: set[int] = set()
@@ -201,18 +196,18 @@ def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
 
 
 def _about(questions: tuple[Part, ...], own: Iterable[str]) -> str:
-    """That part of the plan's question which the step is for: what it shares most words with."""
+    """The part of the plan's question that shares most words with the step."""
     known = {term for text in own for term in terms(text)}
     texts = [part.text for part in questions]
     return max(texts, key=lambda text: len(known.intersection(terms(text))), default="")
 
 
 def _kind(action: Action, asked: Iterable[Part], questions: tuple[Part, ...]) -> Kind:
-    """What kind of thing a step looks for."""
+    """The kind of a step's answer."""
     said = [part.kind for part in asked if _ASKING.match(part.text) and part.kind != "thing"]
     named = next((_NAME_KINDS[w] for w in action.name.split("_") if w in _NAME_KINDS), None)
     if named == "time" and said[:1] in (["duration"], ["age"]):
-        return said[0]  # few libraries have an action for how long something is
+        return said[0]  # few libraries have an action for durations
     if named is not None:
         return named
     if said:
@@ -238,7 +233,7 @@ def _weights(texts: Iterable[tuple[str, float]], kind: Kind) -> dict[str, float]
 
 
 def _place(text: str) -> float | None:
-    """Where in the document a question points to, 0 (beginning) to 1 (end)."""
+    """The position in the document that a question mentions, 0 (beginning) or 1 (end)."""
     return 1.0 if _LATE.search(text) else 0.0 if _EARLY.search(text) else None
 
 

@@ -24,9 +24,9 @@ from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.transformers.decoding import Draw, Written, write
+from pearl.llm.backends.transformers.decoding import write
 from pearl.llm.backends.transformers.loading import Weights, load, read_window
-from pearl.llm.backends.transformers.masks import Held, hold
+from pearl.llm.backends.transformers.masks import Held
 from pearl.llm.backends.transformers.prefixes import Prefixes
 from pearl.llm.blank import is_blank
 from pearl.llm.progress import CallProgress, report
@@ -80,7 +80,6 @@ class TransformersModel:
         name: Name of the model after `transformers:`.
         window: Context window in tokens; None for no limit.
         timeout_s: Time limit of one call in seconds, without waiting for other calls.
-        n_kept: Prompts whose keys and values are cached; None for the default.
     """
 
     notice = ""
@@ -88,13 +87,7 @@ class TransformersModel:
     constrains = Constrains(by=frozenset({"line", "grammar"}), max_text=MAX_TEXT)
 
     def __init__(
-        self,
-        folder: Path,
-        name: str,
-        window: int | None,
-        timeout_s: float = 600.0,
-        *,
-        n_kept: int | None = None,
+        self, folder: Path, name: str, window: int | None, timeout_s: float = 600.0
     ) -> None:
         self.name = f"transformers:{name}"
         files = sorted(each for each in folder.rglob("*") if each.is_file())
@@ -102,7 +95,6 @@ class TransformersModel:
         self.window = window
         self._folder = folder
         self._timeout_s = timeout_s
-        self._n_kept = n_kept
         self._weights: Weights | None = None
         self._prefixes: Prefixes | None = None
         self._worker: ThreadPoolExecutor | None = None
@@ -153,7 +145,7 @@ class TransformersModel:
         limit = self._limit(request, len(prompt))
         held = None
         if request.constraint is not None:
-            held = hold(request.constraint, request.constrain_by, weights.vocabulary)
+            held = Held(request.constraint, request.constrain_by, weights.vocabulary)
         until = time.monotonic() + self._timeout_s
 
         def before_call() -> None:
@@ -178,9 +170,11 @@ class TransformersModel:
         prefix = prefixes.take(prompt)
         n_cached = len(prefix.tokens)
         before_call()
-        draw = Draw(request.temperature or 0.0, request.seed)
         try:
-            written = write(weights, prefix, prompt, limit, draw, held, before_call, after_token)
+            tokens = write(
+                weights, prefix, prompt, limit, request.temperature or 0.0, request.seed, held,
+                before_call, after_token,
+            )  # fmt: skip
         except RuntimeError as error:  # out of memory, most of all
             # The prefix is not kept, because its tokens and its cache may differ.
             said = " ".join(str(error).split())[:200]
@@ -193,15 +187,14 @@ class TransformersModel:
             prefixes.give(prefix)
             raise
         prefixes.give(prefix)
-        usage = Usage(len(prompt), written.n_tokens, n_cached)
-        text = self._usable(written, held, weights.tokenizer, usage)
+        usage = Usage(len(prompt), len(tokens), n_cached)
+        text = self._usable(tokens, held, weights, usage)
         return Completion(text, self.name, usage)
 
     def _loaded(self) -> tuple[Weights, Prefixes]:
         if self._weights is None or self._prefixes is None:
             self._weights = load(self._folder)
-            kept = {} if self._n_kept is None else {"most": self._n_kept}
-            self._prefixes = Prefixes(self._weights.model.config, **kept)
+            self._prefixes = Prefixes(self._weights.model.config)
         return self._weights, self._prefixes
 
     def _encoded(self, request: Request, tokenizer: Any) -> list[int]:
@@ -239,11 +232,11 @@ class TransformersModel:
             )
         return min(limit, self.window - n_prompt)
 
-    def _usable(self, written: Written, held: Held | None, tokenizer: Any, usage: Usage) -> str:
+    def _usable(self, tokens: list[int], held: Held | None, weights: Weights, usage: Usage) -> str:
         """The text of a reply. Truncation is checked first, because a cut reply may be blank."""
-        if not written.has_ended:
+        if tokens[-1] not in weights.ends:
             raise ModelError(
-                f"the reply of {self.name} was cut off after {written.n_tokens:,} tokens",
+                f"the reply of {self.name} was cut off after {len(tokens):,} tokens",
                 kind="truncated",
                 help="allow more with --max-output-tokens, or use a model with a larger window",
                 usage=usage,
@@ -251,7 +244,7 @@ class TransformersModel:
         if held is not None:
             text = held.text
         else:
-            decoded: str = tokenizer.decode(written.tokens, skip_special_tokens=True)
+            decoded: str = weights.tokenizer.decode(tokens[:-1], skip_special_tokens=True)
             text = decoded.replace("\ufffd", "")  # invalid bytes
         if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty", usage=usage)

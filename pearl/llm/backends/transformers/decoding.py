@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -15,41 +14,10 @@ from pearl.llm.backends.transformers.prefixes import Prefix
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Draw", "Written", "write"]
+__all__ = ["write"]
 
 N_READ_AT_ONCE = 512
 """Tokens of a prompt per call of the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """Sampling parameters.
-
-    Attributes:
-        temperature: 0 for greedy decoding.
-        seed: Reproducible on one machine; None for a random one.
-    """
-
-    temperature: float = 0.0
-    seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A reply.
-
-    Attributes:
-        tokens: Without the end token.
-        has_ended: Whether it has an end token, else it was truncated.
-    """
-
-    tokens: list[int]
-    has_ended: bool
-
-    @property
-    def n_tokens(self) -> int:
-        """Computed tokens, the end token included."""
-        return len(self.tokens) + self.has_ended
 
 
 def write(
@@ -57,11 +25,12 @@ def write(
     prefix: Prefix,
     prompt: Sequence[int],
     limit: int,
-    draw: Draw,
+    temperature: float,
+    seed: int | None,
     held: Held | None,
     before_call: Callable[[], None],
     after_token: Callable[[Sequence[int]], None],
-) -> Written:
+) -> list[int]:
     """Generate a reply.
 
     Args:
@@ -69,10 +38,14 @@ def write(
         prefix: The cached prefix of the prompt; extended in place.
         prompt: Tokens, more than the prefix.
         limit: Maximum tokens of the reply, 1 or more.
-        draw: Sampling parameters.
+        temperature: 0 for greedy decoding.
+        seed: Sampling seed, reproducible on one machine; None for a random one.
         held: The constraint, or None.
         before_call: Callback before every call of the model; raises to stop.
         after_token: Callback with the tokens so far; raises to stop.
+
+    Returns:
+        The tokens of the reply; the last one is an end token unless the limit was reached.
 
     Raises:
         ModelError: The logits are NaN, or the constraint allows no token.
@@ -80,23 +53,23 @@ def write(
     import torch
 
     generator = torch.Generator()
-    if draw.seed is None:
+    if seed is None:
         generator.seed()
     else:
-        generator.manual_seed(draw.seed % 2**63)
+        generator.manual_seed(seed % 2**63)
     tokens: list[int] = []
     with torch.inference_mode():
         logits = _read(weights, prefix, prompt[len(prefix.tokens) :], before_call)
         while True:
-            token = _chosen(logits, weights, draw, generator, held)
-            if token in weights.ends:
-                return Written(tokens, True)
+            token = _chosen(logits, weights, temperature, generator, held)
             tokens.append(token)
+            if token in weights.ends:
+                return tokens
             after_token(tokens)
             if held is not None:
                 held.take(token)
             if len(tokens) == limit:
-                return Written(tokens, False)
+                return tokens
             logits = _read(weights, prefix, [token], before_call)
 
 
@@ -123,7 +96,9 @@ def _read(
     return logits[: weights.n_tokens].float().cpu()
 
 
-def _chosen(logits: Tensor, weights: Weights, draw: Draw, generator: Any, held: Held | None) -> int:
+def _chosen(
+    logits: Tensor, weights: Weights, temperature: float, generator: Any, held: Held | None
+) -> int:
     import numpy as np
     import torch
 
@@ -136,7 +111,7 @@ def _chosen(logits: Tensor, weights: Weights, draw: Draw, generator: Any, held: 
         if not bits.any():
             raise ModelError("the constraint allows no token here", kind="unconstrained")
         logits = logits.masked_fill(torch.from_numpy(bits == 0), -torch.inf)
-    if draw.temperature <= 0:
+    if temperature <= 0:
         return int(logits.argmax())
-    chances = torch.softmax(logits / draw.temperature, dim=-1)
+    chances = torch.softmax(logits / temperature, dim=-1)
     return int(torch.multinomial(chances, 1, generator=generator))

@@ -17,23 +17,7 @@ if TYPE_CHECKING:
     from llguidance import LLTokenizer
     from numpy.typing import NDArray
 
-__all__ = ["Held", "hold"]
-
-
-def hold(constraint: Constraint, by: ConstrainBy, vocabulary: LLTokenizer) -> Held:
-    """The state of a constrained reply.
-
-    Raises:
-        ModelError: The constraint has no such form, or llguidance rejects it.
-    """
-    if by == "line" and constraint.next_line is not None:
-        return Held(constraint, vocabulary, is_by_line=True)
-    if by == "grammar":
-        return Held(constraint, vocabulary, is_by_line=False)
-    raise ModelError(
-        f"the language '{constraint.name}' has no form '{by}' that weights in this process take",
-        kind="unconstrained",
-    )
+__all__ = ["Held"]
 
 
 class Held:
@@ -41,21 +25,24 @@ class Held:
 
     Args:
         constraint: The constraint.
+        by: `grammar`, or `line` for a new grammar after every line break.
         vocabulary: The tokenizer for llguidance.
-        is_by_line: Whether each line has its own grammar, which ends with the line break.
 
     Raises:
-        ModelError: llguidance rejects the grammar.
+        ModelError: The constraint has no such form, or llguidance rejects it.
     """
 
-    def __init__(
-        self, constraint: Constraint, vocabulary: LLTokenizer, *, is_by_line: bool
-    ) -> None:
+    def __init__(self, constraint: Constraint, by: ConstrainBy, vocabulary: LLTokenizer) -> None:
         import numpy as np
 
         self._constraint = constraint
         self._vocabulary = vocabulary
-        self._next_line = constraint.next_line if is_by_line else None
+        self._next_line = constraint.next_line if by == "line" else None
+        if by != "grammar" and self._next_line is None:
+            raise ModelError(
+                f"the language '{constraint.name}' has no form '{by}' that weights in this process take",
+                kind="unconstrained",
+            )
         self._written = bytearray()
         n_words = (vocabulary.vocab_size + 31) // 32
         self._mask = np.zeros((1, n_words), dtype=np.int32)

@@ -33,16 +33,10 @@ class Prefix:
 
 
 class Prefixes:
-    """The last prompts.
+    """The last `MAX_KEPT` prompts of a model with the configuration `config` of transformers."""
 
-    Args:
-        config: The model's configuration.
-        most: Maximum cached prompts; 0 for none.
-    """
-
-    def __init__(self, config: Any, most: int = MAX_KEPT) -> None:
+    def __init__(self, config: Any) -> None:
         self._config = config
-        self._most = most
         self._kept: list[Prefix] = []
 
     def take(self, prompt: Sequence[int]) -> Prefix:
@@ -60,9 +54,8 @@ class Prefixes:
 
     def give(self, prefix: Prefix) -> None:
         """Cache a prompt; the least recently used one is evicted."""
-        if self._most and all(_can_be_cropped(layer) for layer in prefix.cache.layers):
-            self._kept.append(prefix)
-            del self._kept[: -self._most]
+        if all(_can_be_cropped(layer) for layer in prefix.cache.layers):
+            self._kept = [*self._kept, prefix][max(0, len(self._kept) + 1 - MAX_KEPT) :]
 
     def _empty(self) -> Any:
         from transformers import DynamicCache

@@ -1,0 +1,149 @@
+"""Questions that count: how far plans over rows are from exact, and what they cost.
+
+    python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
+        [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile] [--kills N]
+    python experiments/oolong.py --entries --data FILE_OR_DATASET [--split NAME] [--tasks N]
+        [--model MODEL] [--base-url URL]
+
+Windows of entries are generated, their labels hidden; an oracle labels each item with a known share of
+errors, and every kind of OOLONG's questions is answered by a plan. Beside each score stands that of a
+reference that counts the oracle's labels by itself: they have to be equal. No figure says how well a
+language model labels. Prints a table and one JSON line; exit code 1 if a bar is not met.
+
+--data reads the published questions where you have them, as `pearl eval --data` reads files and
+datasets; --entries without a number leaves the generated ones out. Their questions become plans by
+their wording and the labels in them are the oracle's; with --model both are the model's work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import sys
+from collections.abc import AsyncIterator
+from itertools import islice
+from statistics import mean
+
+from aggregation.bars import N_PER_CALL, Bar, edited, exact, faults, hostile, many_repeats, pairs
+from aggregation.killing import kills
+from aggregation.oracle import Fault
+from aggregation.published import by_model, by_oracle, read_tasks
+
+from pearl import Pearl
+
+RATES = (0.01, 0.05, 0.2)
+KINDS: tuple[Fault, ...] = (
+    "drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off",
+)  # fmt: skip
+LARGE, N_LARGE = 50_000, 4
+"""Of windows with so many entries there are so many at most."""
+
+PUBLISHED = """\
+Published, with real models that have to label as well (these figures have an oracle instead):
+  OOLONG, trec_coarse, 131K tokens: GPT-5 44.0, its RLM 56.0 to 58.0, droste 64.3
+  Pairs, 32K tokens, F1: GPT-5 0.1, its RLM 58.0 to 76.0, droste 80"""
+
+
+async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
+    """The bars that are asked for, one by one."""
+    for n in said.entries:
+        n_windows = said.windows if n < LARGE else min(said.windows, N_LARGE)
+        for p in said.p:
+            yield await exact(n, n_windows, p, said.seed, said.questions, said.items_per_call)
+    if said.pairs:
+        for p in said.p:
+            yield await pairs(min(said.windows, 10), p, said.seed)
+    if said.repeats:
+        yield await many_repeats(said.seed)
+    if said.faults is not None:
+        yield await faults("drop", 1.0, said.seed)
+        for kind in KINDS:
+            for rate in said.faults or RATES:
+                yield await faults(kind, rate, said.seed)
+    if said.edit:
+        yield await edited(said.seed)
+    if said.hostile:
+        for per_call in (32, 1):
+            yield await hostile(said.seed, per_call=per_call)
+    if said.kills:
+        yield await asyncio.to_thread(kills, said.kills, said.seed)
+    if said.data:
+        for bar in await published(said):
+            yield bar
+
+
+async def published(said: argparse.Namespace) -> list[Bar]:
+    """Scores of published questions, by dataset and length."""
+    tasks = [*islice(read_tasks(said.data, said.split), said.tasks)]
+    if said.model:
+        async with Pearl(said.model, base_url=said.base_url) as pearl:
+            results = await by_model(tasks, pearl)
+    else:
+        results = await by_oracle(tasks)
+    bars = []
+    for group in dict.fromkeys(task.group for task in tasks):
+        own = [result for result in results if result.task.group == group]
+        bar = Bar(
+            f"published, {group}",
+            {"questions": len(own), "score": round(mean(r.score for r in own), 4)},
+        )
+        references = [result.reference for result in own if result.reference is not None]
+        if references:
+            bar.figures["reference"] = round(mean(references), 4)
+            for result in own:
+                bar.require(
+                    result.score == result.reference,
+                    f"{result.said[:80]!r} to {result.task.question[:200]!r}",
+                )
+        bars.append(bar)
+    return bars
+
+
+async def show(said: argparse.Namespace) -> bool:
+    """Print every bar as it is measured, and all as JSON; whether all are met."""
+    done: list[Bar] = []
+    async for bar in measure(said):
+        done.append(bar)
+        figures = ", ".join(
+            f"{name.replace('_', ' ')} {value}" for name, value in bar.figures.items()
+        )
+        print(
+            f"{bar.name}: {figures}",
+            *(f"  NOT MET: {each}" for each in bar.failed[:5]),
+            sep="\n",
+            flush=True,
+        )
+    print(PUBLISHED)
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    bars = [{"name": bar.name, **bar.figures, "failed": bar.failed[:20]} for bar in done]
+    print(json.dumps({"bench": "oolong", "seed": said.seed, "peak_mb": peak_mb, "bars": bars}))
+    return not any(bar.failed for bar in done)
+
+
+def main() -> int:
+    """Measure what the arguments ask for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--entries", type=int, nargs="*", default=[1_000])
+    parser.add_argument("--p", type=float, nargs="+", default=[1.0, 0.99, 0.95, 0.9])
+    parser.add_argument("--questions", type=int, default=25)
+    parser.add_argument("--items-per-call", type=int, default=N_PER_CALL)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pairs", action="store_true")
+    parser.add_argument("--repeats", action="store_true")
+    parser.add_argument("--faults", type=float, nargs="*", metavar="RATE")
+    parser.add_argument("--edit", action="store_true")
+    parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--data")
+    parser.add_argument("--split")
+    parser.add_argument("--tasks", type=int)
+    parser.add_argument("--model")
+    parser.add_argument("--base-url")
+    return 0 if asyncio.run(show(parser.parse_args())) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

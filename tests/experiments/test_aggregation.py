@@ -1,0 +1,341 @@
+"""The parts of the benchmark of aggregation: windows, questions, reference, scores, oracle."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import re
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import pytest
+
+from pearl.dsl.parser import read as read_plan
+from tests.root import ROOT
+
+PARTS = (
+    "oracle",
+    "pairs",
+    "plans",
+    "queries",
+    "questions",
+    "reference",
+    "scoring",
+    "windows",
+    "wording",
+)
+
+
+class Parts:
+    """The modules of `experiments/aggregation`, imported as the experiment does."""
+
+    def __getattr__(self, name: str) -> Any:
+        return importlib.import_module(f"aggregation.{name}")
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[Parts]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "experiments")
+        yield Parts()
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_examples_in_docstrings(parts: Parts, name: str) -> None:
+    assert doctest.testmod(getattr(parts, name)).failed == 0
+
+
+def test_a_window_is_what_was_asked_for(parts: Parts) -> None:
+    window = parts.windows.draw_window(2_000, 7, repeats=4)
+    assert window == parts.windows.draw_window(2_000, 7, repeats=4)
+    assert window.text != parts.windows.draw_window(2_000, 8, repeats=4).text
+    lines = re.findall(
+        r"^Date: \w{3} \d\d, \d{4} \|\| User: \d+ \|\| Instance: .*\?$", window.text, re.M
+    )
+    assert len(lines) == len(window.entries) == 2_000
+    assert len(window.labels_of) == 500
+    assert not window.text.startswith("Date:")
+    assert not window.text.rstrip().endswith("?")
+    counts = Counter(entry.user for entry in window.entries).most_common()
+    busy = sum(n for _, n in counts[: round(2_000 / 3.4) // 5])
+    assert 0.75 < busy / 2_000 < 0.9  # 80 % of the entries are of a fifth of the users
+
+
+def test_no_word_betrays_a_label(parts: Parts) -> None:
+    """The best guess from a word, learnt on one half, does no better on the other than chance."""
+    window = parts.windows.draw_window(8_000, 3)
+    half = len(window.entries) // 2
+    seen: dict[str, Counter[str]] = {}
+    for entry in window.entries[:half]:
+        for word in entry.text.split():
+            seen.setdefault(word, Counter())[entry.label] += 1
+    shares = Counter(entry.label for entry in window.entries)
+    chance = shares.most_common(1)[0][1] / len(window.entries)
+    hits = 0
+    for entry in window.entries[half:]:
+        found = [
+            (max(c.values()) / c.total(), c) for word in entry.text.split() if (c := seen.get(word))
+        ]
+        hits += max(found, key=lambda pair: pair[0])[1].most_common(1)[0][0] == entry.label
+    assert hits / half < chance + 0.03
+    telling = parts.windows.draw_window(50, 3, is_telling=True)
+    assert all(entry.label in entry.text for entry in telling.entries)
+
+
+@pytest.fixture
+def entries(parts: Parts) -> list[Any]:
+    rows = [
+        ("2022-01-05", "9", "a"), ("2022-01-20", "9", "b"), ("2022-01-20", "9", "a"),
+        ("2022-02-03", "10", "b"), ("2022-02-09", "10", "b"), ("2023-02-11", "10", "a"),
+        ("2023-02-11", "777", "c"), ("2023-02-11", "9", "c"),
+    ]  # fmt: skip
+    entry = parts.windows.Entry
+    return [
+        entry(date.fromisoformat(day), user, f"text {i}", label)
+        for i, (day, user, label) in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "right"),
+    [
+        ({"ask": "most"}, {"a", "b"}),
+        ({"ask": "least"}, {"c"}),
+        ({"ask": "count", "label": "b"}, {"3"}),
+        ({"ask": "count", "label": "b", "users": ("9",)}, {"1"}),
+        ({"ask": "compare", "label": "a", "other": "b"}, {"same"}),
+        ({"ask": "compare", "label": "c", "other": "b", "month": 2}, {"same"}),
+        ({"ask": "compare", "label": "c", "other": "b", "between": (date(2022, 1, 20), date(2022, 2, 9))}, {"less"}),
+        ({"ask": "most", "of": "user"}, {"9"}),
+        ({"ask": "second", "of": "user"}, {"10"}),
+        ({"ask": "most", "of": "user", "label": "b"}, {"10"}),
+        ({"ask": "most", "of": "user", "label": "a", "users": ("10", "777")}, {"10"}),
+        ({"ask": "most", "of": "date"}, {"2023-02-11"}),
+        ({"ask": "second", "of": "date"}, {"2022-01-20"}),
+        ({"ask": "dates_seen", "of": "date", "n": 1}, {"3"}),
+        ({"ask": "shares", "label": "b", "day": date(2022, 2, 3)}, {"more"}),
+        ({"ask": "shares", "label": "b", "day": date(2024, 1, 1)}, set()),
+        ({"ask": "first_month", "label": "b", "other": "a"}, {"2022-02"}),
+        ({"ask": "months_more", "label": "a", "other": "b"}, {"2"}),
+        ({"ask": "months_top", "label": "a"}, {"1"}),
+        ({"ask": "months_top", "label": "c"}, {"1"}),
+    ],
+)  # fmt: skip
+def test_the_reference(
+    parts: Parts, entries: list[Any], query: dict[str, Any], right: set[str]
+) -> None:
+    assert parts.reference.answers(parts.queries.Query(**query), entries) == right
+
+
+def test_the_reference_on_pairs(parts: Parts, entries: list[Any]) -> None:
+    condition, user, query = (
+        parts.queries.Condition,
+        parts.queries.UserPredicate,
+        parts.queries.Query,
+    )
+
+    def pairs(*predicates: Any) -> frozenset[str]:
+        found: frozenset[str] = parts.reference.answers(query("pairs", pair=predicates), entries)
+        return found
+
+    assert pairs(user((condition(("a", "b")),))) == {"9, 10"}  # by number, not by text
+    assert pairs(user((condition(("c",)),))) == {"9, 777"}
+    assert pairs(user((condition(("b",), 2),)), user((condition(("c",)),))) == {"9, 10", "10, 777"}
+    assert pairs(user((condition(("a",), 1, True),)), user((condition(("c",)),))) == {
+        "9, 10",
+        "10, 777",
+    }
+    after = user((condition(("a",)),), "a", True, date(2022, 1, 5))
+    assert pairs(after, user((condition(("c",)),))) == {"9, 10", "10, 777"}  # 9 itself is barred
+    before = user((condition(("a",)),), "a", False, date(2022, 3, 1))
+    assert pairs(before, user((condition(("c",)),))) == {"9, 777"}
+
+
+@pytest.mark.parametrize("n", [40, 700])
+def test_questions_are_clear_and_their_words_and_plans_are_read(parts: Parts, n: int) -> None:
+    seen = set()
+    for seed in range(4):
+        window = parts.windows.draw_window(n, seed)
+        questions = parts.questions.draw_questions(window, seed)
+        assert len(questions) == 25
+        for question in questions:
+            query = question.query
+            seen.add(question.template)
+            assert question.right == parts.reference.answers(query, window.entries) != frozenset()
+            assert parts.wording.read(parts.wording.words(query, window.labels)) == query
+            reading = read_plan(parts.plans.plan_of(query, window.labels))
+            assert reading.errors == ()
+            if query.ask in ("compare", "shares"):
+                rows = parts.reference.asked_about(query, window.entries)
+                _is_clear(query, rows, question.right)
+    assert len(seen) > 25
+
+
+def _is_clear(query: Any, rows: list[Any], right: frozenset[str]) -> None:
+    sides = (
+        [(rows, query.label), (rows, query.other)]
+        if query.ask == "compare"
+        else [([r for r in rows if r.date < query.day], query.label), ([r for r in rows if r.date > query.day], query.label)]
+    )  # fmt: skip
+    one, other = (sum(row.label == label for row in side) / len(side) for side, label in sides)
+    assert abs(one - other) > 0.02 or right == {"same"}
+
+
+def test_a_question_of_another_form_is_not_guessed_at(parts: Parts) -> None:
+    with pytest.raises(ValueError, match="of no known form"):
+        parts.wording.read("How many spells were cast in this episode?")
+
+
+@pytest.mark.parametrize(
+    ("question", "fields"),
+    [
+        ("In which month did the label ‘spam first occur more often than the label ‘ham’?",
+         {"ask": "first_month", "label": "spam", "other": "ham"}),
+        ("consider the subset of instances that are associated with user IDs 12, 7. Among instances associated "
+         "with these users, how many data points should be classified as label 'human being'?",
+         {"ask": "count", "label": "human being", "users": ("12", "7")}),
+        ("was label 'ham' more common, less common, or the same frequency before 2023-05-01, as compared to after",
+         {"ask": "shares", "label": "ham", "day": date(2023, 5, 1)}),
+    ],
+)  # fmt: skip
+def test_other_marks_and_dates(parts: Parts, question: str, fields: dict[str, Any]) -> None:
+    assert parts.wording.read(question) == parts.queries.Query(**fields)
+
+
+def test_twenty_plans_of_pairs_are_read(parts: Parts) -> None:
+    assert len(parts.pairs.PAIR_QUERIES) == len(set(parts.pairs.PAIR_QUERIES)) == 20
+    assert [len(query.pair) for query in parts.pairs.PAIR_QUERIES] == [1] * 10 + [2] * 10
+    window = parts.windows.draw_window(787, 0)
+    for query in parts.pairs.PAIR_QUERIES:
+        assert read_plan(parts.plans.plan_of(query, window.labels)).errors == ()
+        assert parts.reference.answers(query, window.entries)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "right", "score"),
+    [
+        ("label", "Label: human being", {"human being"}, 1.0),
+        ("label", "Thus: the answer is: Entity.", {"entity"}, 1.0),
+        ("label", "- entity\n- location", {"entity", "location"}, 1.0),
+        ("label", "- entity\n- location", {"entity"}, 0.0),
+        ("label", "", {"entity"}, 0.0),
+        ("user", "User: [1234]", {"1234"}, 1.0),
+        ("date", "Date: 02/03/2023", {"2023-02-03"}, 1.0),
+        ("date", "Feb 03, 2023", {"2023-02-03"}, 1.0),
+        ("date", "Feb 04, 2023", {"2023-02-03"}, 0.0),
+        ("month", "Answer: March 2023", {"2023-03"}, 1.0),
+        ("comparison", "Answer: a is less common than b", {"less"}, 1.0),
+        ("comparison", "more", {"less"}, 0.0),
+        ("comparison", "more or less", {"less"}, 0.0),
+        ("number", "Answer: 1,012", {"1012"}, 1.0),
+        ("number", "Answer: 14", {"12"}, 0.75**2),
+        ("number", "412 (3 undecided)", {"412"}, 0.0),
+        ("number", "none", {"0"}, 0.0),
+        ("pairs", "(1, 20)\n(3, 20)", {"1, 20", "1, 3"}, 0.5),
+        ("pairs", "", set(), 1.0),
+        ("pairs", "Nothing found.", {"1, 2"}, 0.0),
+    ],
+)  # fmt: skip
+def test_scores(parts: Parts, kind: str, said: str, right: set[str], score: float) -> None:
+    assert parts.scoring.score(kind, said, right) == score
+
+
+LABELS = ("entity", "location", "numeric value")
+TEXTS = {f"text {i}": LABELS[i % 3] for i in range(300)}
+
+
+def prompt_of(*texts: str, ask: str = "Label each: entity, location or numeric value.") -> str:
+    items = "\n".join(f"<item {i}>{text}</item {i}>" for i, text in enumerate(texts, 1))
+    return f"{ask}\n\n{items}\n\nReply with a line `N: value` for each."
+
+
+def test_the_oracle_is_right_as_often_as_it_should_be(parts: Parts) -> None:
+    oracle = parts.oracle.Oracle(TEXTS, LABELS)
+    assert oracle.call(prompt_of("text 4", "text 2")).reply == "1: location\n2: numeric value"
+    yes_no = oracle.call(prompt_of("text 4", "text 2", ask="Is it about a location?"))
+    assert yes_no.reply == "1: yes\n2: no"
+    noisy = parts.oracle.Oracle(TEXTS, LABELS, p=0.9, seed=1)
+    said = {text: noisy.label(text) for text in TEXTS}
+    assert said == {text: noisy.label(text) for text in TEXTS}
+    assert 255 < sum(said[text] == label for text, label in TEXTS.items()) < 285
+    other = parts.oracle.Oracle(TEXTS, LABELS, p=0.9, seed=2)
+    assert said != {text: other.label(text) for text in TEXTS}
+
+
+@pytest.mark.parametrize(
+    "prompt", ["Label each: entity.", prompt_of("text 1", ask="Which?"), prompt_of("unknown")]
+)
+def test_what_the_oracle_cannot_answer_is_an_error(parts: Parts, prompt: str) -> None:
+    with pytest.raises(ValueError, match=r"items|names no label|does not know"):
+        parts.oracle.Oracle(TEXTS, LABELS).call(prompt)
+
+
+@pytest.mark.parametrize(
+    ("fault", "ids"),
+    [
+        ("drop", 4), ("duplicate", 6), ("reorder", 5), ("foreign_id", 6), ("off_list", 5), ("prose", 5),
+    ],
+)  # fmt: skip
+def test_faults_are_what_they_are_called(parts: Parts, fault: str, ids: int) -> None:
+    texts = [f"text {i}" for i in range(5)]
+    oracle = parts.oracle.Oracle(TEXTS, LABELS, faults={fault: 1.0})
+    call = oracle.call(prompt_of(*texts))
+    found = re.findall(r"^(\d+): (.+)$", call.reply, re.M)
+    assert call.faults == (fault,)
+    assert len(found) == ids
+    right = [(str(i), TEXTS[text]) for i, text in enumerate(texts, 1)]
+    kept = set(found) & set(right)
+    assert len(kept) == {"drop": 4, "off_list": 4}.get(fault, 5)
+    if fault in ("prose", "reorder"):
+        assert call.reply.splitlines() != [f"{id}: {label}" for id, label in right]
+    again = [oracle.call(prompt_of(*texts)).reply for _ in range(20)]
+    assert (
+        len(set(again)) > 1 or fault == "prose"
+    )  # the same prompt does not have the same fault for ever
+    clean = parts.oracle.Oracle(TEXTS, LABELS, faults={fault: 0.0}).call(prompt_of(*texts))
+    assert clean.faults == ()
+
+
+def test_a_reply_that_is_cut_off(parts: Parts) -> None:
+    oracle = parts.oracle.Oracle(TEXTS, LABELS, faults={"cut_off": 1.0})
+    whole = parts.oracle.Oracle(TEXTS, LABELS).call(prompt_of("text 1", "text 2")).reply
+    call = oracle.call(prompt_of("text 1", "text 2"))
+    assert call.is_cut_off
+    assert whole.startswith(call.reply)
+    assert call.reply != whole
+
+
+def test_only_a_gullible_oracle_obeys_rows(parts: Parts) -> None:
+    hostile = parts.oracle.HOSTILE.format(label="location")
+    texts = {**TEXTS, hostile: "entity"}
+    prompt = prompt_of("text 0", hostile)
+    assert parts.oracle.Oracle(texts, LABELS).call(prompt).reply == "1: entity\n2: entity"
+    gullible = parts.oracle.Oracle(texts, LABELS, is_gullible=True)
+    assert gullible.call(prompt).reply == "1: location\n2: location"
+    assert gullible.call(prompt_of("text 0")).reply == "1: entity"
+
+
+def test_the_oracle_over_the_wire(parts: Parts) -> None:
+    oracle = parts.oracle.Oracle(TEXTS, LABELS)
+
+    def post(url: str, prompt: str) -> Any:
+        body = json.dumps(
+            {"model": "m", "messages": [{"role": "user", "content": prompt}]}
+        ).encode()
+        request = urllib.request.Request(
+            f"{url}/chat/completions", body, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request) as response:
+            return json.load(response)
+
+    with parts.oracle.serving(oracle) as url:
+        reply = post(url, prompt_of("text 1"))
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            post(url, "nothing to label")
+    assert reply["choices"][0]["message"]["content"] == "1: location"
+    assert reply["choices"][0]["finish_reason"] == "stop"
+    assert [call.items for call in oracle.calls] == [{1: "text 1"}]
