@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from pearl import plugins
 from pearl.actions.library import load_library
+from pearl.actions.operators import with_operators
 from pearl.data.domains import load_domain
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
@@ -54,6 +55,10 @@ class Pearl:
             included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
         max_repairs: Times the model is shown what is wrong with its plan.
         max_steps: Longer plans are refused.
+        items_per_call: Rows that one call asks about at most.
+        max_item_tokens: Tokens of a line about a row at most.
+        max_reasks: Requests in a row for rows without a reply that may bring none.
+        strict_items: Whether a row that stays undecided fails its step.
         fallback: `direct` answers in one step where no valid plan can be had.
         replies: As in `Client`.
         budget: As in `Client`.
@@ -63,6 +68,8 @@ class Pearl:
         client: What is asked.
         limits: How much each call may hold.
         settings: The arguments that are not the client's.
+        library: The action library, as it is written.
+        actions: What a plan can call: the library, and the operators on rows.
 
     Raises:
         UsageError: An argument names nothing that exists, or a client is given with settings.
@@ -91,6 +98,10 @@ class Pearl:
         max_output_tokens: int | None = None,
         max_repairs: int = MAX_REPAIRS,
         max_steps: int = MAX_STEPS,
+        items_per_call: int = 32,
+        max_item_tokens: int = 64,
+        max_reasks: int = 1,
+        strict_items: bool = False,
         fallback: Literal["direct"] | None = None,
         replies: Replies | None = None,
         budget: Budget | None = None,
@@ -99,7 +110,9 @@ class Pearl:
         self.settings: dict[str, Any] = {
             "domain": domain, "library": library, "examples": examples, "nearest": nearest,
             "context": context, "ranker": ranker, "max_output_tokens": max_output_tokens,
-            "max_repairs": max_repairs, "max_steps": max_steps, "fallback": fallback,
+            "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
+            "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
+            "strict_items": strict_items, "fallback": fallback,
         }  # fmt: skip
         if context not in STRATEGIES:
             raise UsageError(
@@ -107,6 +120,11 @@ class Pearl:
                 help=suggest(context, STRATEGIES, "strategies"),
             )
         plugins.load("pearl.retrieval", ranker, "ranker")
+        if min(items_per_call, max_item_tokens) < 1 or max_reasks < 0:
+            raise UsageError(
+                "items_per_call and max_item_tokens are numbers from 1, max_reasks from 0",
+                help="leave them out for 32, 64 and 1",
+            )
         if isinstance(model, Client) and (client_settings or replies or budget):
             raise UsageError("a client has its settings already", help="give them to the Client")
         self.client = (
@@ -121,6 +139,7 @@ class Pearl:
             if isinstance(library, ActionLibrary)
             else load_library(library or self.domain.library)
         )
+        self.actions = with_operators(self.library)
         self.bank = examples or self.domain.examples
         self.nearest = nearest
         self.max_repairs = max_repairs
@@ -132,14 +151,20 @@ class Pearl:
             self.client.window,
             max_output_tokens,
             ranker=ranker,
+            items_per_call=items_per_call,
+            max_item_tokens=max_item_tokens,
+            max_reasks=max_reasks,
+            is_strict=strict_items,
+            is_constrained=self.client.reply_fallback.level.by is not None,
         )
         self._asked: Model = self.client
+        self._items = self.client.items
         self._plans = PlanCache()
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
         """The bank that the planner is shown, or part of it; read when it is first needed."""
-        return load_examples(self.bank, self.library)
+        return load_examples(self.bank, self.actions)
 
     def examples_for(self, question: str) -> tuple[Example, ...]:
         """The examples in the planner's prompt for a question."""
@@ -175,7 +200,7 @@ class Pearl:
         with self.client.breaker.running():
             return await write_plan(
                 question,
-                self.library,
+                self.actions,
                 self.calls(trace),
                 examples=self.examples_for(question),
                 max_repairs=self.max_repairs,
@@ -192,7 +217,7 @@ class Pearl:
         Raises:
             PlanError: With every diagnostic.
         """
-        checked = compile_plan(text.strip("\n"), self.library, max_steps=self.max_steps)
+        checked = compile_plan(text.strip("\n"), self.actions, max_steps=self.max_steps)
         if question and not checked.plan.question:
             return _asking(checked, question)
         return checked
@@ -344,6 +369,7 @@ class Pearl:
         """
         other = self.asking(self.client)
         other._asked = self.client.unshared(seed, temperature, scope=scope)
+        other._items = None
         return other
 
     def calls(self, trace: Trace | None = None) -> Model:
@@ -363,7 +389,7 @@ class Pearl:
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits,
-                method=method, fallback=self.client.reply_fallback, trace=trace,
+                method=method, fallback=self.client.reply_fallback, items=self._items, trace=trace,
             )  # fmt: skip
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> ContextLimits:

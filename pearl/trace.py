@@ -15,10 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pearl.actions.reply import State
 from pearl.errors import DataError
+from pearl.errors.escaping import json_bytes
 from pearl.llm import (
     ActionTask,
     ChooseTask,
     CombineTask,
+    ItemsTask,
     MineTask,
     PlanTask,
     PrefixUse,
@@ -56,9 +58,9 @@ SCHEMA_VERSION = 1
 AnswerStatus = Literal["answered", "nothing_found", "undecided"]
 """Whether there is an answer, the document has none, or it is uncertain."""
 
-Purpose = Literal["step", "part", "combine", "again"]
+Purpose = Literal["step", "part", "combine", "again", "items"]
 """Why a step calls the model: for its result, for one part of the document, to merge such results,
-or again because the reply could not be parsed."""
+again because the reply could not be parsed, or about a batch of rows."""
 
 
 class _Event(BaseModel):
@@ -185,7 +187,7 @@ class StepFinished(_Event):
     """A step finished.
 
     `context` is the way its document was presented: in full, part by part with the results merged
-    (map-reduce), by its most relevant passages (retrieve), or not at all (none).
+    (map-reduce), by its most relevant passages (retrieve), row by row (rows), or not at all (none).
     """
 
     event: Literal["step_finished"] = "step_finished"
@@ -194,7 +196,7 @@ class StepFinished(_Event):
     value: str
     state: State = "found"
     is_native: bool
-    context: Literal["full", "map-reduce", "retrieve", "none"]
+    context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
     coverage: float | None
     """Fraction of the document's characters that the model was shown; None without a document."""
     n_calls: int
@@ -245,9 +247,6 @@ Event = Annotated[
 Stamped = TypeVar("Stamped", bound=_Event)
 
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
-
-
-_encoded = json.JSONEncoder(ensure_ascii=False).encode  # made once
 
 
 class Trace:
@@ -320,9 +319,8 @@ class Trace:
     def to_jsonl(self) -> str:
         """One JSON object per line, each with the schema version and the id of the run."""
         head = {"v": SCHEMA_VERSION, "id": self.id}
-        return "".join(
-            f"{_encoded({**head, **event.model_dump(mode='json')})}\n" for event in self._events
-        )
+        lines = (json_bytes({**head, **event.model_dump()}) + b"\n" for event in self._events)
+        return b"".join(lines).decode()
 
     @classmethod
     def from_jsonl(cls, id: str, text: str) -> Self:
@@ -344,7 +342,7 @@ def _purpose(task: Task) -> dict[str, Any]:
     match task:
         case PlanTask():
             return {"purpose": "plan", "attempt": task.round + 1}
-        case ActionTask():
+        case ActionTask() | ItemsTask():
             return {"purpose": "step", "step": task.output}
         case CombineTask():
             return {"purpose": "combine", "step": task.step.output}

@@ -96,13 +96,19 @@ def functions(path: Path) -> Iterator[ast.AST]:
 
 
 CLI = Path(inspect.getfile(pearl.cli)).parent
-ANYWHERE = {
-    name for path in CLI.rglob("*.py") for each in functions(path) for name in names_read(each)
-} | {"max_cost", "max_tokens", "max_time", "max_calls"}  # a table has them
+
+
+@pytest.fixture(scope="module")
+def anywhere() -> set[str]:
+    """What is read in any module of the command line."""
+    found = {
+        name for path in CLI.rglob("*.py") for each in functions(path) for name in names_read(each)
+    }
+    return found | {"max_cost", "max_tokens", "max_time", "max_calls"}  # a table has them
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_option_is_taken_and_left(name: str) -> None:
+def test_no_option_is_taken_and_left(name: str, anywhere: set[str]) -> None:
     command = COMMANDS[name]
     assert command.callback is not None
     code = inspect.unwrap(command.callback).__code__
@@ -116,7 +122,7 @@ def test_no_option_is_taken_and_left(name: str) -> None:
     named = {argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)}
     for param in command.params:
         if param.expose_value and param.name not in SETTINGS:
-            assert param.name in (read if param.name in named else ANYWHERE), param.name
+            assert param.name in (read if param.name in named else anywhere), param.name
 
 
 # --- settings: what is asked, or what comes of it, is another thing ----------------------------

@@ -46,7 +46,14 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if not plugins.exists(COMMANDS, name):
             return None
-        command: click.Command = plugins.load(COMMANDS, name).command
+        try:
+            command = plugins.load(COMMANDS, name).command
+            if not isinstance(command, click.Command):
+                raise UsageError(
+                    f"the plug-in '{name}' has no command of click", help="uninstall it"
+                )
+        except UsageError as error:  # one of another distribution
+            return _broken(name, error)
         return command
 
     def resolve_command(
@@ -65,6 +72,21 @@ class _Commands(click.Group):
         except BrokenPipeError:
             _abandon_stdout()  # its reader is gone (`| head`), of which click makes a 1
             return 0
+
+
+def _broken(name: str, error: UsageError) -> click.Command:
+    """What stands in the place of a command that cannot be loaded: the others work."""
+
+    def fail() -> None:
+        raise error
+
+    return click.Command(
+        name,
+        callback=fail,
+        short_help=f"broken: 'pearl {name}' says why",
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
 
 
 @click.group(cls=_Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

@@ -15,8 +15,6 @@ from pearl.cli.output import counted
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError
 
-__all__ = ["ROWS", "Kind", "found_documents", "is_file", "kind_of", "library_for"]
-
 Kind = Literal["plan", "actions"]
 
 _ACTION_LINE = re.compile(r"^\w+\([^()\n]*\)\s*[:#]", re.M)
@@ -39,9 +37,10 @@ def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
 def library_for(library: str | None, domain: str) -> ActionLibrary:
     """The library a plan file is checked against."""
     from pearl.actions.library import load_library
+    from pearl.actions.operators import with_operators
     from pearl.data.domains import load_domain
 
-    return load_library(library or load_domain(domain).library)
+    return with_operators(load_library(library or load_domain(domain).library))
 
 
 def is_file(name: str) -> bool:
@@ -62,7 +61,11 @@ def found_documents(named: Sequence[str]) -> list[str]:
         UsageError: An address is named, which nothing here fetches.
         DataError: A folder or a pattern has no document.
     """
-    return [path for name in named for path in _documents(name)]
+    found = [path for name in named for path in _documents(name)]
+    if again := list(dict.fromkeys(path for path in found if found.count(path) > 1)):
+        told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named again"
+        click.echo(f"pearl: {told}, and read once: {again[0]}", err=True)
+    return list(dict.fromkeys(found))
 
 
 def _documents(name: str) -> Iterator[str]:

@@ -12,11 +12,9 @@ from pearl.cli.terminal import new_console
 from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
-    from pearl.interpreter.estimate import Range
+    from pearl.interpreter.bounds import Range
     from pearl.llm.middleware.budget import Budget
     from pearl.runs.forecast import Forecast
-
-__all__ = ["print_forecast", "report_spent"]
 
 UNKNOWN = "unknown"
 
@@ -25,13 +23,7 @@ WIDTH = 160
 
 
 def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
-    """Print a forecast to stdout as JSON, or as a table with its assumptions.
-
-    Args:
-        found: The forecast.
-        limits: What may be spent, as `max_cost`.
-        as_json: For programs.
-    """
+    """Print a forecast to stdout as JSON, or as a table with its assumptions."""
     if as_json:
         click.echo(to_json(found.to_json(), indent=2))
         return
@@ -82,7 +74,8 @@ def report_spent(found: Forecast | None, budget: Budget) -> None:
             f"{_shown(total.input_tokens, _count)} + {_shown(total.output_tokens, _count)} tokens",
         ]
         if found.cost_usd is not None:
-            predicted.append(f"${_shown(found.cost_usd, _usd)}")
+            cost = _shown(found.cost_usd, _usd)
+            predicted.append("cost unknown" if cost == UNKNOWN else f"${cost}")
         click.echo(f"predicted {', '.join(predicted)}", err=True)
     click.echo(f"actual    {', '.join(actual)}", err=True)
 
@@ -145,7 +138,7 @@ def _over(found: Forecast, limits: Mapping[str, float]) -> list[str]:
 def _shown(between: Range, show: Callable[[float], str]) -> str:
     least = show(between.least)
     if between.most is None:
-        return UNKNOWN if not between.least else f"{least} or more"
+        return UNKNOWN if least == show(0) else f"{least} or more"
     most = show(between.most)
     return least if least == most else f"{least} - {most}"
 

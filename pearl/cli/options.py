@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.errors import DataError, UsageError, suggest
+from pearl.errors import DataError, PearlError, UsageError, suggest
 from pearl.retrieval import DEFAULT_RANKER
 
 if TYPE_CHECKING:
@@ -20,32 +20,6 @@ if TYPE_CHECKING:
     from pearl.llm.middleware.limiter import LimiterStatus
     from pearl.llm.prices import Price
     from pearl.pipeline import Pearl
-
-__all__ = [
-    "ASKING",
-    "CONFIG",
-    "DRAFTING",
-    "FOUND",
-    "OWN",
-    "PLACES",
-    "PLANNING",
-    "READING",
-    "SETTINGS",
-    "TRUSTED",
-    "as_json",
-    "check_data",
-    "data_options",
-    "model_opened",
-    "new_pearl",
-    "open_pearl",
-    "open_samples",
-    "price_option",
-    "read_data",
-    "report_refused",
-    "setting_options",
-    "trace_option",
-    "warn_ignored_settings",
-]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -76,9 +50,7 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
     return [name for name in library_names() if name.startswith(incomplete)]
 
 
-def _complete(
-    package: str,
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes the names of the plug-ins of a package."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -167,6 +139,23 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         "--max-steps", envvar="PEARL_MAX_STEPS", type=click.IntRange(min=1), default=40, metavar="N",
         show_default=True, help="Longer plans are refused.",
     ),
+    "items_per_call": click.option(
+        "--items-per-call", envvar="PEARL_ITEMS_PER_CALL", type=click.IntRange(min=1), default=32,
+        metavar="N", show_default=True, help="Rows that one call asks about.",
+    ),
+    "max_item_tokens": click.option(
+        "--max-item-tokens", envvar="PEARL_MAX_ITEM_TOKENS", type=click.IntRange(min=1), default=64,
+        metavar="TOKENS", show_default=True, help="Of a line about one row at most.",
+    ),
+    "max_reasks": click.option(
+        "--max-reasks", envvar="PEARL_MAX_REASKS", type=click.IntRange(min=0), default=1, metavar="N",
+        show_default=True,
+        help="Times in a row that asking again for rows without a reply may bring none.",
+    ),
+    "strict_items": click.option(
+        "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,
+        help="A row that stays undecided fails its step.",
+    ),
     "fallback": click.option(
         "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
         help="Answer in one step where no valid plan can be had.",
@@ -222,13 +211,24 @@ DRAFTING = ("domain", "library", "examples", "constrain", "server")
 PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
 """Of those that have plans written, too."""
 
-READING = ("context", "ranker", "prefix")
+READING = (
+    "context", "ranker", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict_items",
+)  # fmt: skip
 """Of those that show a model documents, too."""
 
 
 def setting_options(*names: str) -> Callable[[Command], Command]:
     """Options for settings, which `open_pearl` takes; for all of them where none is named."""
-    return lambda command: _with(command, [_OPTIONS[name] for name in names or SETTINGS])
+    return lambda command: with_options(command, [_OPTIONS[name] for name in names or SETTINGS])
+
+
+def rows_option(command: Command) -> Command:
+    """`--rows`: the rows behind answers as a table."""
+    option = click.option(
+        "--rows", "rows_out", type=click.Path(), metavar="FILE.csv",
+        help="Write the rows that the answers are computed from as CSV.",
+    )  # fmt: skip
+    return option(command)
 
 
 def data_options(command: Command) -> Command:
@@ -252,7 +252,7 @@ def data_options(command: Command) -> Command:
             help="Rows may name documents outside the folder of their file.",
         ),
     ]  # fmt: skip
-    return _with(command, options)
+    return with_options(command, options)
 
 
 class _Price(click.ParamType["Price | None"]):
@@ -281,7 +281,8 @@ price_option = click.option(
 )  # fmt: skip
 
 
-def _with(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """The command with these options, in this order."""
     for option in reversed(options):
         command = option(command)
     return command
@@ -385,6 +386,20 @@ async def open_pearl(
             yield pearl
         finally:
             report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
+
+
+def server_notice(settings: Mapping[str, Any]) -> str:
+    """The server of the settings and the key sent to it, or what is wrong; "" without a server."""
+    from pearl.llm.backends import ModelSettings, address_of, create_model
+
+    names = ("base_url", "timeout_s", "window", "server", "api_key_env")
+    chosen = ModelSettings(**{name: settings[name] for name in names})
+    if settings["model"] is None or address_of(settings["model"], chosen) is None:
+        return ""
+    try:
+        return create_model(settings["model"], chosen).notice
+    except PearlError as error:
+        return str(error)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:

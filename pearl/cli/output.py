@@ -12,7 +12,9 @@ from pearl.errors import DataError
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
 
-__all__ = ["counted", "print_answer", "read_input"]
+
+MAX_ROWS = 5
+"""Rows of an answer that are printed."""
 
 
 def read_input(path: str) -> str:
@@ -66,7 +68,16 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
     in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
-    if not answer.evidence:
+    for number, row in enumerate(answer.rows[:MAX_ROWS], start=1):
+        if number == 1:
+            head(f"Rows behind it: {_row_count(answer)}")
+        style = "" if row.is_decided else "yellow"
+        console.print(Text.assemble(f"[{number}] ", (row.line, style), (f"  ({row.where})", "dim")))
+    if (left := len(answer.rows) - MAX_ROWS) > 0:
+        console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
+    if answer.rows and not answer.evidence:
+        pass  # they are the evidence
+    elif not answer.evidence:
         is_known = answer.status != "answered" or not in_vain
         head(f"Evidence: none; {'no step quotes the document' if is_known else _vain(in_vain)}")
     elif others:
@@ -89,6 +100,11 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         console.print(
             Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )
+
+
+def _row_count(answer: Answer) -> str:
+    n = sum(not row.is_decided for row in answer.rows)
+    return counted(len(answer.rows), "row") + (f", {n:,} of them undecided" if n else "")
 
 
 def _vain(outputs: Sequence[str]) -> str:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pearl.trace import Event, ModelProgressed, RunStarted
 
-__all__ = ["Reporter"]
-
 FIRST_LINE_S = 10.0
 """Seconds to the first line, and between lines, if stderr is not a terminal."""
 

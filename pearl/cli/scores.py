@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pearl.evals.log import EvalLog
     from pearl.evals.report import Cluster, MethodComparison, Score
 
-__all__ = ["print_comparisons", "print_scores"]
-
 
 def print_scores(log: EvalLog, cluster: Cluster) -> None:
     """Print the scores of every method, on all samples and on each subset, and comparisons."""

@@ -20,17 +20,6 @@ from pearl.cli.trust import is_trusted
 from pearl.errors import DataError, UsageError, did_you_mean, suggest
 from pearl.errors.escaping import visible
 
-__all__ = [
-    "NAME",
-    "VARIABLES",
-    "SettingsFile",
-    "defaults",
-    "found_in",
-    "found_names",
-    "read_settings",
-    "unknown",
-]
-
 NAME = "pearl.toml"
 
 MAX_BYTES = 1_000_000
@@ -155,9 +144,7 @@ def _refuse(file: SettingsFile) -> Callable[[], None]:
 
 
 def defaults(
-    files: Iterable[SettingsFile],
-    *,
-    refuse: Callable[[SettingsFile], Callable[[], None]] = _refuse,
+    files: Iterable[SettingsFile], *, refuse: Callable[[SettingsFile], Callable[[], None]] = _refuse
 ) -> dict[str, Any]:
     """Setting → what it is where neither a flag nor a variable says it, for click.
 

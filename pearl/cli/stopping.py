@@ -9,8 +9,6 @@ from typing import Self
 
 import click
 
-__all__ = ["Stopper"]
-
 ONCE_S = 0.2
 """Seconds within which signals count as one: `timeout` signals both the process and its group."""
 

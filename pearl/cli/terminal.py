@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
-__all__ = ["data_stdout", "escaped_streams", "new_console"]
-
 
 class _Escaping:
     """A text stream that escapes its output and delegates everything else."""

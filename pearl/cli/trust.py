@@ -13,8 +13,6 @@ from pearl.documents.digest import digest
 from pearl.errors import DataError
 from pearl.plugins.files import why_unsafe
 
-__all__ = ["is_trusted", "trust", "untrust"]
-
 
 def is_trusted(path: Path, content: bytes) -> bool:
     """Whether the user trusts this file with this content.

@@ -24,14 +24,12 @@ from pearl.errors import DataError, StoreError, UsageError
 if TYPE_CHECKING:
     from pearl.runs.store.outputs import Outputs
 
-__all__ = ["OutputWriter", "force_option", "keep_inputs", "keep_json_lines", "new_file"]
-
 STDOUT = (None, "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 TABLES = (".csv", ".tsv", ".parquet", ".xls", ".xlsx")
 
 NEUTRAL = (
-    "out", "trace", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
+    "out", "trace", "rows_out", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
     "concurrency", "timeout_s", "requests_per_minute", "tokens_per_minute", "price", "prices",
     "seconds_per_call", "max_cost", "max_tokens", "max_time", "max_calls",
     "allow_outside",
@@ -225,10 +223,6 @@ def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
 
 def keep_json_lines(out: str | None, help: str = "") -> None:
     """Reject JSON Lines output to a file with the suffix of a table.
-
-    Args:
-        out: The file.
-        help: What makes such a table.
 
     Raises:
         UsageError: The suffix is that of a table.

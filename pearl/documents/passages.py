@@ -10,18 +10,21 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 from pearl.errors import Span
 
-__all__ = ["STOP_WORDS", "chunks", "sentences", "terms"]
+__all__ = ["STOP_WORDS", "chunks", "is_wrapped", "paragraphs", "sentences", "terms"]
 
 _MAX_PIECE = 4_000
 """Maximum characters per call of the splitter, which is quadratic on unclosed quotes."""
 
 _LONG_SPEECH = 100
 """Quoted speech of at least this many characters is split into sentences."""
+
+_MIN_WIDTH = 30
+"""Characters of a line that is wrapped, at least."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TERMINAL = re.compile(r"[.!?…:;。！？।][\"'”’»)\]]*\s*\Z")
@@ -60,6 +63,21 @@ _SCRIPTS = (
     ("th", re.compile(r"[\u0e00-\u0e7f]")),
 )
 """Languages by script, kana before Han: Japanese has both."""
+
+
+_PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
+
+
+def paragraphs(text: str) -> tuple[Span, ...]:
+    r"""The paragraphs of a text, in order, without blanks around them: blank lines part them.
+
+    Example:
+        >>> text = "One,\ntwo.\n \n\n Three.\n"
+        >>> [text[span.start : span.end] for span in paragraphs(text)]
+        ['One,\ntwo.', 'Three.']
+    """
+    edges = [0, *(m.end() for m in _PARAGRAPH_BREAK.finditer(text)), len(text)]
+    return tuple(span for a, b in pairwise(edges) for span in _trimmed(text, Span(a, b)))
 
 
 def sentences(text: str) -> tuple[Span, ...]:
@@ -107,6 +125,26 @@ def _language(text: str) -> str:
         if len(script.findall(sample)) > letters * (0.1 if code == "ja" else 0.3):
             return code
     return "en"
+
+
+def is_wrapped(text: str) -> bool:
+    r"""Whether lines are broken to a width, and not at the ends of what they say.
+
+    The first thousand breaks between two lines decide.
+
+    Example:
+        >>> is_wrapped("She waited for the ferry until\nit came."), is_wrapped("bread\nmilk")
+        (True, False)
+    """
+    lines = text.split("\n")
+    lengths = sorted(len(line) for line in lines if line.strip())
+    width = lengths[len(lengths) * 9 // 10] if lengths else 0
+    pairs = ((a, b) for a, b in pairwise(lines) if a.strip() and b.strip())
+    wraps = [
+        len(a) + len(b.split(maxsplit=1)[0]) > 0.7 * width and not _breaks(a, b, width)
+        for a, b in islice(pairs, 1_000)
+    ]
+    return width >= _MIN_WIDTH and 2 * sum(wraps) > len(wraps)
 
 
 def _blocks(text: str) -> Iterator[Span]:
@@ -253,7 +291,7 @@ def _split(text: str, span: Span, level: int) -> list[Span]:
     source = text[span.start : span.end]
     match level:
         case 0:
-            starts = [m.end() for m in re.finditer(r"\n[^\S\n]*\n\s*", source)]
+            starts = [m.end() for m in _PARAGRAPH_BREAK.finditer(source)]
         case 1:
             starts = [sentence.start for sentence in sentences(source)]
         case 2:

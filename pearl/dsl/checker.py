@@ -6,13 +6,21 @@ A checked plan raises no name or arity error when it runs.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pearl.dsl.confusables import skeleton, unlike
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.parser import Reading, parse, read
 from pearl.dsl.printer import print_argument, print_plan
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType, outputs_for
+from pearl.dsl.signatures import (
+    EACH,
+    ROWS,
+    Action,
+    ActionLibrary,
+    Parameter,
+    ValueType,
+    outputs_for,
+)
 from pearl.errors import (
     Diagnostic,
     Fix,
@@ -21,6 +29,7 @@ from pearl.errors import (
     Span,
     apply_fixes,
     did_you_mean,
+    suggest,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 
@@ -94,7 +103,27 @@ def _checked(plan: Plan, text: str, library: ActionLibrary, max_steps: int) -> C
         raise PlanCheckError(text, found)
     consumed = {reference.name for step in plan.steps for reference in step.references()}
     outputs = tuple(step.output for step in plan.steps if step.output not in consumed)
-    return CheckedPlan(plan, library.extended(plan.new_actions), outputs, tuple(found))
+    return CheckedPlan(plan, callable_actions(plan, library), outputs, tuple(found))
+
+
+def callable_actions(plan: Plan, library: ActionLibrary) -> ActionLibrary:
+    """What a plan can call: the library, its own new actions, and those for each row.
+
+    Example:
+        >>> from pearl.dsl.parser import parse
+        >>> plan = parse('1. all = EACH_FIND(rows, "the key") : Find it in each')
+        >>> find = Action("FIND", (Parameter.named("CTX"), Parameter("X")), "Find X")
+        >>> callable_actions(plan, ActionLibrary("mine", [find]))["EACH_FIND"].signature
+        'EACH_FIND(ROWS, X)'
+    """
+    known = library.extended(plan.new_actions)
+    each = []
+    for name in {step.action for step in plan.steps} - set(known):
+        base = known.get(name.removeprefix(EACH)) if name.startswith(EACH) else None
+        if base is not None and base.parameters and base.parameters[0].type is ValueType.CONTEXT:
+            parameters = (Parameter.named(ROWS), *base.parameters[1:])
+            each.append(replace(base, name=name, parameters=parameters, returns=ValueType.LIST))
+    return known.extended(each) if each else known
 
 
 def compile_plan(
@@ -157,7 +186,7 @@ def _diagnose(
 ) -> Iterator[Diagnostic]:
     yield from _declarations(plan, library, lost)
     yield from _confusables(plan, library, max_steps)
-    actions = library.extended(plan.new_actions)
+    actions = callable_actions(plan, library)
     for step in plan.steps[max_steps : max_steps + 1]:
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
         yield Diagnostic("too-many-steps", message, step.output_span)
@@ -329,6 +358,7 @@ def _arguments(
         return
     for index, argument in enumerate(step.arguments):
         parameter = action.parameter(index)
+        yield from _literal(argument, parameter, action)
         given = _type(argument, assigned)
         if given is not None and not _fits(argument, given, parameter):
             yield Diagnostic(
@@ -336,10 +366,38 @@ def _arguments(
                 f"'{action.name}' takes {_article(parameter.type)} as {parameter.name}, "
                 f"not {_article(given)} ({_shortened(print_argument(argument))})",
                 argument.span,
-                help="pass CTX or an earlier output"
-                if parameter.type is ValueType.CONTEXT
-                else f"pass an output of type {parameter.type}",
+                help=_advice(given, parameter),
             )
+
+
+def _advice(given: ValueType, parameter: Parameter) -> str:
+    if parameter.type is ValueType.CONTEXT:
+        return "pass CTX or an earlier output"
+    if given is ValueType.CONTEXT and parameter.reads == "rows":
+        return 'make rows of it first: rows = SPLIT(CTX, "entry")'
+    return f"pass an output of type {parameter.type}"
+
+
+def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterator[Diagnostic]:
+    """What is wrong with a literal where only some may stand."""
+    choices = parameter.choices
+    if choices and isinstance(argument, String | Number) and str(argument.value) not in choices:
+        yield Diagnostic(
+            "unknown-unit" if parameter.name == "UNIT" else "unknown-operator",
+            f"'{argument.value}' is no {parameter.name} of '{action.name}'",
+            argument.span,
+            help=suggest(str(argument.value), choices, "choices"),
+        )
+    if parameter.reads == "labels" and isinstance(argument, ListLiteral):
+        labels = [str(item.value) for item in argument.items if isinstance(item, String | Number)]
+        keys = [" ".join(label.split()).casefold() for label in labels]
+        if not argument.items or not all(keys):
+            message = "a label is empty" if argument.items else "there is no label to choose from"
+            advice = 'write two or more different labels: ["praise", "complaint"]'
+            yield Diagnostic("bad-labels", message, argument.span, help=advice)
+        elif twice := next((label for i, label in enumerate(labels) if keys[i] in keys[:i]), None):
+            message = f"label '{twice}' is repeated; it is taken once"
+            yield Diagnostic("repeated-label", message, argument.span, "note")
 
 
 def _shortened(text: str) -> str:

@@ -61,7 +61,7 @@ class PlanGraph:
             wanted = gives.setdefault(step.output, action.returns)
             if action.returns is not ValueType.TEXT:
                 gives[step.output] = action.returns
-            if not action.is_native:
+            if not (action.is_native or action.reads_rows):
                 continue
             for i, argument in enumerate(step.arguments):
                 taken = action.parameter(i).type

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pearl.dsl.signatures import Action
+from pearl.dsl.signatures import CTX, Action
 from pearl.errors import Span
 
 __all__ = ["CTX", "Argument", "ListLiteral", "Number", "Plan", "Reference", "Step", "String"]
-
-CTX = "CTX"
-"""The name that stands for the document in every plan."""
 
 NOWHERE = Span(0, 0)
 

@@ -9,11 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
 from pearl.errors import LibraryError
 
-__all__ = ["MAX_COUNTED", "Counts", "NextStep", "Shape", "States", "by_shape", "nothing_to_call"]
+__all__ = [
+    "MAX_COUNTED",
+    "Counts",
+    "NextStep",
+    "Shape",
+    "Slot",
+    "States",
+    "by_shape",
+    "nothing_to_call",
+]
 
 MAX_COUNTED = (3, 2)
 """Outputs of one kind that is not text, where there is one such kind, or two; 1 where there are
@@ -36,18 +46,39 @@ _WRITTEN = (ValueType.CONTEXT, ValueType.TEXT, ValueType.NUMBER, ValueType.LIST)
 """Types for which an argument is always available: the document or a literal."""
 
 
+class Slot(NamedTuple):
+    """What an argument has to be.
+
+    Attributes:
+        type: Its type.
+        choices: The only literals that may stand there; empty for any.
+        is_labels: Whether a literal list has two or more texts, none of them blank.
+    """
+
+    type: ValueType
+    choices: tuple[str, ...] = ()
+    is_labels: bool = False
+
+    @property
+    def name(self) -> str:
+        """Tells it from other slots in the names of rules."""
+        if self.choices:
+            return f"one_of_{'_'.join(self.choices)}".lower().replace(" ", "_")
+        return "labels" if self.is_labels else self.type.lower()
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """The common signature of several actions.
 
     Attributes:
-        needed: The types of the arguments that every call has.
-        more: The type of those that may follow, any number of them; None where none may.
+        needed: The arguments that every call has.
+        more: Those that may follow, any number of them; None where none may.
         kind: The letter of the output, where outputs are told apart.
     """
 
-    needed: tuple[ValueType, ...]
-    more: ValueType | None
+    needed: tuple[Slot, ...]
+    more: Slot | None
     kind: str = ""
 
 
@@ -57,9 +88,9 @@ def by_shape(
     """Actions in groups of one shape, in the order of the first of each."""
     groups: dict[Shape, list[Action]] = {}
     for action in actions:
-        types = tuple(parameter.type for parameter in action.parameters)
-        more = types[-1] if action.is_variadic else None
-        shape = Shape(types[: action.min_arity], more, kind(action))
+        slots = tuple(Slot(p.type, p.choices, p.reads == "labels") for p in action.parameters)
+        more = slots[-1] if action.is_variadic else None
+        shape = Shape(slots[: action.min_arity], more, kind(action))
         groups.setdefault(shape, []).append(action)
     return groups
 
@@ -132,7 +163,9 @@ class States:
             shape
             for shape in self.groups
             if shape.kind == letter
-            and all(type in _WRITTEN or self.fitting(counts, type) for type in shape.needed)
+            and all(
+                slot.type in _WRITTEN or self.fitting(counts, slot.type) for slot in shape.needed
+            )
         ]
 
     def fitting(self, counts: Counts, type: ValueType) -> list[tuple[str, int]]:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pearl.dsl.cursor import MAX_NAME, canonical_name, terminal
 from pearl.dsl.literals import unescape
-from pearl.dsl.nodes import CTX, ListLiteral, Number, Plan, Reference, Step, String
-from pearl.dsl.signatures import Action, Parameter, ValueType
+from pearl.dsl.nodes import ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.signatures import ROWS, Action, Parameter, ValueType
 from pearl.errors import Diagnostic, PlanSyntaxError, Span
 from pearl.plugins.files import cache_file, read_data
 
@@ -91,6 +91,13 @@ class _Head(NamedTuple):
     is_variadic: bool
 
 
+def _returned(head: _Head, gives: Token | None) -> ValueType:
+    """The declared type; what is carried out row by row always gives rows."""
+    if head.parameters and head.parameters[0].name == ROWS:
+        return ValueType.LIST
+    return ValueType(gives.strip(" ->")) if gives else ValueType.TEXT
+
+
 class _Builder:
     """Callbacks of the LALR parser, one a rule: children → node."""
 
@@ -116,8 +123,7 @@ class _Builder:
             _name(name),
             _span(name),
             tuple(
-                Parameter(_name(p), ValueType.CONTEXT if p == CTX else ValueType.TEXT)
-                for p in (parameters[:-1] if is_variadic else parameters)
+                Parameter.named(_name(p)) for p in (parameters[:-1] if is_variadic else parameters)
             ),
             is_variadic,
         )
@@ -130,7 +136,7 @@ class _Builder:
             head.parameters,
             str(rest[0]).rstrip(_BLANKS) if rest else "",
             head.is_variadic,
-            ValueType(gives.strip(" ->")) if gives else ValueType.TEXT,
+            _returned(head, gives),
             span=head.span,
         )
 

@@ -44,7 +44,7 @@ def print_step(step: Step, number: int) -> str:
 
 def print_action(action: Action) -> str:
     """One line of an action library: `NAME(CTX, X) : definition`, with `-> List` if declared."""
-    is_said = action.returns is not ValueType.TEXT and not action.is_native
+    is_said = not (action.returns is ValueType.TEXT or action.is_native or action.reads_rows)
     head = f"{action.signature} -> {action.returns}" if is_said else action.signature
     definition = one_line(action.definition)
     return f"{head} : {definition}" if definition else head

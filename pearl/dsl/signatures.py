@@ -1,20 +1,35 @@
 """Actions: names, signatures and types.
 
 Action files are untyped (`NAME(CTX, X) : definition`): a parameter called `CTX` takes a document,
-every other one takes text. Native actions (computed in Python) use the other types.
+one called `ROWS` takes rows, and every other one takes text. Native actions (computed in Python)
+use the other types.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Literal
 
 from pearl.errors import Span
 
-__all__ = ["NOTHING", "Action", "ActionLibrary", "Parameter", "ValueType", "outputs_for"]
+__all__ = [
+    "CTX",
+    "EACH",
+    "NOTHING",
+    "ROWS",
+    "Action",
+    "ActionLibrary",
+    "Parameter",
+    "ValueType",
+    "outputs_for",
+]
 
+
+CTX = "CTX"
+"""The name that stands for the document."""
 
 NOTHING = "Nothing found."
 """How an empty value is written; prompts ask models to reply with it."""
@@ -55,12 +70,36 @@ def outputs_for(wanted: ValueType) -> frozenset[ValueType]:
     return _OUTPUTS_FOR[wanted] | {ValueType.TEXT} | ({wanted} - {ValueType.CONTEXT})
 
 
+ROWS = "ROWS"
+"""The name of a parameter that takes rows, one by one."""
+
+EACH = "EACH_"
+"""`EACH_NAME(ROWS, ...)` is the library's `NAME(CTX, ...)` for each row."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. Types take part in equality, so native and text actions differ."""
+    """One parameter. Types take part in equality, so native and text actions differ.
+
+    Attributes:
+        reads: What it is given at run time, where that is not the Python form of its type: `rows`,
+            with their fields and spans, a `number`, `labels`, two or more different texts, or the
+            `value` as it is. These are no types, because outputs that a grammar has to tell apart
+            multiply its states.
+        choices: The literals that may stand there; empty for any.
+    """
 
     name: str
     type: ValueType = ValueType.TEXT
+    reads: Literal["", "rows", "number", "labels", "value"] = ""
+    choices: tuple[str, ...] = ()
+
+    @classmethod
+    def named(cls, name: str) -> Parameter:
+        """The parameter of an untyped signature: `CTX` takes a document, `ROWS` takes rows."""
+        if name == CTX:
+            return cls(name, ValueType.CONTEXT)
+        return cls(name, ValueType.LIST, "rows") if name == ROWS else cls(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +160,18 @@ class Action:
         if index <= last:
             return self.parameters[index]
         stem = re.sub(r"\d+$", "", self.parameters[last].name)
-        return Parameter(f"{stem}{index + 1}", self.parameters[last].type)
+        return replace(self.parameters[last], name=f"{stem}{index + 1}")
 
     @property
     def repeated_parameter(self) -> str | None:
         """A parameter name that occurs twice in the signature, or None."""
         names = [parameter.name for parameter in self.parameters]
         return next((name for i, name in enumerate(names) if name in names[:i]), None)
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether a model carries it out for each row of its first argument."""
+        return not self.is_native and bool(self.parameters) and self.parameters[0].name == ROWS
 
     @property
     def reads_context(self) -> bool:

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
+from pearl.actions.values import Scalar, Value
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed
+from pearl.documents.rows import Rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
-from pearl.interpreter.steps import StepResult
+from pearl.interpreter.row_evidence import RowEvidence, row_evidence
+from pearl.interpreter.steps import MAX_TRACED_ROWS, StepResult
 from pearl.llm import Usage
 from pearl.trace import AnswerStatus, Trace
 
@@ -31,6 +34,7 @@ class Answer:
         text: The answer.
         evidence: Passages of the document, in the order in which the steps quote them.
         unverified: Quotes that could not be verified, with their step and the reason.
+        rows: The rows that the answer is computed from, in the order of the document.
         steps: Every step with its value, in plan order.
         outputs: The steps that form the answer: those whose output no other step uses.
         method: `plan`, or `direct` if there was no valid plan and the fallback was enabled.
@@ -49,24 +53,30 @@ class Answer:
     usage: Usage
     duration_s: float
     trace: Trace = field(repr=False, compare=False)
+    rows: tuple[RowEvidence, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         return self.text
 
     @property
     def status(self) -> AnswerStatus:
-        """`undecided` if any step is, `nothing_found` if no step of the answer found anything."""
-        if any(step.state == "undecided" for step in self.steps):
-            return "undecided"
+        """`undecided` if a step of the answer is, or any step that has no value therefore.
+
+        `nothing_found` if no step of the answer found anything.
+        """
         results = {step.output: step for step in self.steps}
+        is_unsure = any(results[name].state == "undecided" for name in self.outputs)
+        if is_unsure or any(step.is_void for step in self.steps):
+            return "undecided"
         found_nothing = all(results[name].state == "nothing" for name in self.outputs)
         return "nothing_found" if found_nothing else "answered"
 
     @property
     def why(self) -> str:
         """Why it is undecided, with the first undecided step; else ""."""
-        unsure = (step for step in self.steps if step.state == "undecided" and not step.is_native)
-        first = next(unsure, None)
+        unsure = [step for step in self.steps if step.state == "undecided"]
+        first = next((step for step in unsure if not step.is_native), next(iter(unsure), None))
+        first = None if self.status != "undecided" else first
         return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
 
     @property
@@ -84,13 +94,16 @@ class Answer:
             "method": self.method,
             "model": self.model,
             "plan": self.plan,
-            "evidence": [each.to_json() for each in self.evidence],
+            "evidence": [
+                *(each.to_json() for each in self.evidence),
+                *(row.to_json() for row in self.rows),
+            ],
             "unverified_quotes": [quote.to_json() for quote in self.unverified],
             "steps": [
                 {
                     "output": s.output,
                     "action": s.action,
-                    "value": s.value,
+                    "value": _plain(s.value),
                     "state": s.state,
                     **({"why": s.why} if s.why else {}),
                     "quotes": list(s.quotes),
@@ -141,6 +154,17 @@ class Answer:
         )
 
 
+def _plain(value: Value) -> str | int | float | bool | list[str]:
+    """A value as JSON data; of rows, the first ones: all that count are the answer's evidence."""
+    match value:
+        case Rows():
+            return value.lines(MAX_TRACED_ROWS)
+        case Scalar():
+            return value.value
+        case _:
+            return value
+
+
 def _implausible(usage: Usage) -> dict[str, int]:
     """The number of calls whose reported usage was implausible and was replaced by our own count."""
     n = usage.n_implausible_calls
@@ -167,10 +191,13 @@ def compose(
         if not result.is_native
     ]
     shown = [by_output[name] for name in graph.checked.outputs]
-    unsure = [result for result in results if result.state == "undecided"]
+    unsure = [result for result in results if result.is_void]
     if unsure and not any(result.state == "undecided" for result in shown):
         shown.insert(0, unsure[0])  # a later step used it
     evidence, unverified = collect(replies, document)
+    outputs = [
+        (name, rows) for name in graph.checked.outputs if (rows := by_output[name].rows) is not None
+    ]
     return Answer(
         question=graph.checked.plan.question or "",
         text="\n\n".join(result.text for result in shown if result.text.strip()),
@@ -185,6 +212,7 @@ def compose(
         usage=usage,
         duration_s=duration_s,
         trace=trace,
+        rows=row_evidence(outputs, document),
     )
 
 

@@ -6,21 +6,25 @@ Unknown outputs of earlier steps are placeholders in prompts and counted separat
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from pearl.actions import native
-from pearl.actions.native import Value
+from pearl.actions.values import EmptyListError, Value, as_rows, as_text
 from pearl.documents.passages import chunks
-from pearl.dsl.nodes import Step
+from pearl.documents.rows import Rows
+from pearl.dsl.nodes import Argument, Reference, Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
+from pearl.interpreter.bounds import NONE, Range, StepCosts, longer
 from pearl.interpreter.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, ContextOverflowError
 from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
-from pearl.llm import ActionTask, CombineTask
+from pearl.interpreter.row_estimate import PossibleRows, RowEstimator
+from pearl.interpreter.row_requests import RowRequests
+from pearl.llm import ActionTask, CombineTask, ItemsTask
 from pearl.llm.messages import block
 
-__all__ = ["CostEstimator", "Range", "StepCosts"]
+__all__ = ["CostEstimator"]
 
 SEAM_TOKENS = 8
 """Maximum tokens of the separators in a computed text."""
@@ -49,49 +53,6 @@ by one, which rounds up.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A lower and an upper bound; None is unknown."""
-
-    least: float
-    most: float | None
-
-    def __add__(self, other: Range) -> Range:
-        most = None if self.most is None or other.most is None else self.most + other.most
-        return Range(self.least + other.least, most)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether both bounds are equal."""
-        return self.least == self.most
-
-    def to_json(self) -> dict[str, float | None]:
-        """As JSON data."""
-        return {"least": self.least, "most": self.most}
-
-
-NONE = Range(0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class StepCosts:
-    """The cost of one step.
-
-    Attributes:
-        calls: Model calls.
-        input_tokens: Tokens of all prompts.
-        output_tokens: Tokens of all replies.
-        depth: Calls on the longest dependent chain.
-        prefixes: Known prompt prefixes that contain text of the document.
-    """
-
-    calls: Range = NONE
-    input_tokens: Range = NONE
-    output_tokens: Range = NONE
-    depth: Range = NONE
-    prefixes: tuple[str, ...] = ()
-
-
 class CostEstimator:
     """Estimates the cost of the steps of a plan, in order.
 
@@ -104,7 +65,10 @@ class CostEstimator:
         self._limits = calls.limits
         self._counter = calls.limits.counter
         self._values: dict[str, Value] = {}
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, Value] = {}
+        self._possible: dict[str, PossibleRows] = {}
+        self._row_requests = RowRequests(calls)
+        self._rows = RowEstimator(self._row_requests, calls.limits, self._alone)
         self._unknown: dict[str, float | None] = {}  # placeholder → maximum tokens
         self._depths: dict[str, Range] = {}
         self._reply_tokens = calls.limits.reply_tokens
@@ -119,7 +83,7 @@ class CostEstimator:
         """Calls on the longest chain of dependent steps so far."""
         longest = NONE
         for depth in self._depths.values():
-            longest = _longer(longest, depth)
+            longest = longer(longest, depth)
         return longest
 
     def step(self, step: Step) -> StepCosts:
@@ -132,6 +96,8 @@ class CostEstimator:
         if action.is_native:
             self._compute(step, action)
             costs = StepCosts()
+        elif action.reads_rows:
+            costs = self._by_row(step)
         else:
             task, _ = self._calls.task(step, self._texts)
             try:
@@ -144,9 +110,45 @@ class CostEstimator:
             self._reply_to(step.output, task)
         before = NONE
         for reference in step.references():
-            before = _longer(before, self._depths.get(reference.name, NONE))
+            before = longer(before, self._depths.get(reference.name, NONE))
         self._depths[step.output] = before + costs.depth
         return costs
+
+    def _by_row(self, step: Step) -> StepCosts:
+        """Costs of a step that is carried out row by row."""
+        row_step = self._row_requests.step(step, self._values)
+        given = self._possible_rows(step.arguments[0], row_step.rows)
+        if self._is_open(row_step.task):
+            given = replace(given, is_certain=False)
+        costs, possible = self._rows.step(step, row_step, given)
+        self._hold(step.output, possible)
+        return costs
+
+    def _is_open(self, task: ItemsTask) -> bool:
+        """Whether what is asked about rows is not known yet."""
+        said = [*task.labels, *(value for _, value in task.arguments)]
+        return any(map(self._marks.search, said))
+
+    def _alone(self, task: ActionTask) -> StepCosts:
+        """Costs of a row that is read as a document of its own."""
+        return self._formed(task, self._ask(task))
+
+    def _possible_rows(self, argument: Argument, rows: Rows) -> PossibleRows:
+        """The rows that an argument may stand for."""
+        if isinstance(argument, Reference) and argument.name in self._possible:
+            return self._possible[argument.name]
+        marks = [value for value in rows.values if self._marks.search(value)]
+        if not marks:
+            return self._rows.known(rows)
+        most = self._tokens("\n".join(marks)).most
+        # Every entry of a text has a token at least.
+        return PossibleRows(len(rows) + int(most or 0), most)
+
+    def _hold(self, output: str, possible: PossibleRows) -> None:
+        """Create a placeholder for rows that are not known, or have values that are not."""
+        self._possible[output] = possible
+        mark = self._mark(None if possible.tokens is None else possible.tokens + UNDECIDED_TOKENS)
+        self._values[output] = self._texts[output] = mark
 
     def _reply_to(self, output: str, task: ActionTask) -> None:
         """Create placeholders for a model's reply and for the value parsed from it."""
@@ -182,20 +184,33 @@ class CostEstimator:
 
     def _compute(self, step: Step, action: Action) -> None:
         values = self._calls.values(step, self._values)
-        shown = [native.show(value) for value in values]
+        # What is known of a document has no placeholders, and may be long.
+        shown = ["" if isinstance(value, Rows) else as_text(value) for value in values]
         marks = [mark for text in shown for mark in self._marks.findall(text)]
         if not marks:
             try:
                 value = native.compute(action, values)
-            except native.EmptyListError:
+            except EmptyListError:
                 value = []
             except ValueError as error:
                 raise ExecutionError(str(error), step=step.output) from error
-            self._values[step.output], self._texts[step.output] = value, native.show(value)
+            is_rows = isinstance(value, Rows)
+            self._values[step.output] = value
+            self._texts[step.output] = value if is_rows else as_text(value)
             return
+        if action.returns is ValueType.LIST and action.parameter(0).type is ValueType.LIST:
+            given = [
+                self._possible_rows(argument, as_rows(value))
+                if action.parameter(i).type is ValueType.LIST else None
+                for i, (argument, value) in enumerate(zip(step.arguments, values, strict=True))
+            ]  # fmt: skip
+            if any(isinstance(a, Reference) and a.name in self._possible for a in step.arguments):
+                assert given[0] is not None
+                self._hold(step.output, self._rows.selected(action, given[0], given[1:], values))
+                return
         n: float | None = 0.0
-        for text in shown:
-            most = self._wide(text)
+        for text, value in zip(shown, values, strict=True):
+            most = self._wide(as_text(value) if isinstance(value, Rows) else text)
             n = None if n is None or most is None else n + most + SEAM_TOKENS
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):
             n = NUMBER_TOKENS
@@ -210,13 +225,17 @@ class CostEstimator:
             return self._tokens(text).most
         return self._counter.bounds(text)[1]
 
-    def _tokens(self, text: str) -> Range:
-        """Tokens of a text; exact if it has no placeholders."""
+    def _tokens(self, text: str, part: str = "") -> Range:
+        """Tokens of a text; exact, but for a vocabulary's seams, if it has no placeholders.
+
+        Args:
+            text: A prompt, or a part of one.
+            part: The document that stands in it, which is counted once for all prompts.
+        """
         pieces = self._marks.split(text)
         if len(pieces) == 1:
-            n = self._counter.count(text)
-            return Range(n, n)
-        least, fixed = self._counter.bounds("".join(pieces[::2]))
+            return Range(*self._counter.bounds_with(text, part))
+        least, fixed = self._counter.bounds("".join(pieces[::2]), part)
         most: float | None = fixed
         for mark in pieces[1::2]:
             held = self._unknown[mark]
@@ -226,7 +245,8 @@ class CostEstimator:
 
     def _prompt(self, task: ActionTask) -> Range:
         """Tokens of a prompt, capped at the limit: a longer one is never sent."""
-        return _capped(self._tokens(self._calls.request(task).prompt), self._limits.prompt_tokens)
+        tokens = self._tokens(self._calls.request(task).prompt, task.document or "")
+        return _capped(tokens, self._limits.prompt_tokens)
 
     def _ask(self, task: ActionTask) -> StepCosts:
         texts = [value for _, value in task.arguments]
@@ -279,7 +299,7 @@ class CostEstimator:
             shown = self._retrieved(document, length, available_tokens, is_known)
             most = None if frame.most is None else frame.most + shown
             return self._costs(_capped(Range(frame.least, most), cap), 1, 1)
-        prompt = self._tokens(self._calls.request(task).prompt)
+        prompt = self._tokens(self._calls.request(task).prompt, document)
         fits = cap is None or (
             prompt.most is not None and prompt.most <= cap
             and length.most is not None and length.most <= available_tokens.least
@@ -423,11 +443,6 @@ class CostEstimator:
             total += groups
             left = groups
         return min(total, n - 1)
-
-
-def _longer(a: Range, b: Range) -> Range:
-    most = None if a.most is None or b.most is None else max(a.most, b.most)
-    return Range(max(a.least, b.least), most)
 
 
 def _capped(tokens: Range, cap: int | None) -> Range:

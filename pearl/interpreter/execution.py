@@ -23,6 +23,7 @@ from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.steps import ContextLimits, StepResult, run
 from pearl.llm import Model, Usage
 from pearl.llm.fallback import ConstraintFallback
+from pearl.llm.item_cache import ItemCache
 from pearl.trace import (
     PlanRewritten,
     RunFinished,
@@ -48,6 +49,7 @@ async def answer_plan(
     *,
     method: Literal["plan", "direct"],
     fallback: ConstraintFallback | None = None,
+    items: ItemCache | None = None,
     trace: Trace | None = None,
 ) -> Answer:
     """Run a plan over a document.
@@ -60,6 +62,7 @@ async def answer_plan(
         method: `plan`, or `direct` for `direct_plan`.
         fallback: The constraints to try for replies that have a form; None for those that the model
             supports.
+        items: Replies about single rows that are known; None for none.
         trace: Records all events.
 
     Raises:
@@ -93,7 +96,7 @@ async def answer_plan(
     for rewrite in rewritten.rewrites:
         trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
-        ran = await run(rewritten.graph, document, model, limits, trace, fallback)
+        ran = await run(rewritten.graph, document, model, limits, trace, fallback, items)
     except PearlError:
         spent = trace.usage
         trace.append(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from pearl.actions import native
-from pearl.actions.native import Value
 from pearl.actions.reply import says_nothing
+from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
+from pearl.documents.rows import Rows, document_rows
 from pearl.documents.tokens import Counter
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
@@ -52,6 +53,12 @@ class ContextLimits:
         max_parts: Maximum parts of a document that `map-reduce` reads; None for all.
         ranker: Name of a ranker in `pearl.retrieval`.
         counter: Counts tokens the way the model does, or estimates them.
+        items_per_call: Maximum rows that one call asks about.
+        max_reasks: Rounds in a row that may bring nothing, of those that ask again for what is
+            missing of a batch.
+        max_item_tokens: Maximum tokens of a line about a row.
+        is_strict: Whether a row that stays undecided fails its step.
+        is_constrained: Whether replies about rows are held to their form, so that none is missing.
     """
 
     counter: Counter
@@ -62,6 +69,11 @@ class ContextLimits:
     max_parts: int | None = None
     ranker: str = DEFAULT_RANKER
     max_prompt_tokens: int | None = None
+    items_per_call: int = 32
+    max_reasks: int = 1
+    max_item_tokens: int = 64
+    is_strict: bool = False
+    is_constrained: bool = False
 
     @property
     def reply_tokens(self) -> int:
@@ -95,6 +107,7 @@ class RequestBuilder:
     def __init__(self, graph: PlanGraph, document: Document, limits: ContextLimits) -> None:
         self.graph = graph
         self.limits = limits
+        self._document = document
         self._text = document.text
         self._question = graph.checked.plan.question or ""
         self._n_tokens: dict[str, int] = {}
@@ -107,9 +120,27 @@ class RequestBuilder:
 
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Value]:
         """The values of a step's arguments."""
-        return [_value(argument, earlier, self._text) for argument in step.arguments]
+        action = self.graph.checked.action(step)
+        return [
+            self._rows if _is_context(argument) and action.parameter(i).reads == "rows"
+            else _value(argument, earlier, self._text)
+            for i, argument in enumerate(step.arguments)
+        ]  # fmt: skip
 
-    def task(self, step: Step, earlier: Mapping[str, str]) -> tuple[ActionTask, str | None]:
+    @cached_property
+    def _rows(self) -> Rows:
+        return document_rows(self._document)
+
+    def length(self, step: Step) -> int:
+        """Characters of the document that a step takes."""
+        return len(self._text) * any(map(_is_context, step.arguments))
+
+    def coverage(self, rows: Rows) -> float:
+        """The fraction of the document's characters in rows, 0 to 1."""
+        spans = {span for row in rows for span in row.spans}
+        return min(1.0, sum(span.end - span.start for span in spans) / max(1, len(self._text)))
+
+    def task(self, step: Step, earlier: Mapping[str, Value]) -> tuple[ActionTask, str | None]:
         """The task of a step, and the earlier output that replaces the document, if any.
 
         Args:
@@ -125,11 +156,11 @@ class RequestBuilder:
         values = self.values(step, earlier)
         for i, (argument, raw) in enumerate(zip(step.arguments, values, strict=True)):
             parameter = action.parameter(i)
-            value = native.show(raw)
             if parameter.type is ValueType.CONTEXT:
-                is_document = isinstance(argument, Reference) and argument.is_context
-                document, shown = value, None if is_document else value
+                document = raw.as_context() if isinstance(raw, Rows) else as_text(raw)
+                shown = None if _is_context(argument) else document
                 continue
+            value = as_text(raw)
             arguments.append((parameter.name, value))
             if not isinstance(argument, String | Number):
                 inputs.add(parameter.name)
@@ -297,6 +328,14 @@ def chunk_size(available_tokens: int) -> int:
     return available_tokens - available_tokens % (1 << max(0, available_tokens.bit_length() - 5))
 
 
+def _entries(value: Value) -> list[str]:
+    return value.values if isinstance(value, Rows) else [as_text(value)]
+
+
+def _is_context(argument: Argument) -> bool:
+    return isinstance(argument, Reference) and argument.is_context
+
+
 def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Value:
     """The value of an argument."""
     match argument:
@@ -304,7 +343,7 @@ def _value(argument: Argument, values: Mapping[str, Value], context: str) -> Val
             return context if argument.is_context else values[argument.name]
         case ListLiteral():
             read = [_value(item, values, context) for item in argument.items]
-            shown = [each if isinstance(each, list) else [native.show(each)] for each in read]
+            shown = [each if isinstance(each, list) else _entries(each) for each in read]
             return [text for texts in shown for text in texts if not says_nothing(text)]
         case String() | Number():
             return argument.value

@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 from pearl.actions import native
-from pearl.actions.native import Value
-from pearl.actions.reply import Reply, State, follows_form, read_reply, reply_constraint
+from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
+from pearl.actions.values import EmptyListError, Scalar, Value, as_text, behind
 from pearl.documents.document import Document
+from pearl.documents.rows import Rows
+from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
 from pearl.interpreter.context import Context
+from pearl.interpreter.gathering import first_failure, gather
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
+from pearl.interpreter.row_requests import RowRequests
+from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
+from pearl.llm.item_cache import ItemCache
 from pearl.llm.messages import constrained
 from pearl.trace import (
     ConstraintRefused,
@@ -39,6 +45,10 @@ from pearl.trace import (
 )
 
 __all__ = ["ContextLimits", "StepResult", "run"]
+
+
+MAX_TRACED_ROWS = 20
+"""Rows of a value that an event of the trace shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +64,15 @@ class StepResult:
         state: `nothing` if nothing was found; `undecided` if the reply could not be parsed as its
             type, or the value is computed from such a reply.
         why: Why it is undecided.
+
+    A result that is computed from rows has a value where some of them are undecided, too.
     """
 
     output: str
     action: str
     value: Value
     is_native: bool
-    context: Literal["full", "map-reduce", "retrieve", "none"]
+    context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
     coverage: float | None
     n_calls: int
     usage: Usage
@@ -74,7 +86,22 @@ class StepResult:
     @property
     def text(self) -> str:
         """The value as text."""
-        return native.show(self.value)
+        return as_text(self.value)
+
+    @property
+    def rows(self) -> Rows | None:
+        """The rows behind the value; None if it is computed from no rows."""
+        return behind([self.value])
+
+    @property
+    def is_void(self) -> bool:
+        """Whether it is undecided and has no value that others could be computed from."""
+        return self.state == "undecided" and self.rows is None
+
+    @property
+    def as_input(self) -> Value:
+        """What later steps are shown: a model's full reply, because its quotes may matter."""
+        return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
 
     @property
     def event(self) -> StepFinished:
@@ -82,7 +109,7 @@ class StepResult:
         return StepFinished(
             step=self.output,
             action=self.action,
-            value=self.text,
+            value=as_text(self.value, MAX_TRACED_ROWS),
             state=self.state,
             is_native=self.is_native,
             context=self.context,
@@ -100,6 +127,7 @@ async def run(
     limits: ContextLimits,
     trace: Trace,
     fallback: ConstraintFallback | None = None,
+    items: ItemCache | None = None,
 ) -> tuple[StepResult, ...]:
     """Run every step.
 
@@ -110,6 +138,7 @@ async def run(
         limits: Token limits of each call.
         trace: Records all events.
         fallback: The constraints to try for replies that have a form; None for the model's own.
+        items: Replies about single rows that are known; None for none.
 
     Returns:
         One result per step, in plan order.
@@ -117,7 +146,7 @@ async def run(
     Raises:
         ExecutionError: A step failed; `__cause__` is the reason. The other steps were cancelled.
     """
-    interpreter = _Interpreter(graph, document, model, limits, trace, fallback)
+    interpreter = _Interpreter(graph, document, model, limits, trace, fallback, items)
     return await interpreter.run()
 
 
@@ -132,14 +161,19 @@ class _Interpreter:
         limits: ContextLimits,
         trace: Trace,
         fallback: ConstraintFallback | None,
+        items: ItemCache | None,
     ) -> None:
         self._graph = graph
         self._calls = RequestBuilder(graph, document, limits)
+        self._row_calls = RowRequests(self._calls)
+        self._items = items
         self._model = model
         self._trace = trace
         self._fallback = fallback or reply_fallback(model.constrains)
 
     async def run(self) -> tuple[StepResult, ...]:
+        if len(self._graph.steps) == 1:  # nothing to run beside it
+            return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []
         try:
             async with asyncio.TaskGroup() as group:
@@ -147,7 +181,7 @@ class _Interpreter:
                     before = [tasks[i] for i in sorted(needs)]
                     tasks.append(group.create_task(self._when_ready(step, before)))
         except BaseExceptionGroup as failed:
-            first = _first(failed)
+            first = first_failure(failed)
             raise first from first.__cause__
         return tuple(task.result() for task in tasks)
 
@@ -169,9 +203,14 @@ class _Interpreter:
     async def _step(self, step: Step, before: Mapping[str, StepResult], began: float) -> StepResult:
         action = self._graph.checked.action(step)
         if action.is_native:
-            return self._compute(step, action, before, began)
-        texts = {name: result.reply or result.text for name, result in before.items()}
-        task, shown = self._calls.task(step, texts)
+            # Of many rows, it takes so long that calls under way would be late.
+            n_rows = sum(len(r.value) for r in before.values() if isinstance(r.value, Rows))
+            n_characters = 100 * n_rows + self._calls.length(step)
+            return await off_loop(n_characters, partial(self._compute, step, action, before, began))
+        inputs = {name: result.as_input for name, result in before.items()}
+        if action.reads_rows:
+            return await self._by_row(step, before, inputs, began)
+        task, shown = self._calls.task(step, inputs)
         if task.document is None:
             read = await self._read(step, "step", self._calls.whole(task))
             context: Context | None = None
@@ -187,45 +226,91 @@ class _Interpreter:
             read.text, read.reply.quotes, read.reply.state, read.reply.why,
         )  # fmt: skip
 
+    async def _by_row(
+        self,
+        step: Step,
+        before: Mapping[str, StepResult],
+        inputs: Mapping[str, Value],
+        began: float,
+    ) -> StepResult:
+        """The result of a step that is carried out for each row."""
+        row_step = self._row_calls.step(step, inputs)
+        unsure = next((r for r in before.values() if r.is_void), None)
+        if unsure is not None:
+            return self._void(step, row_step.task.action, _traced(unsure), began)
+        reader = RowReader(
+            step, row_step, self._row_calls, self._calls.limits,
+            partial(self._ask, step, "items"), partial(self._read_alone, step), self._items,
+        )  # fmt: skip
+        read = await reader.run()
+        n_undecided = len(read.rows.undecided)
+        state: State = "undecided" if n_undecided else "found" if read.rows else "nothing"
+        return StepResult(
+            step.output, row_step.task.action.name, read.rows, False, "rows",
+            self._calls.coverage(row_step.rows), read.n_calls, read.usage,
+            time.monotonic() - began, reply="\n\n".join(read.replies), state=state,
+            why=_rows_undecided(read.rows),
+        )  # fmt: skip
+
+    async def _read_alone(self, step: Step, task: ActionTask) -> TextRead:
+        """Read one row as a document of its own."""
+        document = task.document or ""
+        cut = partial(self._calls.pieces, task, document)
+        _, pieces = await off_loop(len(document), cut)
+        return await self._over_pieces(step, task, pieces)
+
     def _compute(
         self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
     ) -> StepResult:
         """The result of a native action; undecided inputs make it undecided."""
         inputs = [before[r.name] for r in step.references() if not r.is_context]
-        unsure = next((result for result in inputs if result.state == "undecided"), None)
+        unsure = next((result for result in inputs if result.is_void), None)
         why = "" if unsure is None else _traced(unsure)
-        is_joined = all(p.type is ValueType.TEXT for p in action.parameters)
-        value: Value = f"undecided: {why}"
-        if not unsure or is_joined:  # joined texts include the undecided one
-            values = {name: result.value for name, result in before.items()}
-            try:
-                value = native.compute(action, self._calls.values(step, values))
-            except native.EmptyListError:
-                value = []
-            except ValueError as error:
-                raise ExecutionError(str(error), step=step.output) from error
-        state: State = "undecided" if unsure else "found"
+        is_joined = all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
+        if unsure and not is_joined:  # joined texts include the undecided one
+            return self._void(step, action, why, began)
+        values = {name: result.value for name, result in before.items()}
+        try:
+            value = native.compute(action, self._calls.values(step, values))
+        except EmptyListError:
+            value = []
+        except ValueError as error:
+            raise ExecutionError(str(error), step=step.output) from error
+        rows = behind([value])
+        if rows is not None and rows.undecided and not why:
+            why = _rows_undecided(rows)
+        state: State = "undecided" if why else "found"
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
-        if value == [] or (is_joined and found_none and not shows_document):
+        is_empty = (isinstance(value, list | Rows) and not value) and not why
+        if is_empty or (is_joined and found_none and not shows_document):
             state = "nothing"  # also if all joined texts say so
         return StepResult(
             step.output, action.name, value, True, "none", None, 0, Usage(),
             time.monotonic() - began, state=state, why=why,
         )  # fmt: skip
 
+    def _void(self, step: Step, action: Action, why: str, began: float) -> StepResult:
+        """The result of a step whose input has no value."""
+        return StepResult(
+            step.output, action.name, f"undecided: {why}", action.is_native, "none", None, 0,
+            Usage(), time.monotonic() - began, state="undecided", why=why,
+        )  # fmt: skip
+
     async def _over_pieces(
         self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
-    ) -> _Read:
+    ) -> TextRead:
         """Read every piece of a document and merge the results, in order, into one."""
         if len(pieces) == 1:
             return await self._read(step, "step", pieces[0])
-        parts = await _all([self._ask(step, "part", self._calls.request(p)) for p in pieces])
+        parts = await gather(
+            [self._ask_for(step, "part", self._calls.request(p), task.gives) for p in pieces]
+        )
         texts = [part.text for part in parts]
         usage = sum((part.usage for part in parts), Usage())
         n_calls = len(parts)
         while len(groups := self._calls.groups(task, texts)) > 1:
-            merged = await _all([self._merge(step, task, group) for group in groups])
+            merged = await gather([self._merge(step, task, group) for group in groups])
             texts = [completion.text for completion in merged]
             usage = sum((completion.usage for completion in merged), usage)
             n_calls += sum(len(group) > 1 for group in groups)
@@ -236,30 +321,46 @@ class _Interpreter:
         if len(group) == 1:
             return Completion(group[0], self._model.name)
         request = self._calls.request(CombineTask(task, tuple(group)))
-        return await self._ask(step, "combine", request)
+        return await self._ask_for(step, "combine", request, task.gives)
 
     async def _read(
         self, step: Step, purpose: Literal["step", "combine"], task: ActionTask | CombineTask
-    ) -> _Read:
+    ) -> TextRead:
         """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
         request = self._calls.request(task)
-        wanted = self._graph.gives[step.output]
+        wanted = (task.step if isinstance(task, CombineTask) else task).gives
         source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
-        completion = await self._ask(step, purpose, request)
+        completion = await self._ask_for(step, purpose, request, wanted)
         reply = read_reply(completion.text, wanted, source=source)
-        first = _Read(completion.text, reply, completion.usage, 1)
+        first = TextRead(completion.text, reply, completion.usage, 1)
         again = self._calls.again(request, completion.text, wanted) if reply.why else None
         if again is None:
             return first
-        completion = await self._ask(step, "again", again)
+        completion = await self._ask_for(step, "again", again, wanted)
         reply = read_reply(completion.text, wanted, source=source, is_second=True)
-        return _Read(completion.text, reply, first.usage + completion.usage, 2)
+        return TextRead(completion.text, reply, first.usage + completion.usage, 2)
 
-    async def _ask(self, step: Step, purpose: Purpose, request: Request) -> Completion:
-        """Send a request, constrained to the form of its reply if the model supports that."""
-        wanted = self._graph.gives[step.output]
-        began = time.monotonic()
+    async def _ask_for(
+        self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
+    ) -> Completion:
+        """Send a request for a reply of a type."""
         constraint = reply_constraint(wanted, self._fallback.max_text)
+
+        def flaw(text: str) -> str | None:
+            return None if follows_form(text, wanted) else "the reply has another form"
+
+        return await self._ask(step, purpose, request, constraint, flaw)
+
+    async def _ask(
+        self,
+        step: Step,
+        purpose: Purpose,
+        request: Request,
+        constraint: Constraint | None,
+        flaw: Callable[[str], str | None],
+    ) -> Completion:
+        """Send a request, constrained to the form of its reply if the model supports that."""
+        began = time.monotonic()
         if constraint is None:
             completion = await self._model.complete(request)
         else:
@@ -268,7 +369,7 @@ class _Interpreter:
                 lambda level, error: self._trace.append(
                     ConstraintRefused(constraint=level.name, reason=error.message)
                 ),
-                lambda text: None if follows_form(text, wanted) else "the reply has another form",
+                flaw,
             )
         self._trace.append(
             ModelCalled(
@@ -284,19 +385,14 @@ class _Interpreter:
         return completion
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The final reply of a step and the calls that it took."""
-
-    text: str
-    reply: Reply
-    usage: Usage
-    n_calls: int
-
-
 def _traced(result: StepResult) -> str:
     """Why a result is undecided, with the first undecided step."""
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
+
+
+def _rows_undecided(rows: Rows) -> str:
+    n = len(rows.undecided)
+    return f"{n:,} of {n + len(rows.values):,} rows are undecided" if n else ""
 
 
 def _source(task: ActionTask | CombineTask) -> str:
@@ -304,30 +400,6 @@ def _source(task: ActionTask | CombineTask) -> str:
     if isinstance(task, CombineTask):
         return "\n".join(task.parts)
     return "\n".join((task.document or "", *(value for _, value in task.arguments)))
-
-
-async def _all(calls: Sequence[Coroutine[None, None, Completion]]) -> list[Completion]:
-    """Run all calls concurrently; the first failure cancels the rest."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(call) for call in calls]
-    except BaseExceptionGroup as failed:
-        first = _first(failed)
-        raise first from first.__cause__
-    return [task.result() for task in tasks]
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The failure to report: a bug takes precedence over an expected failure."""
-    leaves: list[BaseException] = []
-    todo: list[BaseException] = [group]
-    while todo:
-        error = todo.pop(0)
-        if isinstance(error, BaseExceptionGroup):
-            todo = [*error.exceptions, *todo]
-        else:
-            leaves.append(error)
-    return next((error for error in leaves if not isinstance(error, PearlError)), leaves[0])
 
 
 def _step_error(step: Step, error: PearlError) -> ExecutionError:

@@ -14,6 +14,7 @@ from pearl.documents.tokens import Counter
 from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
+from pearl.llm.item_cache import ItemCache
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
@@ -117,6 +118,7 @@ class Client(Wrapper):
         breaker: The circuit breaker of the run.
         budget: What calls may spend, and what they have spent.
         layers: The middleware, from outside to inside.
+        items: What is known about single rows; None for a model that computes replies itself.
         limiter: The one of them that sends; its `limits` say what the server bore.
         plan_fallback: What the model is held to while it writes plans.
         reply_fallback: What it is held to where the reply to a step has a form.
@@ -148,6 +150,11 @@ class Client(Wrapper):
         self.replies = replies
         self.budget = budget or Budget()
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
+        # What is computed without a prompt costs less than finding it again.
+        sampled = repr((settings.seed, settings.temperature))
+        self.items = (
+            ItemCache(f"{model.identity} {sampled}", replies) if model.reads_prompts else None
+        )
         # A reply that is held to a form is asked for at once; collected, it costs less.
         is_free = collecting is not None and settings.constrain == "auto"
         self.reply_fallback = reply_fallback(

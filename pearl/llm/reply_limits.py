@@ -1,24 +1,34 @@
 """Task → maximum tokens of its reply: as configured, or by the kind of task.
 
-No request leaves without a limit: a small model that repeats itself would write until its window
-is full, for minutes. A limit is generous, since the hidden tokens of a model that reasons count
-as well, and leaves three quarters of the window to the prompt.
+Every request has a limit, because a repetitive reply would fill the window. It includes hidden
+reasoning tokens, and leaves three quarters of the window to the prompt.
 """
 
 from __future__ import annotations
 
 from typing import assert_never
 
+from pearl.actions.item_reply import MAX_ITEM_TOKENS, MAX_RATING, label_line
+from pearl.documents.tokens import Counter
 from pearl.dsl.checker import MAX_STEPS
-from pearl.llm import ActionTask, ChooseTask, CombineTask, MineTask, PlanTask, RefineTask, Task
+from pearl.llm import (
+    ActionTask,
+    ChooseTask,
+    CombineTask,
+    ItemsTask,
+    MineTask,
+    PlanTask,
+    RefineTask,
+    Task,
+)
 
-__all__ = ["READING_TOKENS", "reading_limit", "reply_limit"]
+__all__ = ["READING_TOKENS", "items_limit", "reading_limit", "reply_limit"]
 
 REASONING_TOKENS = 4_096
 """For hidden reasoning."""
 
 READING_TOKENS = 4_096
-"""For what a step, or the merging of its parts, says about a document."""
+"""For the reply to a step, or the merged reply to its parts."""
 
 FRAME_TOKENS = 512
 """For new actions, headings and remarks around a plan or a library."""
@@ -27,7 +37,10 @@ LINE_TOKENS = 64
 """For a step of a plan with its explanation: those of the shipped plans have 20 to 50."""
 
 DRAFT_TOKENS = 96
-"""For an action with its definition and the drafts that it stands for."""
+"""For an action with its definition and the numbers of its drafts."""
+
+ID_TOKENS = 4
+"""For the number of an item, the colon, the blank and the end of its line."""
 
 
 def reply_limit(
@@ -37,13 +50,13 @@ def reply_limit(
     *,
     max_steps: int = MAX_STEPS,
 ) -> int:
-    """Tokens of a reply at most, hidden ones included.
+    """Maximum tokens of a reply, hidden ones included.
 
     Args:
-        task: What is asked for.
+        task: The task.
         window: Context window in tokens; None for no limit.
-        max_output_tokens: What the user says; None for a limit by the kind of task.
-        max_steps: Steps that a plan may have.
+        max_output_tokens: The configured limit; None for one by the kind of task.
+        max_steps: Maximum steps of a plan.
 
     Example:
         >>> from pearl.dsl.signatures import ActionLibrary
@@ -56,6 +69,8 @@ def reply_limit(
             shown = FRAME_TOKENS + LINE_TOKENS * max_steps
         case RefineTask():
             shown = FRAME_TOKENS + DRAFT_TOKENS * len(task.drafts)
+        case ItemsTask():
+            shown = FRAME_TOKENS + items_limit(task, Counter())
         case ActionTask() | CombineTask() | ChooseTask():
             return reading_limit(window, max_output_tokens)
         case _:
@@ -64,17 +79,41 @@ def reply_limit(
 
 
 def reading_limit(window: int | None, max_output_tokens: int | None = None) -> int:
-    """Tokens of a reply at most to whatever is asked of a document.
-
-    Args:
-        window: Context window in tokens; None for no limit.
-        max_output_tokens: As in `reply_limit`.
+    """The `reply_limit` of tasks over a document.
 
     Example:
         >>> reading_limit(None), reading_limit(128_000), reading_limit(16_384)
         (8192, 8192, 4096)
     """
     return _limit(READING_TOKENS, window, max_output_tokens)
+
+
+def items_limit(task: ItemsTask, counter: Counter, max_item_tokens: int = MAX_ITEM_TOKENS) -> int:
+    """Tokens at most of a reply to items that is of the form asked for, without hidden ones.
+
+    Args:
+        task: What is asked of the items.
+        counter: Counts the tokens of a text.
+        max_item_tokens: Tokens of a free line.
+
+    Example:
+        >>> from pearl.dsl.signatures import Action
+        >>> keep = Action("FILTER", ())
+        >>> items_limit(ItemsTask("kept", keep, (), ("a", "b"), "yes_no"), Counter())
+        12
+    """
+    match task.kind:
+        case "yes_no":
+            values: tuple[str, ...] = ("yes", "no")
+        case "label":
+            values = tuple(map(label_line, task.labels))
+        case "rating":
+            values = (str(MAX_RATING),)
+        case "pick":
+            return task.n_picks * (counter.count(str(len(task.items))) + 1)
+        case "line":
+            return len(task.items) * (max_item_tokens + ID_TOKENS)
+    return len(task.items) * (max(map(counter.count, values), default=0) + ID_TOKENS)
 
 
 def _limit(shown: int, window: int | None, max_output_tokens: int | None) -> int:

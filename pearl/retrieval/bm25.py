@@ -64,3 +64,24 @@ class Index:
             return [0.0] * self._n_passages
         found: list[float] = self._bm25.get_scores_from_ids(known).tolist()
         return found
+
+    def best(self, query: Iterable[str], n: int) -> list[int]:
+        """The places of the best passages, best first and ties in order, all with a score above 0.
+
+        Args:
+            query: As in `scores`.
+            n: How many at most.
+        """
+        import numpy as np
+
+        known = [self._ids[term] for term in dict.fromkeys(query) if term in self._ids]
+        if not known:
+            return []
+        scores = self._bm25.get_scores_from_ids(known)
+        places = np.flatnonzero(scores > 0)
+        if len(places) > n:
+            least = np.partition(scores[places], -n)[-n]
+            places = places[scores[places] >= least]
+        order = places[np.argsort(-scores[places], kind="stable")][:n]
+        found: list[int] = order.tolist()
+        return found

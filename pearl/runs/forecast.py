@@ -18,7 +18,8 @@ from pearl.documents.digest import digest
 from pearl.documents.document import Document
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import PearlError
-from pearl.interpreter.estimate import CostEstimator, Range, StepCosts
+from pearl.interpreter.bounds import Range, StepCosts
+from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import PlanTask, Usage
 from pearl.llm.prices import Price
@@ -270,20 +271,22 @@ class Forecaster:
         for step in graph.steps:
             costs = walk.step(step)
             if costs.calls.most != 0:
-                cached = sum(map(self._cached, costs.prefixes))
+                cached = sum(self._cached(prefix, document.text) for prefix in costs.prefixes)
                 self._named(f"{step.output} = {step.action}").add(costs, cached)
         path = walk.path
         self._paths += path
         self._longest = max(self._longest, int(path.least))
 
-    def _cached(self, prefix: str) -> int:
+    def _cached(self, prefix: str, document: str) -> int:
         """Cached tokens of a prefix in whole blocks; marks the prefix as cached."""
         key = digest([prefix])
         if key not in self._seen:
             self._remember(key, None)  # counted when it is seen again: most are not
             return 0
         known = self._seen.pop(key)
-        n = self._pearl.limits.counter.count(prefix) // BLOCK * BLOCK if known is None else known
+        n = known
+        if n is None:
+            n = self._pearl.limits.counter.bounds_with(prefix, document)[0] // BLOCK * BLOCK
         self._remember(key, n)
         return n
 
@@ -301,7 +304,7 @@ class Forecaster:
         """Add the planning of a question, once per question."""
         pearl = self._pearl
         messages = plan_messages(
-            one_line(question), pearl.library, pearl.examples_for(one_line(question))
+            one_line(question), pearl.actions, pearl.examples_for(one_line(question))
         )
         self._n_unplanned += 1
         key = digest(["question", question])
@@ -316,7 +319,7 @@ class Forecaster:
         most = n_phases * (1 + pearl.max_repairs)
         is_exact = most == 1
         limits = pearl.limits
-        task = PlanTask(question, pearl.library)
+        task = PlanTask(question, pearl.actions)
         reply_tokens = reply_limit(
             task, limits.window, limits.max_output_tokens, max_steps=pearl.max_steps
         )

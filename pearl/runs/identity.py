@@ -10,8 +10,9 @@ import platform
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from pearl.actions.item_reply import ItemKind
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
 from pearl.documents.digest import digest, text_sha256
@@ -23,8 +24,9 @@ from pearl.interpreter.prompt import (
     again_messages,
     choose_messages,
     combine_messages,
+    items_messages,
 )
-from pearl.llm import ActionTask, ChooseTask, messages_digest
+from pearl.llm import ActionTask, ChooseTask, ItemsTask, messages_digest
 from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
@@ -65,6 +67,10 @@ class RunConfig(Frozen):
     max_output_tokens: int | None = None
     max_repairs: int | None = None
     max_steps: int | None = None
+    items_per_call: int = 32
+    max_item_tokens: int = 64
+    max_reasks: int = 1
+    strict_items: bool = False
     fallback: str | None = None
     """What answered where no valid plan could be had."""
     constrain: str = "auto"
@@ -91,6 +97,10 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "max_output_tokens": pearl.limits.max_output_tokens,
         "max_repairs": pearl.max_repairs,
         "max_steps": pearl.max_steps,
+        "items_per_call": pearl.limits.items_per_call,
+        "max_item_tokens": pearl.limits.max_item_tokens,
+        "max_reasks": pearl.limits.max_reasks,
+        "strict_items": pearl.limits.is_strict,
         "fallback": pearl.fallback,
         "constrain": pearl.client.settings.constrain,
     }
@@ -163,6 +173,10 @@ def prompts_sha256() -> str:
         *(action_messages(replace(task, gives=form)) for form in FORMS),
         *(again_messages(action_messages(task), "one", form) for form in FORMS),
         combine_messages(task, ("one", "two")),
+        *(
+            items_messages(ItemsTask("a", find, (("X", "x"),), ("one",), kind, ("b",), 1))
+            for kind in get_args(ItemKind)
+        ),
         *(
             choose_messages(ChooseTask("what?", ("a", "b"), document, answer, is_reasoned))
             for document, answer in (("text", None), (None, "x"))

@@ -101,9 +101,6 @@ class RunRequest(Frozen):
     def of(cls, params: Mapping[str, Any]) -> Self:
         """The work of a command line.
 
-        Args:
-            params: Of the context of the command.
-
         Raises:
             UsageError: A value makes no sense, as a limit that is no number.
         """
@@ -153,6 +150,10 @@ class _Planning(RunRequest):
     ranker: Text
     max_repairs: NonNegativeInt
     max_steps: PositiveInt
+    items_per_call: PositiveInt = 32
+    max_item_tokens: PositiveInt = 64
+    max_reasks: NonNegativeInt = 1
+    strict_items: bool = False
     prefix: Literal["auto", "off"]
 
 

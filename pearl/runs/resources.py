@@ -9,11 +9,13 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from pearl.documents.document import Document
+from pearl.documents.document import Document, load_at_once
+from pearl.documents.document import load as load_file
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes.critical_path import n_following
 from pearl.errors import BudgetError, PausedError, PearlError
+from pearl.interpreter.offloading import off_loop
 from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 
@@ -36,7 +38,7 @@ class Resources:
 
     Args:
         pearl: Model and library.
-        on_begun: Callback, in a thread, for every unit that is started, with its document, to forecast it.
+        on_begun: Callback, maybe in a thread, for every unit that is started, with its document, to forecast it.
 
     Attributes:
         pearl: The same.
@@ -45,7 +47,7 @@ class Resources:
     def __init__(self, pearl: Pearl, on_begun: OnBegun | None = None) -> None:
         self.pearl = pearl
         self._on_begun = on_begun
-        self._documents = _Documents()
+        self._documents = _Documents(pearl.limits.counter.count)
         self._read = lru_cache(KEPT_PLANS)(self._read_anew)
         self._made: dict[Hashable, Any] = {}
 
@@ -60,7 +62,8 @@ class Resources:
     async def begin(self, unit: Any, document: Document | None = None) -> None:
         """Tell that a unit is begun, with its document where what it takes depends on that."""
         if self._on_begun is not None:
-            await asyncio.to_thread(self._on_begun, unit, document)
+            n = 0 if document is None else len(document.text)
+            await off_loop(n, partial(self._on_begun, unit, document))
 
     def plan(self, text: str, question: str | None) -> CheckedPlan:
         """Parse a plan, cached by its text.
@@ -100,10 +103,14 @@ class _Documents:
     """Cache of documents by loader.
 
     A document in use is never loaded again; of the others the last few are kept, so that memory
-    stays flat.
+    stays flat. Its tokens are counted with it, where that keeps nobody from other work.
+
+    Args:
+        count: Counts tokens, and remembers how many a text has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
         self._known: WeakValueDictionary[Hashable, Document] = WeakValueDictionary()
         self._kept: deque[Document] = deque(maxlen=KEPT)
         self._loading: SingleFlight[Document] = SingleFlight()
@@ -116,19 +123,35 @@ class _Documents:
         """
         key = loader_key(load)
         if key is None:
-            return await asyncio.to_thread(load)
+            return await self._read(load)
         document = self._known.get(key)
         if document is not None:
             return document
         return await self._loading.do(key, lambda: self._load(key, load))
 
     async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:
-        document = await asyncio.to_thread(load)
+        document = await self._read(load)
         # Before it counts as loaded: who asks then must not load it again.
         if document not in self._kept:
             self._kept.append(document)
         self._known[key] = document
         return document
+
+    async def _read(self, load: Callable[[], Document]) -> Document:
+        document = _at_once(load)
+        return await asyncio.to_thread(self._counted, load) if document is None else document
+
+    def _counted(self, load: Callable[[], Document]) -> Document:
+        document = load()
+        self._count(document.text)
+        return document
+
+
+def _at_once(load: Callable[[], Document]) -> Document | None:
+    """What a loader gives without delay, if it does."""
+    if isinstance(load, partial) and load.func is load_file:
+        return load_at_once(*load.args, **load.keywords)
+    return None
 
 
 def loader_key(load: Callable[[], Document]) -> Hashable:

@@ -13,13 +13,12 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
-    Coroutine,
     Hashable,
     Iterable,
 )
 from heapq import heappop, heappush
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 __all__ = ["each_kept", "in_order"]
 
@@ -113,46 +112,43 @@ MOST_BEING_KEPT = 256
 
 
 async def each_kept(
-    results: AsyncGenerator[Result, None], keep: Callable[[Result], Coroutine[Any, Any, None]]
+    results: AsyncGenerator[Result, None], keep: Callable[[Result], Awaitable[None]]
 ) -> AsyncGenerator[Result, None]:
     """Give every result, in order, when it is kept; many are being kept meanwhile.
-
-    Args:
-        results: Where they come from.
-        keep: Keeps one. Those that come first are begun with first.
 
     Raises:
         Exception: The first that `keep` or `results` raises.
     """
     keeping: deque[tuple[Result, asyncio.Future[None]]] = deque()
-    following: asyncio.Future[Result] | None = asyncio.ensure_future(anext(results))
-    is_more = True
+    has_news = asyncio.Event()
+    has_room = asyncio.Event()
+
+    async def take() -> None:
+        async for result in results:
+            kept = asyncio.ensure_future(keep(result))
+            kept.add_done_callback(lambda _: has_news.set())
+            keeping.append((result, kept))
+            if len(keeping) >= MOST_BEING_KEPT:
+                has_room.clear()
+                await has_room.wait()
+
+    taking = asyncio.ensure_future(take())
+    taking.add_done_callback(lambda _: has_news.set())
     try:
-        while is_more or keeping:
-            if is_more and following is None and len(keeping) < MOST_BEING_KEPT:
-                following = asyncio.ensure_future(anext(results))
-            first = keeping[0][1] if keeping else None
-            await asyncio.wait(
-                [each for each in (first, following) if each is not None],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if following is not None and following.done():
-                try:
-                    result = following.result()
-                    keeping.append((result, asyncio.ensure_future(keep(result))))
-                except StopAsyncIteration:
-                    is_more = False
-                following = None
+        while True:
             while keeping and keeping[0][1].done():
                 result, kept = keeping.popleft()
+                has_room.set()
                 kept.result()
                 yield result
+            if taking.done():
+                taking.result()
+                if not keeping:
+                    return
+            await has_news.wait()
+            has_news.clear()
     finally:
-        if following is not None:
-            await _end([following])
-            if not following.cancelled() and following.exception() is None:
-                result = following.result()
-                keeping.append((result, asyncio.ensure_future(keep(result))))
+        await _end([taking])
         # What is done is paid for: it is kept, whoever does not want to hear of it any more.
         await asyncio.gather(*(kept for _, kept in keeping), return_exceptions=True)
 

@@ -176,7 +176,7 @@ def over_files(
     """
     if isinstance(documents, str | Path):
         raise UsageError(f"'{documents}' is one path", help="give a list: over_files([path], ...)")
-    paths = [str(path) for path in documents]
+    paths = list(dict.fromkeys(map(str, documents)))  # each once: its path is the id of its row
     ids = paths if len(paths) > 1 or is_named else [""]
     return [
         Task(id, partial(load, path), question, plan, source=file_source(path))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pearl.actions import native
-from pearl.actions.native import Value, coerce, compute, show
+from pearl.actions.native import compute
+from pearl.actions.values import Value, as_text, coerce
 from pearl.dsl.signatures import ValueType
 
 
@@ -113,7 +114,7 @@ def test_texts_as_lists(text: str, items: list[str]) -> None:
 
 def test_what_is_shown_reads_back_as_the_same_list() -> None:
     items = ["a", "B. Traven", "3.5", "c; d"]
-    assert coerce(show(items), ValueType.LIST) == items
+    assert coerce(as_text(items), ValueType.LIST) == items
 
 
 @pytest.mark.parametrize(
@@ -150,4 +151,4 @@ def test_what_is_no_truth_value_and_no_number() -> None:
     ],
 )
 def test_values_as_text(value: Value, shown: str) -> None:
-    assert show(value) == shown
+    assert as_text(value) == shown

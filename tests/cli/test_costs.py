@@ -136,13 +136,22 @@ def test_a_limit_ends_the_run_and_keeps_what_is_done(
     ]
     pearl(*args, "--max-calls", "2", "--concurrency", "1", code=7)
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [row["status"] for row in rows] == ["answered", "failed"]
+    assert [row["status"] for row in rows] == ["answered", "unfinished"]
     assert rows[1]["error"]["type"] == "BudgetError"
     assert len(openai_server.requests) == 2
-    assert "2 rows in out.jsonl, 1 of them not finished" in pearl.talk
+    assert "2 rows in out.jsonl, 1 of them unfinished" in pearl.talk
     assert "failed" not in pearl.talk
     assert "a limit of the run is reached" in pearl.talk
     assert "run the same command again" in pearl.talk
+    (run,) = json.loads(pearl("runs", "list", "--json"))
+    assert (run["results"], run["failed"]) == (2, 0)
+    assert json.loads(pearl("runs", "show", run["id"], "--json"))["rows"] == {
+        "answered": 1,
+        "unfinished": 1,
+    }
+    pearl(*args)
+    assert len(openai_server.requests) == 4
+    assert "2 rows in out.jsonl, 1 of them from before" in pearl.talk
 
 
 @pytest.mark.parametrize(

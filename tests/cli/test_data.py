@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import datasets
 import pytest
 
 from pearl.cli.options import data_options, read_data
@@ -102,6 +101,8 @@ def test_split_subset_and_limit(pearl: Terminal) -> None:
     rows = [
         {"question": f"Who left at {i}?", "subsets": ["odd"] if i % 2 else []} for i in range(9)
     ]
+    import datasets  # late: not every worker needs it
+
     datasets.DatasetDict(dev=datasets.Dataset.from_list(rows)).save_to_disk("saved")
     more = ["--split", "dev", "--subset", "odd", "--limit", "2"]
     planned = rows_in(pearl("plan", "--data", "saved", *more))

@@ -201,6 +201,14 @@ def test_what_was_meant_is_said(pearl: Terminal, args: list[str], code: int, sai
     assert len(pearl.talk.splitlines()) <= 4
 
 
+def test_a_document_named_twice_is_read_once(pearl: Terminal) -> None:
+    told = pearl("ask", QUESTION, "story.txt", "story.txt", "-o", "told.txt", "--json")
+    assert told == ""
+    assert len(Path("told.txt").read_text().splitlines()) > 1  # one answer, over several lines
+    assert json.loads(Path("told.txt").read_text())["question"] == QUESTION
+    assert "1 document is named again, and read once: story.txt" in pearl.talk
+
+
 def test_folders_and_patterns_are_documents(pearl: Terminal) -> None:
     Path("all/deep").mkdir(parents=True)
     Path("all/.git").mkdir()

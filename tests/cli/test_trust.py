@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,17 +45,7 @@ class User:
             self._capfd.readouterr()
             got = run(args)
         told = self._capfd.readouterr()
-        return self._checked(got, code, told.err + told.out)
-
-    def child(self, *args: str, code: int = 0) -> str:
-        """Give it in a process of its own."""
-        done = subprocess.run(
-            [sys.executable, "-m", "pearl", *args], cwd=self.folder, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        return self._checked(done.returncode, code, done.stderr + done.stdout)
-
-    def _checked(self, got: int, code: int, said: str) -> str:
+        said = told.err + told.out
         assert got == code, said
         assert "Traceback" not in said
         assert KEY not in said
@@ -135,7 +123,7 @@ def test_what_the_user_says_comes_before_the_file(
 def test_a_trusted_file_is_in_force_and_takes_no_key_of_openai(user: User, evil: Server) -> None:
     said = user("config", "trust")
     assert EVIL in said
-    said = user.child(*EXECUTE)
+    said = user(*EXECUTE)
     assert said.startswith(
         f"openai: m at {EVIL}, without a key\n  OPENAI_API_KEY is not sent there"
     )

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.document import Document, from_text, join, limit_bytes, load
+from pearl.documents.document import (
+    AT_ONCE_BYTES,
+    Document,
+    from_text,
+    join,
+    limit_bytes,
+    load,
+    load_at_once,
+)
 from pearl.errors import DataError, UsageError
 from tests.skips import needs_pipes
 
@@ -35,6 +43,32 @@ def failure(path: Path | str) -> str:
     assert text.startswith("<stdin>: " if path == "-" else f"{path}: ")
     assert "help: " in text
     return text
+
+
+@pytest.mark.parametrize(
+    "data", ["It rained.", "Die Straße ist naß.".encode("latin-1"), b"a\x00b\r\nc"]
+)
+def test_a_small_plain_text_is_read_at_once(data: bytes | str, tmp_path: Path) -> None:
+    path = write(tmp_path, data)
+    assert load_at_once(path) == load(path)
+    assert load_at_once(path, name="b") == load(path, name="b")
+
+
+@needs_pipes
+def test_what_may_take_a_while_is_not_read_at_once(tmp_path: Path) -> None:
+    page = write(tmp_path, "<!DOCTYPE html><html><body>It rained.</body></html>", "a.html")
+    long = write(tmp_path, "x" * (AT_ONCE_BYTES + 1), "long.txt")
+    os.mkfifo(tmp_path / "pipe")  # whoever opened it would wait for ever
+    for path in (page, long, tmp_path / "pipe", tmp_path, tmp_path / "none", "a\0b", "-"):
+        assert load_at_once(path) is None, path
+
+
+def test_what_is_wrong_with_a_small_file_is_said_at_once(tmp_path: Path) -> None:
+    for data in ("", " \n", b"\x00\x01\x02\x03"):
+        path = write(tmp_path, data)
+        with pytest.raises(DataError) as caught:
+            load_at_once(path)
+        assert str(caught.value) == failure(path)
 
 
 def test_a_file_is_a_document_named_by_its_path(tmp_path: Path) -> None:

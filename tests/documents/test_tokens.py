@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pearl.documents import tokens
 from pearl.documents.tokens import Counter, estimate, window_of
+from tests.examples import times
 
 TEXTS = {
     "english": (
@@ -154,6 +155,26 @@ def test_how_much_too_long_a_text_is_does_not_depend_on_how_it_is_counted(
     assert counter.excess(text, most, part) == counter.excess(text, most) == expected
 
 
+@given(before=_TEXT, part=_TEXT, after=_TEXT, is_estimated=st.booleans())
+def test_a_text_around_a_counted_part_is_known_but_for_its_seams(
+    before: str, part: str, after: str, is_estimated: bool, vocabulary: tiktoken.Encoding
+) -> None:
+    counter = Counter() if is_estimated else Counter("made up", vocabulary)
+    n = counter.count(before + part + after)
+    least, most = counter.bounds_with(before + part + after, part)
+    assert least <= n <= most
+    assert (least, most) == (n, n) or not is_estimated
+    assert most - least <= 24 or len(before + part + after) > tokens.SLICE
+    assert counter.bounds_with(before, "not in it") == (counter.count(before),) * 2
+
+
+@given(st.text(st.characters(codec=None), max_size=300))
+def test_an_estimate_adds_up_the_costs_of_characters(text: str) -> None:
+    costs = {byte: cost for cost, group in tokens._ELSEWHERE for byte in group}
+    data = text.encode("utf-8", "replace").replace(b"\xe2\x80", b"'")
+    assert estimate(text) == -(-sum(costs.get(byte, 0) for byte in data) // 50)
+
+
 def test_a_document_is_counted_once_however_many_prompts_it_stands_in(
     vocabulary: tiktoken.Encoding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +204,7 @@ def test_lone_surrogates_count(vocabulary: tiktoken.Encoding) -> None:
 
 @pytest.mark.parametrize("character", ["a", " ", "中", "\n", "-"])
 def test_long_runs_are_counted_in_time(character: str, vocabulary: tiktoken.Encoding) -> None:
-    text = character * 1_000_000
+    text = character * times(1_000_000)
     assert 0 < Counter("tiny", vocabulary).count(text) <= 3 * len(text)
     assert estimate(text) > 0
 

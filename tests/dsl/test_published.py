@@ -44,8 +44,9 @@ def test_every_plan_is_read(plans: list[Plan]) -> None:
 def test_every_plan_round_trips(plans: list[Plan]) -> None:
     for plan in plans:
         printed = print_plan(plan)
-        assert parse(printed) == plan
-        assert print_plan(parse(printed)) == printed
+        again = parse(printed)
+        assert again == plan
+        assert print_plan(again) == printed
 
 
 def test_the_library_is_read_and_keeps_its_meaning_when_formatted(library: ActionLibrary) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from pearl.errors import UsageError
 from pearl.evals.stats import Interval, McNemar, accuracy, bootstrap_p, difference, mcnemar
+from tests.examples import times
 
 ANSWERS = st.lists(st.booleans(), min_size=1, max_size=60)
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
@@ -162,7 +163,7 @@ def test_a_seed_decides_and_confidence_widens() -> None:
 
 
 def test_p_and_interval_agree_about_zero() -> None:
-    for seed in range(30):
+    for seed in range(times(100)):
         first, second = made(80, 0.65, seed), made(80, 0.5, seed + 100)
         interval, p = difference(first, second), bootstrap_p(first, second)
         if not 0.04 < p < 0.06:  # ties at 0 may decide there

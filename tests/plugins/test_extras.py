@@ -108,8 +108,9 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_extra_that_is_asked_for_brings_what_is_asked_for() -> None:
     calls = [
         [argument.value for argument in (node.args[0], *node.args[2:])]  # type: ignore[attr-defined]
-        for path in ROOT.glob("pearl/**/*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for text in (path.read_text("utf-8") for path in ROOT.glob("pearl/**/*.py"))
+        if "require_extra" in text
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if node.func.id == "require_extra"
     ]

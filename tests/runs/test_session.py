@@ -83,6 +83,33 @@ def test_a_run_is_forecast_done_and_not_done_again(
     assert len(openai_server.requests) == 2 * N
 
 
+def test_a_run_encodes_every_document_once(
+    folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+
+    class Words:
+        def encode_ordinary(self, text: str) -> list[int]:
+            encoded.append(text)
+            return [0] * len(text.split())
+
+    monkeypatch.setattr("pearl.documents.tokens._load", lambda name: Words())
+    for i in range(N):
+        Path(f"d{i}.txt").write_text(f"She left on day {i}. " + "It rained. " * 50)
+    openai_server.on("", "it rained")
+    made = pearl.Pearl("openai:gpt-4o", base_url=openai_server.url, concurrency=2, window=128_000)
+    session = pearl.Session(made, store="kept", price=PRICE)
+    assert pearl.run(session.run(tasks())).status == "done"
+    pearl.run(made.aclose())
+    assert session.predicted is not None
+    sent = session.predicted.total.input_tokens
+    real = sum(len(request.prompt.split()) for request in openai_server.requests)
+    assert sent.most is not None
+    assert sent.least <= real <= sent.most
+    for i in range(N):
+        assert sum(f"day {i}." in text for text in encoded) == 1
+
+
 def test_only_what_changed_is_done_again(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:

@@ -5,43 +5,29 @@ A module has `ACTION`, an `Action` with `is_native=True` and typed parameters, a
 
     Text → str    Number → int or float    Bool → bool    List → list[str]
 
-`run` raises `ValueError` with the reason for invalid values, and `EmptyListError` if the list that
-it selects from is empty. A library's action is native if its name and signature match a module
-here; its parameters may be named freely.
+or of what the parameter `reads`: `Rows`, a number, or the value as it is. `run` raises `ValueError`
+with the reason for invalid values, and `EmptyListError` if the list that it selects from is empty.
+A library's action is native if its name and signature match a module here; its parameters may be
+named freely, but for those of an operator on rows. The values are those of `pearl.actions.values`.
 
-List entries that differ only in case and blanks are equal.
+Of rows, a list is their values: entries that come back are the rows they belong to. Rows that are
+undecided make no result wrong: what would be different with them is undecided, too.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
 from pearl import plugins
-from pearl.actions.units import unit_of
-from pearl.dsl.signatures import NOTHING, Action, ValueType
+from pearl.actions.entries import over_rows
+from pearl.actions.values import Scalar, Value, argument, as_rows, behind, bounded
+from pearl.documents.rows import Rows, without_duplicates
+from pearl.dsl.signatures import Action, ValueType
 
-__all__ = [
-    "CONTRACT",
-    "EmptyListError",
-    "NativeAction",
-    "Value",
-    "bind",
-    "check_alike",
-    "coerce",
-    "compute",
-    "key_of",
-    "known",
-    "numbers",
-    "show",
-    "without_repeats",
-]
-
-Value = str | int | float | bool | list[str]
+__all__ = ["CONTRACT", "NativeAction", "bind", "compute", "is_operator", "known"]
 
 
 class NativeAction(Protocol):
@@ -59,45 +45,6 @@ class NativeAction(Protocol):
 
 
 CONTRACT = NativeAction
-
-
-class EmptyListError(ValueError):
-    """The list to select from is empty."""
-
-
-_BULLET = re.compile(
-    r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
-)
-_NUMBER = re.compile(
-    r"(?<!\w)(?:[-+−][$€£¥]?)?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
-    r"(?:[eE][-+]?\d{1,3}\b)?"
-)
-_SCALE = re.compile(
-    r"\s?+(?:(?:[kKM]|MM|[mb]n|cr|hundred|thousand|[bt]?rillion|billion|dozen|lakh|crore|quarter)s?\b"
-    r"|(?i:hundert|tausend|mio|mrd|mill(?:ion|iarde?)\w*|milli[oó]n\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
-    r"bilhão|bilhões|tys|mln|mld|млн|млрд|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
-    r"|[만억천백])"
-    r"|[ _^]?[²³]|_\d"
-)
-"""Suffixes that change the value of the digits before them."""
-_IN_WORDS = re.compile(
-    r"\b(?:half|zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|"
-    r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
-    r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
-    r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
-    re.I,
-)
-_MAY_BE_NEGATIVE = re.compile(
-    r"(?:[–‒⁻‐‑]|[-−–]\s+[$€£¥]|\b(?:minus|negative|moins|menos|meno)\s)\Z", re.I
-)
-_OTHER_DIGITS = re.compile(r"(?<![^\W\d_])[²³]|[$€£¥]\s?[\d.,]+\s?m\b")
-"""A power of a number, not of a unit; millions of money."""
-_IN_BRACKETS = re.compile(r"\s*\(\s*[$€£¥]?\s?[\d.,]+\s?[%$€£¥]?\s*\)\s*")
-_MAY_BE_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}")
-"""1250 in most of Europe."""
-_BARE = str.maketrans("−", "-", ",$€£¥")
-_MAX_DIGITS = 40
-"""Maximum digits: longer numbers are not quantities, and Python limits the length it parses."""
 
 
 def known() -> dict[str, Action]:
@@ -124,7 +71,7 @@ def bind(action: Action) -> Action:
         and native.reads_context == action.reads_context
         and action.returns in (ValueType.TEXT, native.returns)
     )
-    if not same_shape:
+    if not same_shape or (is_operator(native) and _named(native) != _named(action)):
         return action
     return Action(
         native.name,
@@ -137,164 +84,50 @@ def bind(action: Action) -> Action:
     )
 
 
-def compute(action: Action, values: list[Value]) -> Value:
+def is_operator(action: Action) -> bool:
+    """Whether it takes rows with their fields and spans."""
+    return any(parameter.reads for parameter in action.parameters)
+
+
+def _named(action: Action) -> list[str]:
+    return [parameter.name for parameter in action.parameters]
+
+
+def compute(action: Action, values: Sequence[Value]) -> Value:
     """Run a native action.
 
     Raises:
         ValueError: A value is not of the type that the action takes, and cannot be converted.
     """
-    module = _module(action.name.lower())
-    typed = [coerce(value, action.parameter(i).type) for i, value in enumerate(values)]
-    result: Value = module.run(*typed)
-    return result
+    module: NativeAction = _module(action.name.lower())
+    parameters = [action.parameter(i) for i in range(len(values))]
+    if any(parameter.reads == "rows" for parameter in parameters):
+        arguments = map(argument, values, parameters)
+        others = [v for v, p in zip(values, parameters, strict=True) if p.reads != "rows"]
+        return _doubted(module.run(*arguments), others)
+    given = behind(values)
+    is_list_action = ValueType.LIST in (p.type for p in parameters)
+    if is_list_action and given is not None:
+        values = [as_rows(value) if isinstance(value, Scalar) else value for value in values]
+        result = over_rows(module.run, parameters, values)
+    else:
+        result = module.run(*map(argument, values, parameters))
+    if given is None or isinstance(result, Rows | Scalar | list):
+        return result
+    bounds: Callable[[Value], tuple[int, int]] | None = getattr(module, "bounds", None)
+    if bounds and isinstance(result, int):
+        return bounded(result, given, *bounds(values[0]))
+    is_joined = all(p.type is ValueType.TEXT and not p.reads for p in parameters)
+    return Scalar(result, given, is_marked=is_joined)
 
 
-def coerce(value: Value, wanted: ValueType) -> Value:
-    r"""Convert a value to a type, parsing text.
-
-    A list is parsed from the lines of a text without bullets, numbering and quote marks (`> `), or
-    from a single line with semicolons; `Nothing found.` is an empty list. A number is the only
-    number in the text.
-
-    Raises:
-        ValueError: It cannot be converted.
-
-    Example:
-        >>> coerce("1) salt\n2) iron", ValueType.LIST)
-        ['salt', 'iron']
-        >>> coerce("1,250 mg a day", ValueType.NUMBER)
-        1250
-    """
-    match wanted:
-        case ValueType.LIST:
-            return _items(value)
-        case ValueType.NUMBER:
-            return _number(value)
-        case ValueType.BOOL:
-            return _truth(value)
-        case _:
-            return show(value)
-
-
-def _items(value: Value) -> list[str]:
-    if isinstance(value, list):
-        return value
-    text = show(value).strip()
-    rows = text.split("\n") if "\n" in text else text.split(";")
-    return [item for row in rows if (item := _BULLET.sub("", row).strip()) and item != NOTHING]
-
-
-def key_of(item: str) -> str:
-    """The comparison key of an entry: equal entries have equal keys.
-
-    Example:
-        >>> key_of("New  York") == key_of("new york")
-        True
-    """
-    return " ".join(item.split()).casefold()
-
-
-def without_repeats(items: Iterable[str]) -> list[str]:
-    """Remove duplicates, keeping the first occurrence.
-
-    Example:
-        >>> without_repeats(["Oslo", "Bergen", "oslo"])
-        ['Oslo', 'Bergen']
-    """
-    first: dict[str, str] = {}
-    for item in items:
-        first.setdefault(key_of(item), item)
-    return list(first.values())
-
-
-def numbers(items: Iterable[str]) -> list[int | float]:
-    """The number in each entry.
-
-    Raises:
-        ValueError: An entry has no number or several, or the units differ.
-
-    Example:
-        >>> numbers(["12 mg", "about 3.5"])
-        [12, 3.5]
-    """
-    entries = list(items)
-    read = [_number(item) for item in entries]
-    found = ((item, match.span()) for item in entries for match in _NUMBER.finditer(item))
-    check_alike((item, *span) for item, span in found)
-    return read
-
-
-def check_alike(places: Iterable[tuple[str, int, int]]) -> None:
-    """Check that numbers are written out and have the same unit, or none.
-
-    Args:
-        places: For each number, the entry and the number's start and end offsets.
-
-    Raises:
-        ValueError: They are not, so they cannot be added or compared.
-    """
-    units: dict[str, str] = {}
-    for item, start, end in places:
-        if _SCALE.match(item, end):
-            raise ValueError(f"a number that is not written out in {_short(item)}")
-        if unit := unit_of(item, start, end):
-            units.setdefault(unit, item)
-    if len(units) > 1:
-        one, other, *_ = map(_short, units.values())
-        raise ValueError(f"numbers in different units: {one} and {other}")
-
-
-def _number(value: Value) -> int | float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    found = list(_NUMBER.finditer(show(value)))
-    if len(found) != 1:
-        raise ValueError(f"{'more than one' if found else 'no'} number in {_short(value)}")
-    match, whole = found[0], found[0].string
-    if _SCALE.match(whole, match.end()):
-        raise ValueError(f"a number that is not written out in {_short(value)}")
-    # ½ and 万 are numeric, but not digits.
-    is_mixed = any(c.isnumeric() and not c.isdecimal() and c not in "²³" for c in whole)
-    if is_mixed or _IN_WORDS.search(whole) or _OTHER_DIGITS.search(whole):
-        raise ValueError(f"more than one number in {_short(value)}, one of them not in digits")
-    if _MAY_BE_NEGATIVE.search(whole, 0, match.start()) or _IN_BRACKETS.fullmatch(whole):
-        raise ValueError(f"a number that may be below 0 in {_short(value)}")
-    text = match[0].translate(_BARE)
-    if _MAY_BE_GROUPED.fullmatch(text):
-        raise ValueError(f"a point that may group thousands or begin decimals in {_short(value)}")
-    if len(text) > _MAX_DIGITS:
-        raise ValueError(f"the number is too long in {_short(value)}")
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"the number is too large in {_short(value)}")
-    return number if set(text) & set(".eE") else int(text)
-
-
-def _truth(value: Value) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = show(value).strip().lower().rstrip(".!")
-    if word in ("yes", "true", "no", "false"):
-        return word in ("yes", "true")
-    raise ValueError(f"neither yes nor no: {_short(value)}")
-
-
-def _short(value: Value) -> str:
-    text = show(value)
-    return repr(text if len(text) <= 60 else f"{text[:59]}…")
-
-
-def show(value: Value) -> str:
-    r"""A value as text, for prompts and answers.
-
-    Example:
-        >>> show(["a", "b"]), show([]), show(0.1 + 0.2), show(12345678901.25)
-        ('- a\n- b', 'Nothing found.', '0.3', '12345678901.25')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return format(Decimal(f"{value:.15g}"), "f")  # 0.3 for 0.1 + 0.2, and no exponent
-    if isinstance(value, list):
-        return "\n".join(f"- {item}" for item in value) or NOTHING
-    return str(value)
+def _doubted(result: Value, others: Iterable[Value]) -> Value:
+    """The result of an operator on rows whose other arguments are undecided: so is all of it."""
+    scalars = [value.rows for value in others if isinstance(value, Scalar) and value.rows.undecided]
+    if not (scalars and isinstance(result, Rows | Scalar)):
+        return result
+    if isinstance(result, Rows):
+        note = "undecided, because what it is compared with is"
+        return result.where((), result.rows).noting(note)
+    unsure = without_duplicates(row for rows in scalars for row in rows.undecided)
+    return replace(result, rows=result.rows.where(result.rows, unsure), low=None, high=None)

@@ -9,9 +9,8 @@ import click
 
 from pearl.cli.files import found_documents, is_file
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options, trace_option
-from pearl.cli.spending import budget_options
-from pearl.cli.storing import store_option
+from pearl.cli.options import as_json, rows_option, setting_options, trace_option
+from pearl.cli.run_options import budget_options, store_option
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import UsageError
 
@@ -22,6 +21,7 @@ from pearl.errors import UsageError
 @click.option("--together", is_flag=True, help="Read all documents as one.")
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
+@rows_option
 @setting_options()
 @budget_options
 @click.option("--fresh", is_flag=True, help="Ask for every reply anew.")
@@ -30,11 +30,7 @@ from pearl.errors import UsageError
 @force_option
 @as_json
 def command(
-    question: str,
-    documents: tuple[str, ...],
-    together: bool,
-    out: str | None,
-    **options: Any,
+    question: str, documents: tuple[str, ...], together: bool, out: str | None, **options: Any
 ) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
 
@@ -52,7 +48,7 @@ def command(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
     found = found_documents(documents)
-    keep_inputs([out, options["trace"]], found)
+    keep_inputs([out, options["trace"], options["rows_out"]], found)
     if together and len(found) > 1:
         tasks = [Task("", lambda: join([load(path) for path in found]), question)]
     else:

@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.help import Command
-from pearl.cli.options import (
-    ASKING,
-    PLANNING,
-    READING,
-    data_options,
-    open_pearl,
-    setting_options,
-)
+from pearl.cli.options import ASKING, PLANNING, READING, data_options, open_pearl, setting_options
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
-from pearl.cli.units import unit_options
+from pearl.cli.run_options import unit_options
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
 from pearl.errors.escaping import escaped
@@ -43,37 +36,25 @@ def command(ctx: click.Context) -> None:
 @click.argument("mined", metavar="MINED")
 @click.option("-o", "--out", type=click.Path(), help="Write the library to FILE, not stdout.")
 @click.option(
-    "--max-actions",
-    type=click.IntRange(min=1),
-    default=80,
-    show_default=True,
+    "--max-actions", type=click.IntRange(min=1), default=80, show_default=True,
     help="Actions of the library at most.",
-)
+)  # fmt: skip
 @click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    metavar="TOKENS",
+    "--max-tokens", type=click.IntRange(min=1), metavar="TOKENS",
     help="Tokens of the library in a planner's prompt at most.",
-)
+)  # fmt: skip
 @click.option(
-    "--rounds",
-    type=click.IntRange(min=0),
-    default=6,
-    show_default=True,
+    "--rounds", type=click.IntRange(min=0), default=6, show_default=True,
     help="Rounds of the model at most; 0 merges by rule alone.",
-)
+)  # fmt: skip
 @click.option(
-    "--shard-size",
-    type=click.IntRange(min=2),
-    default=40,
-    show_default=True,
+    "--shard-size", type=click.IntRange(min=2), default=40, show_default=True,
     help="Drafts shown to the model at once.",
-)
+)  # fmt: skip
 @click.option(
-    "--embeddings",
-    metavar="MODEL",
+    "--embeddings", metavar="MODEL",
     help="Measure likeness by these static embeddings (extra: embeddings) [default: by words].",
-)
+)  # fmt: skip
 @click.option(
     "--report", type=click.Path(), help="Write what became of every draft to FILE.html or .json."
 )
@@ -167,47 +148,12 @@ def _report(refinement: Refinement, *, is_json: bool) -> str:
 
 def _summary(refinement: Refinement) -> str:
     """The figures of a refinement, one per line."""
-    count = refinement.count
-    rows: list[tuple[str, int, str]] = [
-        ("drafts", len(refinement.drafts), _of_drafts(refinement)),
-        ("malformed", count("dropped", "malformed"), ""),
-        ("merged, same text", count("merged", "exact"), ""),
-        ("merged, same name", count("merged", "name"), ""),
-        ("merged, same meaning", count("merged", "definition"), ""),
-        ("merged by the model", count("merged", "model"), _calls(refinement)),
-        ("merged to make room", count("merged", "room"), ""),
-        ("dropped", count("dropped") - count("dropped", "malformed"), ""),
-        ("actions", len(refinement.actions), f"of {refinement.max_actions} at most"),
-        ("tokens", refinement.n_tokens, refinement.token_count),
-    ]
-    if refinement.comparison is not None:
-        theirs = refinement.comparison
-        rows.append((f"also in {theirs.library}", len(theirs.in_both), ""))
+    rows = refinement.figures
     lead = max(len(label) for label, _, _ in rows)
     width = max(len(f"{n:,}") for _, n, _ in rows)
     return "\n".join(
         f"{label:<{lead}}  {n:>{width},}{f'  ({note})' if note else ''}" for label, n, note in rows
     )
-
-
-def _of_drafts(refinement: Refinement) -> str:
-    seeds = sum(draft.is_seed for draft in refinement.drafts)
-    parts = [f"{seeds} of them seeds"] if seeds else []
-    if n := len(refinement.unread):
-        parts.append(f"{n} replies or lines gave none")
-    return "; ".join(parts)
-
-
-def _calls(refinement: Refinement) -> str:
-    calls, unusable = refinement.calls(), refinement.calls("unusable")
-    parts = [
-        f"{calls} call{'s' if calls != 1 else ''} in {len(refinement.rounds)} round{'s' if len(refinement.rounds) != 1 else ''}"
-    ]
-    if unusable:
-        parts.append(f"{unusable} repl{'ies' if unusable != 1 else 'y'} not usable")
-    if failed := refinement.calls("failed"):
-        parts.append(f"{failed} calls failed")
-    return ", ".join(parts)
 
 
 @command.command(cls=Command)

@@ -74,7 +74,7 @@ def _named(path: str, error: DataError) -> DataError:
     first = None
     with suppress(DataError):
         first = next(read_file(Path(path)))
-    told = (*get_args(AnswerStatus), "failed", "planned")
+    told = (*get_args(AnswerStatus), "failed", "unfinished", "planned")
     if isinstance(first, Row) and first.fields.get("status") in told:
         return DataError(
             "these are rows of tasks or results, not the log of an evaluation",

@@ -44,6 +44,8 @@ _INLINE = re.compile(
     "|".join(rf"{begin}((?:{_WITHIN}[^{marks}])+){end}" for begin, marks, end in _PAIRS)
     + f"|{_SINGLE}",
 )
+_MARK = re.compile("""["“„‚«‹「『”»›‘']""")
+"""How an inline quotation may begin: most paragraphs have none, which is told much sooner."""
 _KEY = re.compile(r"[{,]\s*\Z"), re.compile(r"\s*:")
 """What stands before and after a key of a JSON object, which quotes nothing."""
 
@@ -88,6 +90,8 @@ def find_quotes(reply: str) -> list[str]:
 
 
 def _inline(text: str) -> Iterator[str]:
+    if not _MARK.search(text):
+        return
     before, after = _KEY
     for match in _INLINE.finditer(text):
         if not (

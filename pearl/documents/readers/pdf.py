@@ -1,8 +1,8 @@
-"""PDF files: the text layer, page by page → text, pages separated by a blank line."""
+"""PDF files: the text layer → text; a blank line and a form feed end each page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ def read(data: bytes, path: str) -> str:
 
     try:
         with PdfDocument(data) as document:
-            text = "\n\n".join(_texts(document, path))
+            text = _joined(_texts(document, path))
     except PdfiumError as error:
         if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
             raise DataError(
@@ -59,19 +59,37 @@ def read(data: bytes, path: str) -> str:
 
 
 def _texts(document: PdfDocument, path: str) -> Iterator[str]:
-    """The text of each page that has one."""
+    """The text of each page."""
     left = limit = limit_bytes()
     for page in document:
-        if text := _text_of_page(page):
-            yield text
-            # Pages may share content: the text of a small file can have any length.
-            left -= len(text)
-            if left < 0:
-                raise DataError(
-                    f"the text is longer than the limit of {limit / 1_000_000:g} MB",
-                    path=path,
-                    help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
-                )
+        text = _text_of_page(page)
+        yield text
+        # Pages may share content: the text of a small file can have any length.
+        left -= len(text)
+        if left < 0:
+            raise DataError(
+                f"the text is longer than the limit of {limit / 1_000_000:g} MB",
+                path=path,
+                help="split it, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+            )
+
+
+def _joined(pages: Iterable[str]) -> str:
+    r"""The pages as one text, with a blank line between them, and a form feed for each that ends.
+
+    Example:
+        >>> _joined(["one", "two", "", "four", ""])
+        'one\n\x0ctwo\x0c\x0cfour'
+    """
+    pieces: list[str] = []
+    n_ended = 0
+    for text in pages:
+        if text:
+            feeds = "\f" * n_ended
+            pieces += [feeds.rjust(2, "\n") if pieces else feeds, text]
+            n_ended = 0
+        n_ended += 1
+    return "".join(pieces)
 
 
 def _text_of_page(page: PdfPage) -> str:

@@ -22,7 +22,7 @@ from typing import Literal
 
 from pearl.dsl.names import names_except
 from pearl.dsl.nodes import CTX
-from pearl.dsl.output_states import Counts, NextStep, Shape, States, by_shape, nothing_to_call
+from pearl.dsl.output_states import Counts, NextStep, Shape, Slot, States, by_shape, nothing_to_call
 from pearl.dsl.parser import read
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
 from pearl.plugins.files import read_data
@@ -58,8 +58,12 @@ def _terminals(max_text: int | None) -> Mapping[str, str]:
     source = read_data("grammars", "plan.lark")
     found = dict(re.findall(r"^(NUMBER|STRING|TEXT): /(.*)/$", source, re.MULTILINE))
     found["NAME"] = names_except(())
+    found["LABEL"] = (
+        r'"[!#-\[\]-~\u00a1-\ud7ff\ue000-\ufffd][ !#-\[\]-~\u00a0-\ud7ff\ue000-\ufffd]*"'
+    )
     if max_text is not None:
-        found["STRING"] = re.sub(r'\*"$', f'{{0,{max_text}}}"', found["STRING"])
+        for name in ("STRING", "LABEL"):
+            found[name] = re.sub(r'\*"$', f'{{0,{max_text}}}"', found[name])
         found["TEXT"] = re.sub(r"\*$", f"{{0,{max_text - 1}}}", found["TEXT"])
     return found
 
@@ -91,11 +95,11 @@ class _CallRules:
             for i, actions in enumerate(groups.values())
         ]
 
-    def rules(self, argument: Callable[[ValueType], str | None], kind: str = "") -> list[str]:
+    def rules(self, argument: Callable[[Slot], str | None], kind: str = "") -> list[str]:
         """The possible calls with one kind of output, each the right side of a rule.
 
         Args:
-            argument: The rule for an argument of a type; None if nothing can be passed.
+            argument: The rule for an argument; None if nothing can be passed.
             kind: The kind of their outputs.
         """
         found = []
@@ -116,18 +120,22 @@ _LIST = '"[" [{item} (", " {item})*] "]"'
 
 
 def _ways(
-    type: ValueType, outputs: Sequence[str], context: Sequence[str], item: str, items: str
+    slot: Slot, outputs: Sequence[str], context: Sequence[str], item: str, items: str
 ) -> list[str]:
-    """The alternatives for an argument of a type.
+    """The alternatives for an argument.
 
     Args:
-        type: The parameter's type.
+        slot: What it has to be.
         outputs: Terminals of the earlier outputs that fit.
         context: The terminal of the document, unless it is among the outputs.
         item: The rule of anything but a list.
         items: The rule of a list.
     """
-    match type:
+    if slot.choices:
+        return [rf'"\"{choice}\""' for choice in slot.choices]
+    if slot.is_labels:
+        return [_LABELS, *outputs]
+    match slot.type:
         case ValueType.CONTEXT:
             return [*context, *outputs]
         case ValueType.TEXT:
@@ -139,6 +147,8 @@ def _ways(
         case _:
             return [*outputs]
 
+
+_LABELS = '"[" LABEL (", " LABEL)+ "]"'
 
 _CONTEXT = f'"{CTX}"'
 
@@ -175,14 +185,14 @@ def static_grammar(
     calls = _CallRules(by_shape(library.values()))
     rules: dict[str, str] = {}
 
-    def argument(type: ValueType) -> str:
-        name = f"for_{type.lower()}"
-        rules[name] = " | ".join(_ways(type, ["NAME"], [], "item", "list"))
+    def argument(slot: Slot) -> str:
+        name = f"for_{slot.name}"
+        rules[name] = " | ".join(_ways(slot, ["NAME"], [], "item", "list"))
         return name
 
     ways = calls.rules(argument)
     if new_actions != "none":
-        text = argument(ValueType.TEXT)
+        text = argument(Slot(ValueType.TEXT))
         ways.append(f'NEW [{text} (", " {text})*] ")"')
     if not ways:
         raise nothing_to_call(library)
@@ -207,7 +217,7 @@ def static_grammar(
         *calls.lines,
         *_defined(("NAME", "NUMBER", "STRING", "TEXT"), max_text),
     ]
-    return _joined(lines)
+    return _joined(lines, max_text)
 
 
 def indexed_grammar(
@@ -235,7 +245,7 @@ def indexed_grammar(
         f"end: {_END}",
         *_defined(("NUMBER", "STRING", "TEXT"), max_text),
     ]
-    return _joined(lines)
+    return _joined(lines, max_text)
 
 
 def header_grammar(
@@ -310,7 +320,8 @@ def line_grammar(
             f"OUTPUT: /{names_except([*outputs, CTX])}/",
             *rules,
             *_defined(("NUMBER", "STRING", "TEXT"), max_text),
-        ]
+        ],
+        max_text,
     )
 
 
@@ -324,10 +335,10 @@ def _line_rules(library: ActionLibrary, outputs: Mapping[str, ValueType]) -> lis
             rules[name] = " | ".join(names)
         return [name] if names else []
 
-    def argument(type: ValueType) -> str | None:
-        fitting = terminal(f"FOR_{type.upper()}", outputs_for(type))
-        ways = _ways(type, fitting, [_CONTEXT], "item", "list")
-        name = f"for_{type.lower()}"
+    def argument(slot: Slot) -> str | None:
+        fitting = terminal(f"FOR_{slot.type.upper()}", outputs_for(slot.type))
+        ways = _ways(slot, fitting, [_CONTEXT], "item", "list")
+        name = f"for_{slot.name}"
         if ways:
             rules[name] = " | ".join(ways)
         return name if ways else None
@@ -351,7 +362,7 @@ def _declaration(library: ActionLibrary) -> list[str]:
     more = " ".join(f'[", {name}"' for name in NEW_PARAMETERS) + "]" * len(NEW_PARAMETERS)
     own = '"X" [", ..." | ", Y" [", ..." | ", Z" [", ..."]]]'
     return [
-        f'action: NEW ("CTX" {more} | {own}) ")" {_END} "\\n"',
+        f'action: NEW (("CTX" | "ROWS") {more} | {own}) ")" {_END} "\\n"',
         _new_name(library),
     ]
 
@@ -361,7 +372,11 @@ def _new_name(library: ActionLibrary) -> str:
     return f"NEW: /(?:{names_except(library)})\\(/"
 
 
-def _joined(lines: Iterable[str]) -> str:
+def _joined(lines: Iterable[str], max_text: int | None = None) -> str:
+    """The lines of a grammar, with the terminal of labels where there are any."""
+    lines = list(lines)
+    if any(_LABELS in line for line in lines):
+        lines += _defined(("LABEL",), max_text)
     return "\n".join(lines) + "\n"
 
 
@@ -380,7 +395,7 @@ class _Indexed:
         self._states = states
         self._calls = _CallRules(states.groups)
         self._made: dict[str, bool] = {}
-        self._arguments: dict[tuple[Counts, ValueType], str | None] = {}
+        self._arguments: dict[tuple[Counts, Slot], str | None] = {}
         self.lines: list[str] = []
         self.first = self._name("s", states.start)
         for counts in states.reachable():
@@ -391,24 +406,26 @@ class _Indexed:
 
     def _step(self, counts: Counts, step: NextStep) -> str:
         call = self._name(f"c{step.letter}", counts)
-        self._rule(call, self._calls.rules(lambda type: self._argument(counts, type), step.letter))
+        self._rule(call, self._calls.rules(lambda slot: self._argument(counts, slot), step.letter))
         more = f' ["\\n" {self._name("s", step.after)}]' if step.after else ""
         return f'"{sum(counts) + 1}. {step.output} = " {call} end{more}'
 
-    def _argument(self, counts: Counts, type: ValueType) -> str | None:
-        key = (counts, type)
+    def _argument(self, counts: Counts, slot: Slot) -> str | None:
+        key = (counts, slot)
         if key not in self._arguments:
-            self._arguments[key] = self._new_argument(counts, type)
+            self._arguments[key] = self._new_argument(counts, slot)
         return self._arguments[key]
 
-    def _new_argument(self, counts: Counts, type: ValueType) -> str | None:
-        outputs = self._outputs(self._states.fitting(counts, type))
-        has_items = type in (ValueType.TEXT, ValueType.LIST)
-        # The rule depends on the fitting outputs only.
-        name = self._name(type.lower(), counts) if has_items else "_".join([type, *outputs]).lower()
+    def _new_argument(self, counts: Counts, slot: Slot) -> str | None:
+        outputs = self._outputs(self._states.fitting(counts, slot.type))
+        is_open = not (slot.choices or slot.is_labels)
+        has_items = is_open and slot.type in (ValueType.TEXT, ValueType.LIST)
+        # The rule depends on the fitting outputs only, and that of choices on nothing.
+        used = [] if slot.choices else outputs
+        name = self._name(slot.name, counts) if has_items else "_".join([slot.name, *used]).lower()
         if name not in self._made:
             item, items = self._name("item", counts), self._name("items", counts)
-            self._rule(name, _ways(type, outputs, [_CONTEXT], item, items))
+            self._rule(name, _ways(slot, outputs, [_CONTEXT], item, items))
             if has_items:
                 self._list(counts, item, items)
         return name if self._made[name] else None

@@ -19,9 +19,9 @@ from pearl.dsl.decoding.grammar import MAX_NEW_ACTIONS, MAX_WRITTEN_STEPS, NEW_P
 from pearl.dsl.decoding.schema import require
 from pearl.dsl.names import MAX_NEW_NAME, names_except
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
-from pearl.dsl.output_states import Counts, Shape, States, by_shape, nothing_to_call
+from pearl.dsl.output_states import Counts, Shape, Slot, States, by_shape, nothing_to_call
 from pearl.dsl.printer import one_line, print_action, print_plan, print_step
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType
 
 __all__ = ["header_form", "plan_form", "steps_form"]
 
@@ -33,6 +33,11 @@ _LARGEST = 10**14 - 1
 _DECIMALS = 15
 """Digits after the point that the plan language takes."""
 
+_LABELS: Schema = {
+    "type": "array", "items": {"type": "string", "pattern": "^[^ ].*$"}, "minItems": 2
+}  # fmt: skip
+"""Two or more texts, none of them blank."""
+
 _NUMBER: Schema = {"type": "number", "minimum": -_LARGEST, "maximum": _LARGEST}
 
 _SIGNATURES = tuple(
@@ -40,6 +45,7 @@ _SIGNATURES = tuple(
     for n in range(len(NEW_PARAMETERS) + 1)
     for names in (
         (CTX, *NEW_PARAMETERS[:n]),
+        (ROWS, *NEW_PARAMETERS[:n]),
         *([NEW_PARAMETERS[:n], (*NEW_PARAMETERS[:n], "...")] if n else []),
     )
 )
@@ -134,7 +140,7 @@ def plan_form(
     scope = _Scope(defs, "", max_text, lambda type: reference)
     groups = by_shape(library.values())
     calls = _CallSchemas(groups, defs)
-    text = scope.argument(ValueType.TEXT)
+    text = scope.argument(Slot(ValueType.TEXT))
     new = {"action": _ref("new"), "arguments": {"type": "array", "items": text}}
     ways = [call for shape in groups for call in calls.of(shape, scope)]
     step = _any(
@@ -265,12 +271,15 @@ class _Scope:
         self._reference = reference
         self.text = _text(max_text)
 
-    def argument(self, type: ValueType) -> Schema:
-        """The schema of an argument of a type, for which something must be available."""
-        name = f"{type.lower()}{self._suffix}"
+    def argument(self, slot: Slot) -> Schema:
+        """The schema of an argument, for which something must be available."""
+        if slot.choices:
+            return _names(slot.choices)
+        name = f"{slot.name}{self._suffix}"
         if name not in self._defs:
-            reference = self._reference(type)
-            self._defs[name] = _any([*([reference] if reference else []), *self._literals(type)])
+            reference = self._reference(slot.type)
+            literals = [_LABELS] if slot.is_labels else self._literals(slot.type)
+            self._defs[name] = _any([*([reference] if reference else []), *literals])
         return _ref(name)
 
     def _literals(self, type: ValueType) -> list[Schema]:
@@ -313,7 +322,7 @@ class _CallSchemas:
 
     def of(self, shape: Shape, scope: _Scope) -> Iterator[Schema]:
         """The properties of the calls of a shape, one object for each way to name arguments."""
-        types = [scope.argument(type) for type in shape.needed]
+        types = [scope.argument(slot) for slot in shape.needed]
         if shape.more is not None:
             types.append({"type": "array", "items": scope.argument(shape.more)})
         for keys, names in self._names[shape].items():
@@ -366,10 +375,7 @@ def _declared(values: Sequence[Mapping[str, Any]], max_text: int | None) -> tupl
     for value in values:
         names = value["parameters"].split(", ")
         is_variadic = names[-1] == "..."
-        parameters = tuple(
-            Parameter(name, ValueType.CONTEXT if name == CTX else ValueType.TEXT)
-            for name in (names[:-1] if is_variadic else names)
-        )
+        parameters = tuple(Parameter.named(name) for name in (names[:-1] if is_variadic else names))
         definition = _said(value["definition"], value["name"], max_text=max_text)
         actions.append(Action(value["name"], parameters, definition, is_variadic))
     return tuple(actions)

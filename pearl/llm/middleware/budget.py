@@ -280,6 +280,8 @@ class Budget:
         calls = self._spent.n_calls
         if self.max_calls is not None and calls + len(held) + 1 > self.max_calls:
             return "calls", self.max_calls, calls
+        if not self.counts_tokens:
+            return None
         spent = self._counted
         asked = Usage(
             worst.n_input + sum(one.n_input for one in held),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pearl.data.journal import Frozen
@@ -133,3 +134,43 @@ class Refinement(Frozen):
         return sum(
             status in (None, shard.status) for round in self.rounds for shard in round.shards
         )  # fmt: skip
+
+    @property
+    def figures(self) -> list[tuple[str, int, str]]:
+        """What came of it in numbers, for people: what is counted, how many, and a note."""
+        n_seeds, n_rounds = sum(draft.is_seed for draft in self.drafts), len(self.rounds)
+        theirs, usage, count = self.comparison, self.usage, self.count
+        told = {
+            "of them seeds": n_seeds,
+            "replies or lines gave none": len(self.unread),
+        }
+        asked = {
+            f"call(s) in {n_rounds} round{'' if n_rounds == 1 else 's'}": self.calls(),
+            "with a reply that is not usable": self.calls("unusable"),
+            "without a reply": self.calls("failed"),
+            "tokens to the model": usage.n_input_tokens,
+            "from it": usage.n_output_tokens,
+        }
+        lost = {"by the model": count("dropped", "model"), "no room": count("dropped", "room")}
+        most = f" of {self.max_tokens:,} at most" if self.max_tokens else ""
+        return [
+            ("drafts", len(self.drafts), _noted(told)),
+            ("malformed", count("dropped", "malformed"), ""),
+            ("merged, same text", count("merged", "exact"), ""),
+            ("merged, same name", count("merged", "name"), ""),
+            ("merged, same meaning", count("merged", "definition"), ""),
+            ("merged by the model", count("merged", "model"), _noted(asked)),
+            ("merged to make room", count("merged", "room"), ""),
+            ("dropped", sum(lost.values()), _noted(lost)),
+            ("actions", len(self.actions), f"of {self.max_actions} at most"),
+            ("tokens", self.n_tokens, f"{self.token_count}{most}"),
+            *([(f"also in {theirs.library}", len(theirs.in_both), "")] if theirs else []),
+        ]
+
+
+def _noted(counts: Mapping[str, int]) -> str:
+    """The counts that are not 0."""
+    told = (
+        f"{n:,} {what.replace('(s)', '' if n == 1 else 's')}" for what, n in counts.items() if n
+    )
+    return ", ".join(told)

@@ -34,12 +34,14 @@ from pearl import plugins
 from pearl.documents.document import Document
 from pearl.errors import BudgetError, ModelError, PausedError, PearlError, UsageError
 from pearl.interpreter.answer import Answer
-from pearl.interpreter.estimate import Range, StepCosts
+from pearl.interpreter.bounds import Range, StepCosts
 from pearl.pipeline import Pearl
 from pearl.runs.resources import OnBegun, Resources
 from pearl.trace import Event, Trace
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from pearl.llm.middleware.dedup_cache import Replies
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Listener",
     "Offered",
     "Outcome",
+    "RecordUnit",
     "Task",
     "Unit",
     "load_executor",
@@ -112,10 +115,6 @@ class Unit(ABC):
     async def perform(self, resources: Resources, trace: Trace) -> Any:
         """Execute the unit.
 
-        Args:
-            resources: `Pearl`, documents, and what else the units of a process share.
-            trace: Records all events.
-
         Returns:
             What `row` is made of.
 
@@ -138,6 +137,23 @@ class Unit(ABC):
         Returns:
             None where an error is no row of this kind: it ends the run.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUnit(Unit):
+    """A unit whose result is a record with a `status`, of which its row is the JSON data."""
+
+    id: str
+    document: Callable[[], Document] | None
+    source: str
+
+    def is_failure(self, result: Any) -> bool:
+        """Whether the unit is to be tried again."""
+        return bool(result.status == "failed")
+
+    def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
+        """The record as it is in a file."""
+        return None if result is None else result.model_dump(mode="json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +211,13 @@ class Task(Unit):
         return await resources.pearl.execute(plan, document, trace=trace)
 
     def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
-        """One row of a results file; `status` is that of the answer, or `failed`."""
+        """One row of a results file; `status` is that of the answer, `failed`, or `unfinished`."""
         if result is not None:
             return {"id": self.id, **self.extra, **result.to_json()}
         return {
             "id": self.id,
             **self.extra,
-            "status": "failed",
+            "status": "unfinished" if isinstance(error, BudgetError | PausedError) else "failed",
             "question": self.question,
             "error": {"type": type(error).__name__, "message": str(error)},
         }
@@ -286,7 +302,7 @@ class Offered(TypedDict, total=False):
     Attributes:
         replies: Where the model's replies are found and kept.
         folder: That of the store, for what has to outlive the process.
-        on_begun: Callback, in a thread, for every unit that is started, with its document if it has read one.
+        on_begun: Callback, maybe in a thread, for every unit that is started, with its document if it has read one.
         on_progress: Told how far the work is, as what `str` makes a line of.
         on_trouble: Told what a server fails with, and for how many seconds it is asked again.
     """

@@ -57,7 +57,7 @@ async def run(
         is_stopping: Whether no more units are to be begun, those taken ahead included.
         window: Units under way at once, begun in their order, where all of them only wait; None
             for as many as keep `concurrency` calls going.
-        on_begun: Told, in a thread, of every unit that is begun, with its document where it has read it.
+        on_begun: Told, maybe in a thread, of every unit that is begun, with its document where it has read it.
     """
     resources = Resources(pearl, on_begun)
     n = pearl.client.settings.concurrency
@@ -84,13 +84,7 @@ async def run(
 
 
 async def perform(unit: U, resources: Resources, listener: Listener | None = None) -> Outcome[U]:
-    """Execute one unit; errors are recorded in the outcome, never raised.
-
-    Args:
-        unit: What is to be done.
-        resources: What it shares with others.
-        listener: Callback for every event.
-    """
+    """Execute one unit; errors are recorded in the outcome, never raised."""
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
     try:
         if not isinstance(unit, Task):  # what a task takes is known with its document

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pearl.documents.digest import digest
+from pearl.errors.escaping import json_bytes
 from pearl.runs.store.locks import RunLease
 from pearl.runs.store.reading import Reader, row_sum
-from pearl.runs.store.rows import packed, unpacked, unpacked_reply
+from pearl.runs.store.rows import is_done, unpacked, unpacked_reply
 from pearl.runs.store.run import lease_run
 from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, is_shard
 from pearl.runs.store.writer import StoreWriter
@@ -155,7 +156,7 @@ def _join(
     if target is not None:
         connection.execute(
             "UPDATE runs SET status = ?, counts = CAST(? AS TEXT) WHERE id = ?",
-            (status, packed(counts), id),
+            (status, json_bytes(counts), id),
         )
         return
     connection.execute(
@@ -163,9 +164,9 @@ def _join(
         " counts) VALUES (?, ?, CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT),"
         " ?, ?, ?, CAST(? AS TEXT))",
         (
-            id, info.spec_key, packed({"argv": list(info.command), "work": dict(info.work)}),
-            info.folder.encode("utf-8", "backslashreplace"), packed(dict(info.settings)),
-            packed(dict(info.inputs)), status, info.created, time.time(), packed(counts),
+            id, info.spec_key, json_bytes({"argv": list(info.command), "work": dict(info.work)}),
+            info.folder.encode("utf-8", "backslashreplace"), json_bytes(dict(info.settings)),
+            json_bytes(dict(info.inputs)), status, info.created, time.time(), json_bytes(counts),
         ),
     )  # fmt: skip
 
@@ -214,7 +215,7 @@ def _is_whole(key: object, seq: object, checksum: object, row: object) -> bool:
 
 
 def _is_failed(row: bytes) -> bool:
-    return (unpacked(row) or {}).get("status") == "failed"
+    return not is_done(unpacked(row) or {})
 
 
 def _replies(source: Reader) -> Iterator[list[tuple[Any, ...]]]:

@@ -11,7 +11,7 @@ from typing import Any
 from pearl.errors import StoreError, did_you_mean
 from pearl.llm import Completion, Usage
 from pearl.runs.store.database import FAILURES, decoded, to_store_error
-from pearl.runs.store.rows import checksum, unpacked, unpacked_reply
+from pearl.runs.store.rows import checksum, is_done, unpacked, unpacked_reply
 from pearl.runs.store.runs import COLUMNS, RunInfo, info_of
 
 __all__ = ["Reader", "row_sum"]
@@ -38,6 +38,9 @@ class Reader:
     Attributes:
         n_bad_replies: Replies that were found and are not what was kept; they count as not there.
         n_bad_rows: The same of results.
+
+    Raises:
+        StoreError: By every method: the file cannot be read.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -61,7 +64,7 @@ class Reader:
         except FAILURES as error:
             raise to_store_error(error, self._path) from None
 
-    def reply(self, key: bytes) -> Completion | None:
+    def kept_reply(self, key: bytes) -> Completion | None:
         """The reply that was kept under this key, if any."""
         rows = self.all("SELECT checksum, body FROM replies WHERE key = ?", (key,))
         if not rows:
@@ -82,7 +85,8 @@ class Reader:
         if not kept or not self._is_whole(*kept):
             return False
         # To parse it takes as long again, and is seldom needed.
-        return b'"failed"' not in kept[3] or (unpacked(kept[3]) or {}).get("status") != "failed"
+        is_plain = b'"failed"' not in kept[3] and b'"unfinished"' not in kept[3]
+        return is_plain or is_done(unpacked(kept[3]) or {})
 
     def _kept(self, run_id: str, key: bytes) -> tuple[Any, ...]:
         found = self.all(

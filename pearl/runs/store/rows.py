@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pearl.documents.digest import digest
+from pearl.errors.escaping import json_bytes
 from pearl.llm import Completion, Usage
 from pearl.llm.blank import is_blank
 
 __all__ = [
     "checksum",
-    "packed",
+    "is_done",
     "packed_reply",
     "unpacked",
     "unpacked_reply",
 ]
-
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made once
-
-
-def packed(data: Any) -> bytes:
-    r"""JSON in UTF-8. A lone surrogate, which UTF-8 has no bytes for, becomes its escape.
-
-    Example:
-        >>> packed({"a": "é\ud800"})
-        b'{"a":"\xc3\xa9\\ud800"}'
-    """
-    return _encoded(data).encode("utf-8", "backslashreplace")
 
 
 def unpacked(data: object) -> dict[str, Any] | None:
@@ -41,6 +31,11 @@ def unpacked(data: object) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def is_done(row: Mapping[str, Any]) -> bool:
+    """Whether a row says what came of its task: neither a failure nor cut off by a limit."""
+    return row.get("status") not in ("failed", "unfinished")
+
+
 def checksum(*parts: bytes) -> bytes:
     """16 bytes that tell whether one of the parts is another."""
     return digest(parts)[:16]
@@ -49,7 +44,7 @@ def checksum(*parts: bytes) -> bytes:
 def packed_reply(completion: Completion) -> bytes:
     """The body of a reply."""
     usage = completion.usage
-    return packed(
+    return json_bytes(
         {
             "text": completion.text,
             "model": completion.model,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pearl.errors import StoreError
+from pearl.errors.escaping import json_bytes
 from pearl.runs.store.database import FILE
 from pearl.runs.store.locks import Holder, RunLease
 from pearl.runs.store.reading import Reader, row_sum
-from pearl.runs.store.rows import packed
 from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, new_id
 from pearl.runs.store.writer import StoreWriter
 
@@ -78,7 +78,7 @@ class Run:
         Raises:
             StoreError: It is not kept.
         """
-        data = packed(row)
+        data = json_bytes(row)
         id = task_id.encode("utf-8", "backslashreplace").decode()
         events = None if trace is None else trace.encode("utf-8", "backslashreplace")
         digest = row_sum(key, seq, data)
@@ -98,10 +98,6 @@ class Run:
         """
         return self._reader.rows(self.id)
 
-    def traces(self) -> Iterator[str]:
-        """What happened in every task, as JSON lines, in the order of the rows."""
-        return self._reader.traces(self.id)
-
     def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:
         """Record how the run ended and release it; idempotent.
 
@@ -115,7 +111,7 @@ class Run:
         if self._is_finished:
             return
         self._is_finished = True
-        said = None if counts is None else packed(dict(counts))
+        said = None if counts is None else json_bytes(dict(counts))
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -224,14 +220,21 @@ def _write(connection: sqlite3.Connection, id: str, spec: RunSpec, *, is_new: bo
             "INSERT INTO runs (id, spec_key, command, folder, settings, inputs, status, created,"
             " updated, counts) VALUES (?, ?, '{}', '', CAST(? AS TEXT), CAST(? AS TEXT),"
             " 'running', ?, ?, '{}')",
-            (id, spec.key, packed(dict(spec.settings)), packed(dict(spec.inputs)), now, now),
+            (
+                id,
+                spec.key,
+                json_bytes(dict(spec.settings)),
+                json_bytes(dict(spec.inputs)),
+                now,
+                now,
+            ),
         )
     holder = Holder.this()
     connection.execute(
         "UPDATE runs SET command = CAST(? AS TEXT), folder = CAST(? AS TEXT), status = 'running',"
         " updated = ?, lease_pid = ?, lease_host = ?, lease_started = ?, lease_at = ? WHERE id = ?",
         (
-            packed({"argv": list(spec.command), "work": dict(spec.work)}),
+            json_bytes({"argv": list(spec.command), "work": dict(spec.work)}),
             spec.folder.encode("utf-8", "backslashreplace"),
             now, holder.pid, holder.host, holder.started, holder.since, id,
         ),

@@ -19,7 +19,7 @@ from pearl.runs.store.rows import unpacked
 
 __all__ = ["COLUMNS", "RunInfo", "RunSpec", "Status", "info_of", "is_id", "is_shard", "new_id"]
 
-Status = Literal["running", "done", "stopped", "paused", "failed"]
+Status = Literal["running", "done", "stopped", "paused"]
 """`stopped` by the user or a limit, `paused` until a server can take more."""
 
 COLUMNS = (

@@ -230,6 +230,8 @@ def test_shards_merge_to_the_log_of_one_run(pearl: Terminal, served: Server) -> 
 
 def test_a_limit_ends_an_evaluation_and_fails_no_record(pearl: Terminal, served: Server) -> None:
     args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "pearl", "-o", "l")
+    table = pearl(*args, "--dry-run", "--price", "2/8").splitlines()
+    assert [line.split()[-1] for line in table[1:3]] == ["unknown", "unknown"]  # US dollars
     found = pearl.json(*args, "--dry-run")
     assert (found["n_tasks"], found["total"]["calls"]) == (4, {"least": 4, "most": None})
     assert served.requests == []

@@ -46,14 +46,17 @@ def sharing_pdf(n_pages: int) -> bytes:
     return data
 
 
-BOMBS = {
-    # A column is as wide as its widest cell in every row.
-    "wide.html": b"<table><tr><td>" + b"x" * 60_000 + b"<td>y" + b"<tr><td>a<td>b" * 5_000,
-    # Each line is indented by as many blanks as it is deep.
-    "indented.html": b"<div>" * 2_000 + b"<p>a" * 60_000,
-    "elements.docx": make_docx("<w:p/>" * 1_500_000),
-    "table.docx": make_docx(f"<w:tbl>{'<w:tr><w:tc/></w:tr>' * 300_000}</w:tbl>"),
-}
+def bombs() -> dict[str, bytes]:
+    """Files by their names, each small and large when it is unpacked or laid out."""
+    return {
+        # A column is as wide as its widest cell in every row.
+        "wide.html": b"<table><tr><td>" + b"x" * 60_000 + b"<td>y" + b"<tr><td>a<td>b" * 5_000,
+        # Each line is indented by as many blanks as it is deep.
+        "indented.html": b"<div>" * 2_000 + b"<p>a" * 60_000,
+        "elements.docx": make_docx("<w:p/>" * 1_500_000),
+        "table.docx": make_docx(f"<w:tbl>{'<w:tr><w:tc/></w:tr>' * 300_000}</w:tbl>"),
+    }
+
 
 SCRIPT = """
 import json, re, resource, sys
@@ -77,18 +80,19 @@ print(json.dumps([told, children // 1000, own // 1000]))
 def test_files_that_take_much_memory_are_refused_by_their_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, data in BOMBS.items():
+    given = bombs()
+    for name, data in given.items():
         (tmp_path / name).write_bytes(data)
         assert len(data) < 1_000_000
     monkeypatch.setenv("PEARL_MAX_READER_MB", "120")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *(str(tmp_path / name) for name in BOMBS)],
+        [sys.executable, "-c", SCRIPT, *(str(tmp_path / name) for name in given)],
         capture_output=True,
         text=True,
         check=True,
     )
     told, children_mb, own_mb = json.loads(done.stdout)
-    for name in BOMBS:
+    for name in given:
         assert "goes over the limit of 120 MB of memory" in told[str(tmp_path / name)]
     assert children_mb <= 125
     assert own_mb <= 125

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pearl.documents.document import load
+from pearl.documents.document import from_text, load
 from pearl.documents.readers.pdf import read
 from pearl.errors import DataError
 
@@ -54,7 +54,7 @@ def test_pages_are_separated_by_a_blank_line() -> None:
 
 
 def load_text(data: bytes) -> str:
-    return read(data, "a.pdf").replace("\r\n", "\n")
+    return from_text(read(data, "a.pdf")).text
 
 
 def test_hyphens_at_the_end_of_a_line_stay() -> None:

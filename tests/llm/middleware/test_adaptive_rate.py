@@ -133,7 +133,13 @@ LIMITS = [5, 50, pytest.param(200, marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("n", LIMITS)
 @pytest.mark.parametrize(
-    ("burst_s", "retry_after_s"), [(1.0, 1.0), (0.2, PAUSE_S), (5.0, 1.0), (60.0, 1.0)]
+    ("burst_s", "retry_after_s"),
+    [
+        (1.0, 1.0),
+        (0.2, PAUSE_S),
+        pytest.param(5.0, 1.0, marks=pytest.mark.slow),
+        (60.0, 1.0),
+    ],
 )
 def test_a_rate_is_found_and_kept(n: int, burst_s: float, retry_after_s: float) -> None:
     steady_s = 90 if burst_s < 60 else 180
@@ -151,7 +157,9 @@ def test_a_server_without_a_bucket_is_used_well_after_a_while(n: int) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(5, 50), (50, 5), (50, 100), (100, 50), (40, 200)])
-@pytest.mark.parametrize("offset_s", [0.0, pytest.param(7.0, marks=pytest.mark.slow), 14.0])
+@pytest.mark.parametrize(
+    "offset_s", [0.0, *(pytest.param(later, marks=pytest.mark.slow) for later in (7.0, 14.0))]
+)
 def test_a_limit_that_changes_is_found_again(before: int, after: int, offset_s: float) -> None:
     change_s = 60 + offset_s
     server = Bucketed(lambda t: before if t < change_s else after)
@@ -184,7 +192,7 @@ def test_a_limit_that_is_gone_is_forgotten() -> None:
     assert outcome.goodput(110, 120) >= 990
 
 
-@pytest.mark.parametrize("share", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("share", [0.01, pytest.param(0.05, marks=pytest.mark.slow), 0.1])
 @pytest.mark.parametrize("most_per_s", [320.0, pytest.param(1_280.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("retry_after_s", [PAUSE_S, 1.0])
 def test_refusals_at_random_hold_nothing_back(

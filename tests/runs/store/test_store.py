@@ -80,7 +80,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
         assert again.id == run.id
         record(again, 1, 2)
         assert list(again.rows()) == [row(0), row(1), row(2)]
-        assert list(again.traces()) == ["t0\n", "t1\n", "t2\n"]
+        assert list(store.traces(again.id)) == ["t0\n", "t1\n", "t2\n"]
         again.finish("done", {"n": 3})
         other = store.begin(RunSpec(SPEC.command, {"model": "n"}, SPEC.inputs))
         fresh = store.begin(SPEC, fresh=True)

@@ -1,8 +1,7 @@
-"""The embedded default: quotes the passages of a document that bear on a question.
+"""The embedded default: quotes the relevant passages of a document, without a language model.
 
-No network, no weights, no language model. It answers `Request.task`, not the prompt: plans come by
-rule from the form of the question (`planning`), results are ranked sentences (`reading`). The same
-request always gets the same reply.
+It computes replies from `Request.task`, not from the prompt, and deterministically: plans by rule
+from the form of the question (`planning`), results as ranked sentences (`reading`).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pearl.llm import (
     CombineTask,
     Completion,
     Constrains,
+    ItemsTask,
     MineTask,
     Model,
     PlanTask,
@@ -24,22 +24,22 @@ from pearl.llm import (
 )
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive.choosing import choose_option
-from pearl.llm.backends.extractive.mining import propose
+from pearl.llm.backends.extractive.drafts import propose, refine
+from pearl.llm.backends.extractive.items import judge
 from pearl.llm.backends.extractive.planning import write_other_plan, write_plan
 from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out, combine
-from pearl.llm.backends.extractive.refining import refine
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
 
 DESCRIPTION = "quotes passages of the document; no network, no language model (the default)"
 
 _MAX_INDEXES = 8
-"""Texts whose sentences are kept in memory; steps of one plan read few different ones."""
+"""Maximum cached indexes of texts."""
 
 
 def create(name: str, settings: ModelSettings) -> Model:
-    """The model; there is only one, and nothing to set.
+    """Create the model, which has no settings.
 
     Raises:
         UsageError: A name is given.
@@ -52,7 +52,7 @@ def create(name: str, settings: ModelSettings) -> Model:
 
 
 class ExtractiveModel:
-    """Answers tasks by rule; safe to be shared by many runs of one event loop."""
+    """Computes replies to tasks by rule."""
 
     name = identity = "extractive"
     window: int | None = None
@@ -64,13 +64,15 @@ class ExtractiveModel:
         self._index = lru_cache(_MAX_INDEXES)(SentenceIndex)
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request. It never fails: what is not found is said so."""
+        """Compute the reply to one request; it never fails."""
         match request.task:
             case PlanTask() as task:
                 write = write_other_plan if task.n_rejected else write_plan
                 text = write(task.question, task.library)
             case ActionTask() as task:
                 text = carry_out(task, self._index)
+            case ItemsTask() as task:
+                text = judge(task)
             case CombineTask() as task:
                 text = combine(task, self._index)
             case ChooseTask() as task:
@@ -79,9 +81,9 @@ class ExtractiveModel:
                 text = propose(task.question, task.library)
             case RefineTask() as task:
                 text = refine(task)
-        # A question may hold half a character; what is quoted never does.
+        # A question may contain lone surrogates.
         return Completion(text.encode(errors="replace").decode(), self.name)
 
     async def aclose(self) -> None:
-        """Forget every text."""
+        """Clear the cache."""
         self._index.cache_clear()

@@ -1,8 +1,7 @@
-"""`ChooseTask` → the letter of the option whose words are found; "none" where no words tell.
+"""`ChooseTask` → the letter of the best option, or "none".
 
-By an answer in words: the option that shares most with it. By a document: the option that, with the
-question, some sentence covers best. What several options have in common counts for less, what all
-of them have for nothing.
+By an answer in words: the option that shares most terms with it. By a document: the option that,
+with the question, the sentences cover best. Terms of several options have less weight.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from pearl.llm.backends.extractive.reading import Indexer
 __all__ = ["choose_option"]
 
 _FROM_QUESTION = 0.3
-"""What a term of the question counts beside the terms of an option, which count 1 at most."""
+"""Weight of a term of the question; those of an option have at most 1."""
 _N_SENTENCES = 3
-"""Sentences that speak for an option."""
+"""Number of best sentences whose coverage counts."""
 _NONE = "none"
 
 
 def choose_option(task: ChooseTask, index_of: Indexer) -> str:
-    """The reply: a letter, after the passage that decides it where reasons are asked for."""
+    """The reply: a letter, after the decisive passage if reasons are requested."""
     weights = _weights(task.options)
     if task.answer is not None:
         said = set(terms(task.answer, drop_stop_words=True))
@@ -45,7 +44,7 @@ def choose_option(task: ChooseTask, index_of: Indexer) -> str:
 
 
 def _weights(options: tuple[str, ...]) -> list[dict[str, float]]:
-    """What each term of each option counts: 1 if no other option has it, 0 if all have."""
+    """Term → weight of each option: 1 if no other option has the term, 0 if all have."""
     rows = [set(terms(option, drop_stop_words=True)) for option in options]
     n_with = Counter(term for row in rows for term in row)
     top = math.log(len(options))
@@ -56,21 +55,18 @@ def _weights(options: tuple[str, ...]) -> list[dict[str, float]]:
 
 
 def _share(weights: dict[str, float], said: set[str]) -> float:
-    """How much of an option was said; long options do not win by their length alone."""
-    if not weights:
-        return 0.0
-    return sum(w for t, w in weights.items() if t in said) / math.sqrt(sum(weights.values()))
+    """Weight of an option's terms in an answer, normalised by the option's length."""
+    matched = sum(w for t, w in weights.items() if t in said)
+    return matched / math.sqrt(sum(weights.values()) or 1.0)
 
 
 def _supported(index: SentenceIndex, query: Query) -> tuple[float, int]:
-    """How well the best sentences cover a query, and the best of them."""
+    """Mean coverage of a query by the best sentences, and the number of the first."""
     hits = index.rank(query)[:_N_SENTENCES]
-    if not hits:
-        return 0.0, 0
-    return sum(hit.coverage for hit in hits) / _N_SENTENCES, hits[0].number
+    return sum(hit.coverage for hit in hits) / _N_SENTENCES, hits[0].number if hits else 0
 
 
 def _best(scores: list[float]) -> int | None:
-    """The one highest score above zero."""
+    """The index of the highest score, if it is unique and above 0."""
     top = max(scores)
     return scores.index(top) if top > 0 and scores.count(top) == 1 else None

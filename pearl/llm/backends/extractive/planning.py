@@ -1,13 +1,12 @@
 """Question + library → plan text, by rule from the form of the question.
 
-A form asks for a role ("finds a reason"), and the library's action for the role is found by the
-words of its name, so that a library with other names is used as well. Where it has none, any action
-of shape `(CTX, X)` stands in; where there is none of that shape, the plan declares one.
+A form has a role ("finds a reason"); the library's action for it is found by the words of its name.
+Without one, any action of shape `(CTX, X)` is used; without one of that shape, the plan declares it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, Step, String
@@ -19,45 +18,45 @@ from pearl.llm.backends.extractive.questions import Part, options, parts
 __all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]
 
 _MAX_ARGUMENT = 2_000
-"""Characters of an argument; a question may be longer than a step can make use of."""
+"""Maximum characters of an argument."""
 
 _ROLES: dict[Form, tuple[str, str, str]] = {
     # form: words of names that play the role (best first), name of the output, explanation
-    Form.ADVICE: ("RECOMMENDED RECOMMENDATION RECOMMENDATIONS ADVICE IMPROVEMENT", "advice", "Find what is advised"),
-    Form.CHANGE: ("CHANGE CHANGES DEVELOPMENT CHARACTER", "change", "Find what is different afterwards, and from when"),
-    Form.CLAIM: ("VERIFY CHECK EVIDENCE", "verdict", "Find the passage that decides it"),
-    Form.COMPARISON: ("COMPARE COMPARISON CONTRAST DIFFERENCE", "comparison", "Set the two findings side by side"),
-    Form.DEFINITION: ("DEFINITION DEFINE MEANING INTERPRET", "meaning", "Find what the term means in the text"),
-    Form.DURATION: ("DURATION TIME WHEN", "duration", "Find how long or how often it is"),
-    Form.EFFECT: ("EFFECT EFFECTS IMPACT IMPACTS CONSEQUENCES", "effect", "Find what comes of it"),
-    Form.EMOTION: ("EMOTION EMOTIONS FEELING FEELINGS ATTITUDE", "feeling", "Find the feelings and what shows them"),
-    Form.ENDING: ("ENDING END OUTCOME", "ending", "Find how it ends"),
-    Form.EVENT: ("EVENT EVENTS INSTANCE", "event", "Find what happens"),
-    Form.EXCEPTION: ("EXCEPTION EXCEPT", "exception", "Find the one that does not belong"),
-    Form.HYPOTHESIS: ("HYPOTHETICAL COUNTERFACTUAL PREDICT INFER", "outcome", "Find what would follow"),
-    Form.LESSON: ("MORAL THEME LESSON MESSAGE", "lesson", "Find what the text as a whole teaches"),
-    Form.LIST: ("LIST EXTRACT", "entries", "Gather every one of them"),
-    Form.MANNER: ("PROCESS METHOD", "way", "Find how it is done"),
-    Form.NUMBER: ("NUMBER AMOUNT QUANTITY", "stated", "Find where the text states the number"),
-    Form.PERSON: ("IDENTIFY WHO PERSON", "who", "Find out who it is"),
-    Form.PLACE: ("PLACE LOCATION WHERE", "place", "Find where it is"),
-    Form.REASON: ("REASON CAUSE CAUSES WHY EXPLANATION", "reason", "Find the reasons that are given"),
-    Form.RELATION: ("RELATION RELATIONSHIP CONNECTION", "relation", "Find how the two are connected"),
-    Form.SUMMARY: ("SUMMARIZE SUMMARISE SUMMARY", "summary", "Sum it up"),
-    Form.THING: ("", "answer", "Find what the text says about it"),
-    Form.TIME: ("TIME DATE WHEN", "time", "Find when it is"),
+    "advice": ("RECOMMENDED RECOMMENDATION RECOMMENDATIONS ADVICE IMPROVEMENT", "advice", "Find what is advised"),
+    "change": ("CHANGE CHANGES DEVELOPMENT CHARACTER", "change", "Find what is different afterwards, and from when"),
+    "claim": ("VERIFY CHECK EVIDENCE", "verdict", "Find the passage that decides it"),
+    "comparison": ("COMPARE COMPARISON CONTRAST DIFFERENCE", "comparison", "Set the two findings side by side"),
+    "definition": ("DEFINITION DEFINE MEANING INTERPRET", "meaning", "Find what the term means in the text"),
+    "duration": ("DURATION TIME WHEN", "duration", "Find how long or how often it is"),
+    "effect": ("EFFECT EFFECTS IMPACT IMPACTS CONSEQUENCES", "effect", "Find what comes of it"),
+    "emotion": ("EMOTION EMOTIONS FEELING FEELINGS ATTITUDE", "feeling", "Find the feelings and what shows them"),
+    "ending": ("ENDING END OUTCOME", "ending", "Find how it ends"),
+    "event": ("EVENT EVENTS INSTANCE", "event", "Find what happens"),
+    "exception": ("EXCEPTION EXCEPT", "exception", "Find the one that does not belong"),
+    "hypothesis": ("HYPOTHETICAL COUNTERFACTUAL PREDICT INFER", "outcome", "Find what would follow"),
+    "lesson": ("MORAL THEME LESSON MESSAGE", "lesson", "Find what the text as a whole teaches"),
+    "list": ("LIST EXTRACT", "entries", "Gather every one of them"),
+    "manner": ("PROCESS METHOD", "way", "Find how it is done"),
+    "number": ("NUMBER AMOUNT QUANTITY", "stated", "Find where the text states the number"),
+    "person": ("IDENTIFY WHO PERSON", "who", "Find out who it is"),
+    "place": ("PLACE LOCATION WHERE", "place", "Find where it is"),
+    "reason": ("REASON CAUSE CAUSES WHY EXPLANATION", "reason", "Find the reasons that are given"),
+    "relation": ("RELATION RELATIONSHIP CONNECTION", "relation", "Find how the two are connected"),
+    "summary": ("SUMMARIZE SUMMARISE SUMMARY", "summary", "Sum it up"),
+    "thing": ("", "answer", "Find what the text says about it"),
+    "time": ("TIME DATE WHEN", "time", "Find when it is"),
 }  # fmt: skip
 _GENERIC = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
-"""Actions that can be asked for anything, best first."""
+"""General actions, best first."""
 _AS_CLAUSE = frozenset(
-    {Form.REASON, Form.TIME, Form.PLACE, Form.EVENT, Form.EFFECT, Form.CHANGE, Form.MANNER, Form.RELATION,
-     Form.DEFINITION, Form.EMOTION, Form.SUMMARY, Form.LIST, Form.ENDING, Form.LESSON}
+    {"reason", "time", "place", "event", "effect", "change", "manner", "relation",
+     "definition", "emotion", "summary", "list", "ending", "lesson"}
 )  # fmt: skip
-"""Forms whose action takes what it is about; the others take the question as it is asked."""
+"""Forms whose action takes the topic; the others take the question."""
 _VERBS = frozenset(
     {"ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "X", "Y"}
 )  # fmt: skip
-"""Words of names that say that something is looked for, not what."""
+"""Words of names that do not say what is looked for."""
 _OWN = Action(
     "FIND_PASSAGE",
     (Parameter(CTX, ValueType.CONTEXT), Parameter("X")),
@@ -67,14 +66,18 @@ _OWN = Action(
 
 @dataclass(slots=True)
 class _Draft:
-    """A plan under way."""
+    """An unfinished plan."""
 
     library: ActionLibrary
-    steps: list[Step]
-    new_actions: list[Action]
+    steps: list[Step] = field(default_factory=list)
+    new_actions: list[Action] = field(default_factory=list)
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(tuple(self.steps), tuple(self.new_actions))
 
     def add(self, output: str, action: Action, explanation: str, *arguments: Argument) -> Reference:
-        """Add a step under a free name; CTX is given where the action takes it."""
+        """Add a step under a free name, with CTX if the action takes it."""
         names = {step.output for step in self.steps}
         name, n = output, 2
         while name in names:
@@ -84,24 +87,22 @@ class _Draft:
         return Reference(name)
 
     def generic(self) -> Action:
-        """The action of shape (CTX, X) that can be asked for anything."""
+        """The most general action of shape (CTX, X)."""
         for name in _GENERIC:
             action = self.library.get(name)
             if action is not None and _has_shape(action, 1):
                 return action
         fitting = [action for action in self.library.values() if _has_shape(action, 1)]
-        # A name of one word is the least likely to mean something special.
         if fitting:
-            return min(fitting, key=lambda action: (action.name.count("_"), len(action.name)))
+            return min(fitting, key=_specialty)
         if _OWN not in self.new_actions:
             self.new_actions.append(_OWN)
         return _OWN
 
     def playing(self, form: Form, n_texts: int) -> Action | None:
-        """The action for a form that takes the document and so many texts.
+        """The action for a form that takes the document and `n_texts` texts.
 
-        With one text its name may say more than the form does (`FIND_BEHAVIOR_REASON`); with two,
-        what it says more is about the two.
+        With one text its name may be more specific than the form (`FIND_BEHAVIOR_REASON`).
         """
         roles = _ROLES[form][0].split()
         fitting = [action for action in self.library.values() if _has_shape(action, n_texts)]
@@ -110,7 +111,7 @@ class _Draft:
             if n_texts > 1:
                 named = [a for a in named if _VERBS.union(roles).issuperset(a.name.split("_"))]
             if named:
-                return min(named, key=lambda action: (action.name.count("_"), len(action.name)))
+                return min(named, key=_specialty)
         return None
 
 
@@ -129,27 +130,24 @@ def write_plan(question: str, library: ActionLibrary) -> str:
 
 
 def write_other_plan(question: str, library: ActionLibrary) -> str:
-    """Another plan, for where the first one leads nowhere: ask for the question as it stands."""
-    draft = _Draft(library, [], [])
+    """An alternative plan: one step with the question itself."""
+    draft = _Draft(library)
     draft.add("answer", draft.generic(), "Find what the text says about it", _text(question))
-    return print_plan(Plan(tuple(draft.steps), tuple(draft.new_actions)))
+    return print_plan(draft.plan)
 
 
 def build_plan(question: str, library: ActionLibrary) -> Plan:
     """The plan of `write_plan` as a tree."""
-    draft = _Draft(library, [], [])
+    draft = _Draft(library)
     for part in parts(question):
         _plan(part, draft)
-    return Plan(tuple(draft.steps), tuple(draft.new_actions))
+    return draft.plan
 
 
 def missing_role(part: Part, library: ActionLibrary) -> tuple[str, str] | None:
-    """The role that no action of a library plays for a part of a question: its word, what it is for.
-
-    Forms that every library can serve with a general action have no role.
-    """
+    """The role for a part of a question that a library lacks: its word and explanation."""
     words, _, explanation = _ROLES[part.form]
-    if not words or _Draft(library, [], []).playing(part.form, 1) is not None:
+    if not words or _Draft(library).playing(part.form, 1) is not None:
         return None
     return words.split()[0], explanation
 
@@ -157,27 +155,27 @@ def missing_role(part: Part, library: ActionLibrary) -> tuple[str, str] | None:
 def _plan(part: Part, draft: _Draft) -> None:
     """Add the steps for one part of a question."""
     match part.form:
-        case Form.COMPARISON if part.other:
+        case "comparison" if part.other:
             _compare(part, draft)
-        case Form.EXCEPTION:
+        case "exception":
             _except(part, draft)
-        case Form.NUMBER if part.is_tally:
+        case "number" if part.is_tally:
             _tally(part, draft)
-        case Form.SUMMARY | Form.LESSON if part.is_about_document:
+        case "summary" | "lesson" if part.is_about_document:
             _about_whole(part, draft)
-        case Form.THING if named := _named(part, draft):
+        case "thing" if named := _named(part, draft):
             _step(part, draft, *named)
         case _:
             _step(part, draft)
 
 
 def _step(part: Part, draft: _Draft, action: Action | None = None, about: str = "") -> None:
-    """The usual plan: one step by the action that fits best."""
+    """One step by the best action."""
     _, output, explanation = _ROLES[part.form]
     if action is not None:
         draft.add(output, action, explanation, _text(about, part))
         return
-    if part.other and part.form is not Form.NUMBER:
+    if part.other and part.form != "number":
         two = draft.playing(part.form, 2)
         if two is not None:
             draft.add(output, two, explanation, _text(part.topic, part), _text(part.other))
@@ -191,44 +189,41 @@ def _step(part: Part, draft: _Draft, action: Action | None = None, about: str = 
 
 
 def _compare(part: Part, draft: _Draft) -> None:
-    """Find both things, then set them side by side."""
-    one = draft.playing(Form.SUMMARY, 1) or draft.generic()
+    """Find both things, then compare them."""
+    one = draft.playing("summary", 1) or draft.generic()
     found = [
         draft.add(name, one, f"Find what the text says about the {nth}", _text(topic, part))
         for name, nth, topic in (("one", "first", part.topic), ("two", "second", part.other))
     ]
-    _, output, explanation = _ROLES[Form.COMPARISON]
-    if action := draft.playing(Form.COMPARISON, 2):
+    _, output, explanation = _ROLES["comparison"]
+    if action := draft.playing("comparison", 2):
         draft.add(output, action, explanation, *found)
-    elif action := draft.playing(Form.COMPARISON, 3):
+    elif action := draft.playing("comparison", 3):
         draft.add(output, action, explanation, *found, _text(part.asked))
 
 
 def _except(part: Part, draft: _Draft) -> None:
-    """Gather what does belong; what is named in the question and not among it does not."""
-    gather = draft.playing(Form.LIST, 1) or draft.generic()
+    """List what belongs; the exception is the option in the question that is not among it."""
+    gather = draft.playing("list", 1) or draft.generic()
     belonging = draft.add(
         "belonging", gather, "Gather everything that does belong", _text(part.topic, part)
     )
     named = options(part.asked)
-    action = draft.playing(Form.EXCEPTION, 2)
+    action = draft.playing("exception", 2)
     if named and action:
         items = ListLiteral(tuple(String(option) for option in named))
-        _, output, explanation = _ROLES[Form.EXCEPTION]
+        _, output, explanation = _ROLES["exception"]
         draft.add(output, action, explanation, items, belonging)
 
 
 def _tally(part: Part, draft: _Draft) -> None:
-    """The passages on things that one counts by going through a text, or where their number is stated.
-
-    They are not counted: passages that match are no entries, and how many there are is no answer.
-    """
-    _, output, explanation = _ROLES[Form.NUMBER]
-    gather = draft.playing(Form.LIST, 1)
+    """List the passages on the things, without counting them: matching passages are no entries."""
+    _, output, explanation = _ROLES["number"]
+    gather = draft.playing("list", 1)
     if gather is not None:
         draft.add("entries", gather, "List every one of them", _text(part.topic, part))
         return
-    one = draft.playing(Form.NUMBER, 1) or draft.generic()
+    one = draft.playing("number", 1) or draft.generic()
     draft.add(output, one, explanation, _text(part.asked, part))
 
 
@@ -244,10 +239,11 @@ def _about_whole(part: Part, draft: _Draft) -> None:
 
 
 def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
-    """The action named like the thing asked for: `What are the symptoms of X` → `FIND_SYMPTOMS`."""
-    if not part.of:
+    """The action named after the thing: `What are the symptoms of X` → `FIND_SYMPTOMS`."""
+    thing, of = part.thing_of
+    if not of:
         return None
-    wanted = terms(part.thing)
+    wanted = terms(thing)
     best: tuple[int, Action] | None = None
     for action in draft.library.values():
         words = {word for word in action.name.split("_") if word not in _VERBS}
@@ -256,11 +252,16 @@ def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
             continue
         if best is None or len(named) > best[0]:
             best = (len(named), action)
-    return (best[1], part.of) if best else None
+    return (best[1], of) if best else None
+
+
+def _specialty(action: Action) -> tuple[int, int]:
+    """Lower for a more general action, by the length of its name."""
+    return action.name.count("_"), len(action.name)
 
 
 def _has_shape(action: Action, n_texts: int) -> bool:
-    """Whether an action takes the document first and then so many texts."""
+    """Whether an action takes the document first and then `n_texts` texts."""
     return (
         not action.is_native
         and action.accepts(n_texts + 1)
@@ -270,7 +271,7 @@ def _has_shape(action: Action, n_texts: int) -> bool:
 
 
 def _text(text: str, part: Part | None = None) -> String:
-    """An argument; what its pronouns may stand for is said in brackets."""
+    """An argument, with what its pronouns may refer to in brackets."""
     shown = text.strip()[:_MAX_ARGUMENT]
     if part is not None and part.background:
         shown = f"{shown} (asked with: {part.background[:_MAX_ARGUMENT]})"

@@ -1,14 +1,11 @@
-"""Question → its parts, each with its form: what kind of thing it asks for, and about what.
-
-Pure pattern work. A question that fits no form is of the form
-`THING`: something is asked about something.
-"""
+"""Question → its parts, each with its form and topics, by regular expressions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from pearl.documents.passages import terms
 from pearl.llm.backends.extractive.cues import Kind
@@ -17,7 +14,6 @@ from pearl.llm.backends.extractive.forms import (
     BEFORE_WH,
     DOCUMENT,
     IS,
-    KINDS,
     MAX_LENGTH,
     NAME,
     WH,
@@ -28,18 +24,21 @@ from pearl.llm.backends.extractive.forms import (
 __all__ = ["Part", "Roles", "options", "parts"]
 
 MAX_PARTS = 6
-"""More questions in one than this are answered as one."""
+"""Maximum parts; a question with more is one part."""
 _MAX_LEAD_INS = 4
+
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)} | {"hypothesis": "effect"}
+"""The kind of thing that answers a form; other forms are answered by anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Who does what to whom, as far as a question says.
+    """Who does what to whom.
 
     Attributes:
-        deed: Term of what is done.
+        deed: Term of the verb.
         others: Terms of the one that the question names.
-        is_doer: Whether that one does it; else it is done to that one.
+        is_doer: Whether that one is the subject, else the object.
     """
 
     deed: str
@@ -49,14 +48,13 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One question of a question.
+    """One part of a question.
 
     Attributes:
-        text: As it is asked, on one line, without lead-in and question mark.
+        text: The part on one line, without lead-in and question mark.
         topic: What it is about, without the question words; never blank.
-        other: The second thing, for forms about two: whom the feeling is for, what is affected,
-            the things that are counted.
-        background: What its pronouns may stand for: the part before it.
+        other: The second topic of some forms: the object of a feeling or effect, the things counted.
+        background: The first part, to which its pronouns may refer.
     """
 
     form: Form
@@ -67,19 +65,19 @@ class Part:
 
     @property
     def kind(self) -> Kind:
-        """The kind of thing that would answer it."""
-        if self.form is Form.DURATION and re.match(r"(?:\w+ )?how old\b", self.text, re.I):
-            return Kind.AGE
-        return KINDS.get(self.form, Kind.THING)
+        """The kind of its answer."""
+        if self.form == "duration" and re.match(r"(?:\w+ )?how old\b", self.text, re.I):
+            return "age"
+        return _KINDS.get(self.form, "thing")
 
     @property
     def asked(self) -> str:
-        """The text as a question or, where it is none, as it stands."""
+        """The text, with a question mark if it is a question."""
         return f"{self.text}?" if _ASKS.match(self.text) else self.text
 
     @property
     def roles(self) -> Roles | None:
-        """The deed and the one that the question names, where its form is plain enough."""
+        """The roles in the question, if its form tells them."""
         if match := _WHO_DID.match(self.text):
             deed, *others = terms(match["rest"], drop_stop_words=True)[:3] or [""]
             return Roles(deed, tuple(others), is_doer=False) if others else None
@@ -97,7 +95,7 @@ class Part:
 
     @property
     def is_tally(self) -> bool:
-        """Whether it asks for a number that one gets by counting passages."""
+        """Whether it asks for a number that is counted, not stated."""
         return bool(_TALLY.match(self.text))
 
     @property
@@ -106,16 +104,10 @@ class Part:
         return bool(_WHOLE_DOCUMENT.fullmatch(self.topic)) or self.topic == self.text
 
     @property
-    def thing(self) -> str:
-        """`symptoms` in `What are the symptoms of flu`; "" for another form."""
+    def thing_of(self) -> tuple[str, str]:
+        """`symptoms`, `flu` in `What are the symptoms of flu`; "", "" for another form."""
         found = _THING_OF.match(self.text)
-        return found["thing"] if found else ""
-
-    @property
-    def of(self) -> str:
-        """`flu` in `What are the symptoms of flu`; "" for another form."""
-        found = _THING_OF.match(self.text)
-        return found["of"] if found else ""
+        return (found["thing"], found["of"]) if found else ("", "")
 
 
 _POLITE = re.compile(
@@ -159,10 +151,10 @@ _PRONOUN = re.compile(
 
 
 def parts(question: str) -> tuple[Part, ...]:
-    """Take a question apart.
+    """Split a question into its parts.
 
     Example:
-        >>> [(part.form.value, part.topic) for part in parts("Who sold the mill, and why?")]
+        >>> [(part.form, part.topic) for part in parts("Who sold the mill, and why?")]
         [('person', 'sold the mill'), ('reason', 'sold the mill')]
     """
     line = " ".join(question.split())
@@ -180,7 +172,7 @@ def parts(question: str) -> tuple[Part, ...]:
 
 
 def options(text: str) -> tuple[str, ...]:
-    """The things that a question lets one choose from.
+    """The options that a question lists.
 
     Example:
         >>> options("Which is NOT a fault: old data, vague wording or poor printing?")
@@ -192,14 +184,14 @@ def options(text: str) -> tuple[str, ...]:
 
 
 def _split(line: str) -> list[str]:
-    """The questions of a question as they are asked; at least one, none blank."""
+    """The texts of the parts of a question; at least one, none blank."""
     line = _WHY_NOT.sub(lambda match: f", and {match['so']}" if match["so"] else "", line) or line
     asked: list[str] = []
     rows = [row for row in re.split(r"(?<=[?？])[\"”'’)]*\s*", line) if row.strip(" ?？!.")]
     for row in rows:
-        if row.startswith("("):  # an aside is no question of its own
+        if row.startswith("("):  # an aside
             continue
-        # Statements before the question tell what it is about, and are no questions either.
+        # Statements before the question are skipped.
         last = _STATEMENT_END.split(row)[-1]
         asked += _clauses(last if _ASKS.match(last) else row)
     if not asked or len(asked) > MAX_PARTS:
@@ -244,7 +236,7 @@ def _part(text: str) -> Part:
         text = text[match.end() :]
     form, about = recognise(text)
     other = " ".join(about[1:])
-    if form is Form.NUMBER and (counted := _COUNTED.match(text)):
+    if form == "number" and (counted := _COUNTED.match(text)):
         other = counted["noun"]
     return Part(form, text, (about[0] if about else "") or text, other)
 

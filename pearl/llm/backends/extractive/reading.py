@@ -1,14 +1,14 @@
 """Task + document → answer text: sentences of the document, each quoted on a line of its own.
 
-Every quoted sentence is found in the document as it is but for blanks: a line break within it
-becomes one blank. Nothing is said that is not quoted, except that nothing was found: passages that
-match are no entries and no number, so what is computed from them is undecided.
+Quotes are verbatim except for white space. Nothing but quotes is said, except that nothing was
+found: matching passages are no entries and no number, so values computed from them are undecided.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
@@ -24,18 +24,18 @@ __all__ = ["carry_out", "combine"]
 MAX_QUOTES = 3
 MAX_SEVERAL = 6
 MAX_LISTED = 12
-"""Sentences quoted for one thing, and for all things of a kind."""
+"""Maximum sentences quoted for one answer, for several, for all."""
 
 _CLOSE = 0.7
 _LISTED = 0.55
-"""Share of the best score from which a sentence is quoted along with it, for one thing and for all."""
+"""Minimum share of the best score of a quoted sentence, for one answer and for more."""
 _FOUND = (0.3, 0.12)
-"""Share of the query that some sentence must have of a single term, or of two and more."""
+"""Minimum coverage of the query by some sentence with one matching term, with two or more."""
 
 _N_SUMMARY = 7
-"""Sentences of a summary, one from each stretch of the document."""
+"""Sentences of a summary, one from each section of equal length."""
 _N_CENTRAL = 60
-"""Terms that stand for what a document is about."""
+"""Number of central terms of a document."""
 
 _WHOLE = frozenset({"SUMMARIZE", "SUMMARISE", "SUMMARY", "GIST", "OVERVIEW"})
 _ANSWERING = "ANSWER"
@@ -45,16 +45,11 @@ _NOTHING = f"{NOTHING} No passage of the document matches"
 _MAX_SUBJECT_WORDS = 40
 
 Indexer = Callable[[str], SentenceIndex]
-"""Text → its index; the model keeps the last ones."""
+"""Text → its index, cached."""
 
 
 def carry_out(task: ActionTask, index_of: Indexer) -> str:
-    """The result of one step.
-
-    Args:
-        task: The step.
-        index_of: Indexes a text.
-    """
+    """The result of one step."""
     if task.document is None:
         found = [value for name, value in task.arguments if name in task.inputs]
         return _side_by_side(found or [value for _, value in task.arguments])
@@ -75,18 +70,18 @@ def carry_out(task: ActionTask, index_of: Indexer) -> str:
 
 
 def _answer(question: str, index: SentenceIndex) -> str:
-    """The sentences that answer a question as it stands, part by part."""
+    """The sentences that answer a question, part by part."""
     found = dict.fromkeys(_quote(index, by_question(part)) for part in parts(question))
     quoted = [text for text in found if not text.startswith(_NOTHING)]
     return "\n\n".join(quoted or list(found)[:1])
 
 
 def combine(task: CombineTask, index_of: Indexer) -> str:
-    """The best of what was quoted from the parts of a document."""
+    """The best quotes from the parts of a document."""
     quotes = dict.fromkeys(line for part in task.parts for line in QUOTED.findall(part))
     if not quotes:
         return task.parts[0]
-    # One quote a paragraph: what stands next to it here does not in the document.
+    # One quote a paragraph, because they are not adjacent in the document.
     return carry_out(replace(task.step, document=_block(quotes)), index_of)
 
 
@@ -113,7 +108,7 @@ def _block(quotes: Iterable[str]) -> str:
 
 
 def _nothing(subject: str) -> str:
-    """What is said where nothing matches; without quote marks, for it quotes nothing."""
+    """The reply without a match; without quote marks, because it quotes nothing."""
     words = _QUOTE_MARKS.sub("", subject).split()
     shown = " ".join(words[:_MAX_SUBJECT_WORDS]) + (" …" if len(words) > _MAX_SUBJECT_WORDS else "")
     return f"{_NOTHING}: {shown}" if shown else f"{_NOTHING}."
@@ -125,7 +120,7 @@ def _side_by_side(values: list[str]) -> str:
 
 
 def _compared(task: ActionTask, index_of: Indexer) -> str:
-    """What is found on each of the things compared, one after the other."""
+    """The findings on each of the compared things."""
     plain = replace(task.action, name="FIND", definition="")
     found = [
         value
@@ -140,17 +135,14 @@ def _compared(task: ActionTask, index_of: Indexer) -> str:
 
 
 def _central(index: SentenceIndex) -> dict[str, float]:
-    """The terms that a document as a whole is about, weighed by how often it has them."""
-    counts: dict[str, int] = {}
-    for number in range(len(index)):
-        for term in index.words(number):
-            counts[term] = counts.get(term, 0) + 1
+    """The most frequent terms of a document, with relative frequencies."""
+    counts = Counter(term for number in range(len(index)) for term in index.words(number))
     top = sorted(counts, key=lambda term: (-counts[term], term))[:_N_CENTRAL]
     return {term: counts[term] / counts[top[0]] for term in top}
 
 
 def _summary(index: SentenceIndex) -> str:
-    """One sentence from every stretch of the document, the one nearest to what it is all about."""
+    """The most central sentence of each section of the document."""
     central = _central(index)
     n_stretches = min(len(index), _N_SUMMARY)
     edges = [i * len(index) // n_stretches for i in range(n_stretches + 1)] if n_stretches else []
@@ -162,7 +154,7 @@ def _summary(index: SentenceIndex) -> str:
 
 
 def _centrality(index: SentenceIndex, number: int, central: dict[str, float]) -> float:
-    """How much of what a document is about a sentence says, held against its length."""
+    """Weight of the central terms in a sentence, normalised by its length."""
     words, text = index.words(number), index.texts[number]
     if not 5 <= len(words) <= 40 or "?" in text:
         return 0.0

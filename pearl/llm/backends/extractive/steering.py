@@ -1,8 +1,8 @@
-"""Step or question → what to look for: terms with weights, the kind of answer, and how much of it.
+"""Step or question → query: weighted terms, the kind of the answer, and how many.
 
-The step's own arguments count most; the plan's question, findings of earlier steps and the words of
-the action's name are weaker evidence. The action's name says what kind of thing is wanted, else the
-argument if it is a question, else the plan's question, else the action's definition.
+The step's own arguments have the largest weight; the plan's question, earlier findings and the words
+of the action's name have less. The kind comes from the action's name, else from an argument that is
+a question, else from the plan's question, else from the action's definition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pearl.documents.passages import terms
 from pearl.dsl.signatures import Action
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.cues import Kind
-from pearl.llm.backends.extractive.forms import Form
 from pearl.llm.backends.extractive.questions import Part, parts
 from pearl.llm.backends.extractive.ranking import Query, SentenceIndex
 
@@ -26,24 +25,24 @@ _FROM_INPUT = 0.25
 _FROM_NAME = 0.3
 _FROM_BACKGROUND = 0.5
 _FROM_FRAME = 0.25
-"""Weights of terms that are not in the step's own arguments, or only frame them; the others weigh 1."""
+"""Weights of terms from elsewhere than the step's own arguments, and of `_FRAME`; the others weigh 1."""
 _MAX_INPUT_TERMS = 12
 _MAX_OWN_WORDS = 25
-"""Words of a line among the inputs that the plan may have written itself; findings are longer."""
+"""Maximum words of an input line that counts as an argument; findings are longer."""
 
 QUOTED = re.compile(r"^(?:\s*[-*]\s+)?\s*>\s?(.*)$", re.M)
-"""One quoted line of an earlier result, in a list or on its own."""
+"""A quoted line of an earlier result, possibly a list item."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to look for.
+    """A query and how many answers it has.
 
     Attributes:
         query: For the ranking of sentences.
-        is_many: Whether every thing of the kind is wanted, not just the best.
-        is_several: Whether there are several, best first: the action's name is in the plural.
-        subject: The same in words, for people.
+        is_many: Whether all answers are wanted, in the order of the document.
+        subject: The query in words, for messages.
+        is_several: Whether several answers are likely, as the action's name is in the plural.
     """
 
     query: Query
@@ -60,48 +59,43 @@ def _stems(words: str) -> frozenset[str]:
     return frozenset(terms(words))
 
 
-_NAME_KINDS = {
-    word: kind
-    for kind, words in {
-        Kind.ADVICE: "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
-        Kind.CHANGE: "CHANGE CHANGES DEVELOPMENT TURNING",
-        Kind.COMPARISON: "COMMON COMPARE COMPARISON CONTRAST DIFFERENCE",
-        Kind.DEFINITION: "DEFINE DEFINITION INTERPRET MEANING",
-        Kind.DURATION: "DURATION FREQUENCY",
-        Kind.EFFECT: "COMPLICATIONS CONSEQUENCE COUNTERFACTUAL EFFECT EFFECTS HYPOTHETICAL IMPACT IMPACTS OUTCOME",
-        Kind.EMOTION: "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
-        Kind.LESSON: "LESSON MESSAGE MORAL THEME",
-        Kind.MANNER: "METHOD PROCESS",
-        Kind.NUMBER: "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
-        Kind.PERSON: "AUTHOR PEOPLE PERSON WHO",
-        Kind.PLACE: "LOCATION PLACE SETTING WHERE",
-        Kind.REASON: "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
-        Kind.SPEECH: "DIALOGUE QUOTE",
-        Kind.TIME: "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
-    }.items()
-    for word in words.split()
+_KIND_NAMES: dict[Kind, str] = {
+    "advice": "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
+    "change": "CHANGE CHANGES DEVELOPMENT TURNING",
+    "comparison": "COMMON COMPARE COMPARISON CONTRAST DIFFERENCE",
+    "definition": "DEFINE DEFINITION INTERPRET MEANING",
+    "duration": "DURATION FREQUENCY",
+    "effect": "COMPLICATIONS CONSEQUENCE COUNTERFACTUAL EFFECT EFFECTS HYPOTHETICAL IMPACT IMPACTS OUTCOME",
+    "emotion": "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
+    "lesson": "LESSON MESSAGE MORAL THEME",
+    "manner": "METHOD PROCESS",
+    "number": "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
+    "person": "AUTHOR PEOPLE PERSON WHO",
+    "place": "LOCATION PLACE SETTING WHERE",
+    "reason": "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
+    "speech": "DIALOGUE QUOTE",
+    "time": "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
 }
-_DEFINED_KINDS = tuple(
-    (kind, re.compile(rf"\b(?:{words})\b", re.I))
-    for kind, words in (
-        (Kind.REASON, r"why|reasons?|causes?|motives?"),
-        (Kind.DURATION, r"how (?:long|often)|duration"),
-        (Kind.TIME, r"when|dates?|times? (?:at|of)|years?"),
-        (Kind.PLACE, r"where|places?|locations?"),
-        (Kind.NUMBER, r"how (?:many|much)|numbers?|amounts?|counts?"),
-        (Kind.PERSON, r"who|whom|persons?|people"),
-        (Kind.EMOTION, r"feel(?:s|ings?)?|emotions?|attitudes?"),
-        (Kind.DEFINITION, r"means|meaning|definition|defin(?:e|ed|es)"),
-        (Kind.ADVICE, r"advi[cs]es?|advised|recommend(?:s|ed|ations?)?|should"),
-        (Kind.COMPARISON, r"compar\w+|differ\w*|contrast"),
-        (Kind.CHANGE, r"chang(?:e|es|ed)"),
-        (Kind.EFFECT, r"effects?|consequences?|affect\w*"),
-    )
+_NAME_KINDS = {word: kind for kind, words in _KIND_NAMES.items() for word in words.split()}
+_DEFINITIONS: tuple[tuple[Kind, str], ...] = (
+    ("reason", r"why|reasons?|causes?|motives?"),
+    ("duration", r"how (?:long|often)|duration"),
+    ("time", r"when|dates?|times? (?:at|of)|years?"),
+    ("place", r"where|places?|locations?"),
+    ("number", r"how (?:many|much)|numbers?|amounts?|counts?"),
+    ("person", r"who|whom|persons?|people"),
+    ("emotion", r"feel(?:s|ings?)?|emotions?|attitudes?"),
+    ("definition", r"means|meaning|definition|defin(?:e|ed|es)"),
+    ("advice", r"advi[cs]es?|advised|recommend(?:s|ed|ations?)?|should"),
+    ("comparison", r"compar\w+|differ\w*|contrast"),
+    ("change", r"chang(?:e|es|ed)"),
+    ("effect", r"effects?|consequences?|affect\w*"),
 )
+"""Kinds and the words of definitions that tell them, the first that fits."""
 _MANY = _set("ALL COLLECT ENUMERATE EVENTS EVERY EXTRACT GATHER INSTANCES LIST ORDER TIMELINE")
 _CLAIMING = _set("CHECK CONSISTENCY VERIFY")
 _GENERAL = _set("FIND EXTRACT COMPREHEND INFER IDENTIFY LIST_ALL SUMMARIZE_X VERIFY SELECT")
-"""Actions whose definition says nothing of the kind of thing that is wanted."""
+"""Actions whose definition does not tell the kind."""
 _PLAIN_WORDS = (
     _NAME_KINDS.keys()
     | _MANY
@@ -110,27 +104,27 @@ _PLAIN_WORDS = (
     | _set("ANALYZE SUMMARIZE SELECT RANK RETURN ANSWER EVENT RELATION BUILD SHOW GIVE TELL DETAILS ELEMENT ITEM")
     | _set("ITEMS BEHAVIOR CHARACTER GENERAL WHAT HOW ENDING DESCRIPTION PASSAGE")
 )  # fmt: skip
-"""Words of names that no sentence need have; others name the thing: `FIND_ALLERGIES`."""
+"""Words of names that are no terms, unlike `ALLERGIES` in `FIND_ALLERGIES`."""
 _FRAME = _stems(
     "person people someone group name thing event fact reason cause time date place way text document story article"
     " passage author information question describe description mention accord happen following option best likely"
     " mr mrs ms miss dr"
 )
-"""Terms that say what kind of answer is wanted, or where; the sentence need not have them."""
+"""Terms that only describe the kind or place of the answer."""
 _KIND_FRAMES = {
-    Kind.ADVICE: _stems("recommend recommendation advise advice suggest change make patient"),
-    Kind.AGE: _stems("old age"),
-    Kind.CHANGE: _stems("change"),
-    Kind.COMPARISON: _stems("compare comparison contrast differ different difference similar"),
-    Kind.DEFINITION: _stems("mean meaning define definition sense"),
-    Kind.EFFECT: _stems("affect effect impact influence consequence"),
-    Kind.EMOTION: _stems("feel feeling emotion attitude react reaction think opinion respond"),
-    Kind.LESSON: _stems("moral lesson theme message learn"),
-    Kind.NUMBER: _stems("amount total number"),
-    Kind.REASON: _stems("cause explain explanation motive"),
-    Kind.TIME: _stems("year month day hour"),
+    "advice": _stems("recommend recommendation advise advice suggest change make patient"),
+    "age": _stems("old age"),
+    "change": _stems("change"),
+    "comparison": _stems("compare comparison contrast differ different difference similar"),
+    "definition": _stems("mean meaning define definition sense"),
+    "effect": _stems("affect effect impact influence consequence"),
+    "emotion": _stems("feel feeling emotion attitude react reaction think opinion respond"),
+    "lesson": _stems("moral lesson theme message learn"),
+    "number": _stems("amount total number"),
+    "reason": _stems("cause explain explanation motive"),
+    "time": _stems("year month day hour"),
 }
-"""The same for one kind: its cues look for them."""
+"""The same for one kind, whose cues include them."""
 _ASKING = re.compile(
     r"\s*(?:the |a )?(?:who|whose|whom|when|where|why|how|what|which|person|name|number|date)\b",
     re.I,
@@ -149,26 +143,21 @@ _EARLY = re.compile(
 
 
 def by_question(part: Part) -> Wanted:
-    """What one question looks for."""
+    """The query of one question."""
     weights = _weights([(part.text, 1.0), (part.background, _FROM_BACKGROUND)], part.kind)
     query = Query(
         weights,
         part.kind,
         counted=_counted(part),
-        is_claim=part.form is Form.CLAIM,
+        is_claim=part.form == "claim",
         roles=part.roles,
         place=_place(part.text),
     )
-    return Wanted(query, part.form is Form.LIST, part.text)
+    return Wanted(query, part.form == "list", part.text)
 
 
 def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
-    """What a step looks for.
-
-    Args:
-        task: The step.
-        index: The text it reads, for how rare the words of earlier findings are there.
-    """
+    """The query of a step over an indexed text."""
     own: list[str] = []
     other: list[tuple[str, float]] = []
     near: set[int] = set()
@@ -207,28 +196,29 @@ def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
 
 
 def _about(questions: tuple[Part, ...], own: Iterable[str]) -> str:
-    """That part of the plan's question which the step is for: what it shares most words with."""
+    """The part of the plan's question that shares most words with the step."""
     known = {term for text in own for term in terms(text)}
     texts = [part.text for part in questions]
     return max(texts, key=lambda text: len(known.intersection(terms(text))), default="")
 
 
 def _kind(action: Action, asked: Iterable[Part], questions: tuple[Part, ...]) -> Kind:
-    """What kind of thing a step looks for."""
-    said = [part.kind for part in asked if _ASKING.match(part.text) and part.kind is not Kind.THING]
+    """The kind of a step's answer."""
+    said = [part.kind for part in asked if _ASKING.match(part.text) and part.kind != "thing"]
     named = next((_NAME_KINDS[w] for w in action.name.split("_") if w in _NAME_KINDS), None)
-    if named is Kind.TIME and said[:1] in ([Kind.DURATION], [Kind.AGE]):
-        return said[0]  # few libraries have an action for how long something is
+    if named == "time" and said[:1] in (["duration"], ["age"]):
+        return said[0]  # few libraries have an action for durations
     if named is not None:
         return named
     if said:
         return said[0]
-    if len(questions) == 1 and questions[0].kind is not Kind.THING:
+    if len(questions) == 1 and questions[0].kind != "thing":
         return questions[0].kind
     if action.name in _GENERAL:
-        return Kind.THING
-    found = (kind for kind, pattern in _DEFINED_KINDS if pattern.search(action.definition))
-    return next(found, Kind.THING)
+        return "thing"
+    text = action.definition
+    found = (kind for kind, words in _DEFINITIONS if re.search(rf"\b(?:{words})\b", text, re.I))
+    return next(found, "thing")
 
 
 def _weights(texts: Iterable[tuple[str, float]], kind: Kind) -> dict[str, float]:
@@ -243,13 +233,13 @@ def _weights(texts: Iterable[tuple[str, float]], kind: Kind) -> dict[str, float]
 
 
 def _place(text: str) -> float | None:
-    """Where in the document a question points to, 0 (beginning) to 1 (end)."""
+    """The position in the document that a question mentions, 0 (beginning) or 1 (end)."""
     return 1.0 if _LATE.search(text) else 0.0 if _EARLY.search(text) else None
 
 
 def _counted(part: Part) -> frozenset[str]:
     """The term of the things that a question counts."""
-    found = terms(part.other) if part.kind is Kind.NUMBER else []
+    found = terms(part.other) if part.kind == "number" else []
     return frozenset(found[-1:])
 
 

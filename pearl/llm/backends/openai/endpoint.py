@@ -1,4 +1,4 @@
-"""Which server, which model, which key goes where, and how messages may show them: never the key."""
+"""Address, model and key of a server, and how messages show them without the key."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pearl.errors.addresses import LEFT_OUT, redacted
 __all__ = ["ANY_KEY", "KEY_VARIABLE", "Endpoint", "key_variable", "read_key", "scrubbed"]
 
 KEY_VARIABLE = "OPENAI_API_KEY"
-"""The variable of a key that is OpenAI's: it goes to no other server unasked."""
+"""The variable of OpenAI's key, which is sent to other servers only on request."""
 
 ANY_KEY = "PEARL_API_KEY"
-"""The variable of a key for whatever server is talked to."""
+"""The variable of a key for any server."""
 
 _LOCAL = tuple(
     map(ip_network, ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
@@ -27,16 +27,13 @@ _LOCAL = tuple(
 """Loopback and private addresses (RFC 1918, RFC 4193); `is_private` would take link-local ones, too."""
 
 MAX_QUOTED = 200
-"""Characters of a server's own words that a message repeats."""
-
+"""Maximum characters of a server's message in ours."""
 
 LONG_SECRET = 16
-"""Characters from which on a key is hidden in replies as well: shorter ones, as `EMPTY` where none is
-needed, are words that a document may have."""
+"""Minimum characters of a key that is hidden in replies, too: shorter ones, as `EMPTY`, may be words."""
 
 SECRET_LENGTH = 4
-"""Characters of a password or of a part of the query, from which on it is hidden wherever it stands:
-shorter ones, as a `?v=1`, are in every text."""
+"""Minimum characters of a password or query value that is hidden: shorter ones are in every text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +41,13 @@ class Endpoint:
     """One model of one server.
 
     Attributes:
-        url: Where the server is, `/v1` included.
-        model: As the server calls it.
-        key: What is sent as a key; "" where the server asks for none.
-        key_variable: The environment variable that the key is from; "" where none is sent.
-        shown: The address as messages show it: without the password and the query, which may hold
-            keys too.
-        base: The address without its query, to which paths are added.
-        query: What goes along with every request.
+        url: Address of the server, `/v1` included.
+        model: The server's name of the model.
+        key: The API key; "" for none.
+        key_variable: The environment variable of the key; "" for none.
+        shown: The address in messages, without password and query.
+        base: The address without its query, to which paths are appended.
+        query: Query of every request.
 
     Raises:
         UsageError: `url` is not the address of a server.
@@ -83,7 +79,7 @@ class Endpoint:
 
     @property
     def identity(self) -> str:
-        """What tells the server from others, without secrets: of a query its digest."""
+        """Identity of the server without secrets: a query is replaced by its digest."""
         pairs = [part for pair in sorted(self.query.items()) for part in pair]
         return f"{self.shown}?{digest(pairs).hex()[:16]}" if pairs else self.shown
 
@@ -94,9 +90,7 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether the server is on this machine, or in its private network by its address.
-
-        No name is looked up: what it stands for may change.
+        """Whether the address is that of this machine or a private network, without name resolution.
 
         Example:
             >>> Endpoint("http://192.168.1.5:8000/v1", "m", "").is_local
@@ -113,12 +107,12 @@ class Endpoint:
 
     @property
     def greeting(self) -> str:
-        """One line for people: which server is asked, and whose key it is sent."""
+        """One line for users: the server and the variable of the key."""
         with_key = f"with the key in {self.key_variable}" if self.key else "without a key"
         return f"{self.model} at {self.shown}, {with_key}"
 
     def hidden(self, data: Any) -> Any:
-        """JSON data with `***` for each key and password in its texts: what a reply says is kept.
+        """JSON data with `***` for each key and password in its texts.
 
         Example:
             >>> Endpoint("http://localhost/v1", "m", "0123456789abcdef").hidden(["It is 0123456789abcdef"])
@@ -137,7 +131,7 @@ class Endpoint:
                 return data
 
     def quote(self, text: str) -> str:
-        r"""What the server said: on one line, not too long, without keys.
+        r"""A server's message on one line, truncated, without keys.
 
         Example:
             >>> Endpoint("http://localhost/v1", "m", "abc-1").quote("Bad key:\n  abc-1")
@@ -151,13 +145,12 @@ class Endpoint:
 
 
 def key_variable(url: str, *, is_named: bool = True) -> str:
-    """The environment variable whose key goes to a server; "" where none does.
+    """The environment variable whose key is sent to a server; "" for none.
 
     Args:
-        url: Of the server.
-        is_named: Whether the user has named the server; not, where a file found in a folder or in
-            a store has. A key for OpenAI goes to one that is not named only where that is OpenAI's
-            own, by HTTPS, or local.
+        url: Address of the server.
+        is_named: Whether the user named the server, not a file or a store. If not, OpenAI's key is
+            sent to OpenAI by HTTPS or to a local server only.
 
     Raises:
         UsageError: `url` is not the address of a server.
@@ -172,10 +165,10 @@ def key_variable(url: str, *, is_named: bool = True) -> str:
 
 
 def read_key(variable: str) -> str:
-    """The key in an environment variable; "" for no variable, or where none is set.
+    """The key in an environment variable; "" if it is not set.
 
     Raises:
-        ModelError: What it holds is no key.
+        ModelError: Its value is not a key.
     """
     key = os.environ.get(variable, "").strip() if variable else ""
     if not key.isascii() or not key.isprintable() or " " in key:
@@ -188,7 +181,7 @@ def read_key(variable: str) -> str:
 
 
 def scrubbed(text: str) -> str:
-    """The text with U+FFFD for each lone surrogate: no file, database or server takes those.
+    """The text with U+FFFD for each lone surrogate, which no file, database or server accepts.
 
     Example:
         >>> scrubbed("a" + chr(0xD800)) == "a" + chr(0xFFFD)
@@ -201,7 +194,7 @@ def _shown(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
-    except ValueError:  # no number of a port, or a broken IPv6 address
+    except ValueError:  # an invalid port or IPv6 address
         host = ""
     if not host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What went wrong between us and a server → the `ModelError` that says what to do about it."""
+"""Errors of a server or a connection → `ModelError` with advice."""
 
 from __future__ import annotations
 
@@ -47,17 +47,16 @@ _CODES: Mapping[str, ModelErrorKind] = {
     "content_filter": "filtered",
     "content_policy_violation": "filtered",
 }
-"""Codes of an error that say more than the status: waiting brings no credit."""
+"""Error codes that override the status."""
 
 
 class StatusError(Exception):
-    """What a server says in place of a reply: a status that is none of success.
+    """A response with a status other than 2xx.
 
     Attributes:
-        status: As 404.
-        body: An error as OpenAI writes it, a text, or any other JSON data.
-        headers: By their names, in any case.
-        path: What was asked for.
+        body: An error in OpenAI's format, a text, or any other JSON data.
+        headers: By case-insensitive name.
+        path: Path of the request.
     """
 
     def __init__(
@@ -71,22 +70,22 @@ class StatusError(Exception):
 
     @property
     def code(self) -> object:
-        """What the server calls the error, where it does."""
+        """The error code, if any."""
         return self.body.get("code") if isinstance(self.body, dict) else None
 
     @property
     def param(self) -> object:
-        """The parameter that it takes offence at, where it says so."""
+        """The rejected parameter, if named."""
         return self.body.get("param") if isinstance(self.body, dict) else None
 
 
 def refused(error: StatusError, endpoint: Endpoint) -> ModelError:
-    """The error for a status that is none of success."""
+    """The error for a status other than 2xx."""
     return answered(error.status, error.body, error.headers, endpoint)
 
 
 def reported(error: object, endpoint: Endpoint) -> ModelError:
-    """The error for an error that came with status 200: gateways pass on others' that way."""
+    """The error for one in a body with status 200, as gateways send them."""
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 200
     return answered(status, error, {}, endpoint)
@@ -95,14 +94,7 @@ def reported(error: object, endpoint: Endpoint) -> ModelError:
 def answered(
     status: int, body: object, headers: Mapping[str, str], endpoint: Endpoint
 ) -> ModelError:
-    """The error for what came in place of a reply.
-
-    Args:
-        status: 200 where the error came as if it were a reply.
-        body: What was said: an error as OpenAI writes it, a text, or anything else.
-        headers: By their names in lower case.
-        endpoint: Whose it is.
-    """
+    """The error for an error response; status 200 is an error in the body of a reply."""
     if status == 200:
         kind: ModelErrorKind = "malformed"
     else:
@@ -110,7 +102,7 @@ def answered(
     if isinstance(body, dict):
         for code in (body.get("code"), body.get("type")):
             kind = _CODES.get(str(code), kind)
-    # What comes with 401 tends to repeat parts of the key.
+    # Messages with 401 may contain parts of the key.
     said = "" if status == 401 else endpoint.quote(_message(body))
     answered = f"answered {status}" if status != 200 else "sent an error in place of a reply"
     wait_s = retry_after_s(headers)
@@ -146,7 +138,7 @@ def _advice(
 
 
 def _message(body: object) -> str:
-    """What an error says; "" for a web page, which says nothing to people."""
+    """The message of an error; "" for a web page."""
     if isinstance(body, dict):
         message = body.get("message") or body.get("detail") or body.get("error") or body
         body = message if isinstance(message, str) else json.dumps(message)
@@ -155,40 +147,40 @@ def _message(body: object) -> str:
 
 
 Refuses = Callable[[StatusError], bool]
-"""Whether an error is the refusal of a constraint."""
+"""Whether an error rejects a constraint."""
 
 _OF_CONSTRAINTS = re.compile(
     r"(?<![a-z])(?:grammar|schema|structured|[eg]bnf|lark|regex|tool|format|complex)",
     re.IGNORECASE,
 )
-"""What servers speak of where they take offence at a constraint, or at how it is passed."""
+"""Words of errors that reject a constraint."""
 
 
 def refuses_constraint(error: StatusError) -> bool:
-    """Whether a request under a constraint was refused because of that."""
+    """Whether a constrained request was rejected because of its constraint."""
     said = f"{error.param or ''} {_message(error.body)}"
     return refuses_probe(error) and bool(_OF_CONSTRAINTS.search(said))
 
 
 def refuses_probe(error: StatusError) -> bool:
-    """The same for a request with which nothing else can be wrong, whatever the words."""
+    """The same for a probe, in which nothing else can be wrong."""
     is_other = str(error.code) in {*_CODES, "context_length_exceeded"}
     return (error.status in (400, 422) and not is_other) or _is_unreadable(error)
 
 
 def refuses_nothing(error: StatusError) -> bool:
-    """The same for a request without a constraint: never."""
+    """Never: for requests without a constraint."""
     return False
 
 
 def _is_unreadable(error: StatusError) -> bool:
-    # Some builds of llama.cpp answer 500 to a grammar that they cannot read.
+    # Some builds of llama.cpp answer 500 to a grammar that they cannot parse.
     says = re.search(r"grammar|schema", _message(error.body), re.IGNORECASE)
     return error.status == 500 and bool(says)
 
 
 def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
-    """Whether it is worth asking which models there are."""
+    """Whether the model may be unknown, so that the listing of models should be checked."""
     named = error.code == "model_not_found" or endpoint.model in _message(error.body)
     return error.status == 404 or (error.status == 400 and named)
 
@@ -196,14 +188,7 @@ def may_be_unknown_model(error: StatusError, endpoint: Endpoint) -> bool:
 def unknown_model(
     error: StatusError, endpoint: Endpoint, served: Sequence[str], backend: str
 ) -> ModelError:
-    """The error for a model that the server does not have.
-
-    Args:
-        error: What the server answered.
-        endpoint: The server and the model.
-        served: The models it has.
-        backend: What the model's name begins with.
-    """
+    """The error for a model that is not among those `served`."""
     close = did_you_mean(endpoint.model, served)
     some = ", ".join(served[:5]) + (", ..." if len(served) > 5 else "")
     return ModelError(
@@ -215,7 +200,7 @@ def unknown_model(
 
 
 def too_slow(timeout_s: float, endpoint: Endpoint) -> ModelError:
-    """The error for a reply that was not complete in time."""
+    """The error for a timeout."""
     return ModelError(
         f"no complete reply from {endpoint.shown} within {timeout_s:g} s",
         kind="deadline",
@@ -224,7 +209,7 @@ def too_slow(timeout_s: float, endpoint: Endpoint) -> ModelError:
 
 
 def no_way(error: Exception, endpoint: Endpoint) -> ModelError:
-    """The error for a client that cannot be set up: its proxy is of a kind it does not know."""
+    """The error for an unsupported proxy."""
     return ModelError(
         f"no way to {endpoint.shown}: {endpoint.quote(str(error))}",
         kind="bad_request",
@@ -233,7 +218,7 @@ def no_way(error: Exception, endpoint: Endpoint) -> ModelError:
 
 
 def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
-    """The error for a connection that was not made, or broke."""
+    """The error for a failed connection."""
     url = endpoint.shown
     causes = list(_causes(error))
     if isinstance(error, TimeoutError):
@@ -256,13 +241,13 @@ def cut_off(error: Exception, endpoint: Endpoint) -> ModelError:
         else:
             continue
         return ModelError(message, kind="transport", help=advice)
-    # The innermost says most.
+    # The innermost cause is the most specific.
     reason = next((str(cause) for cause in reversed(causes) if str(cause)), "connection lost")
     return ModelError(f"{url} broke off: {endpoint.quote(reason)}", kind="transport")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception, what caused it, and what caused that."""
+    """An exception and its causes."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
@@ -277,13 +262,10 @@ _DURATION = re.compile(
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to wait; None where it does not say, or nothing that makes sense.
+    """Seconds that a server asks to wait; None if it does not.
 
-    Read are `retry-after-ms`, `retry-after` (seconds, `1m30s`, a date), and without those the
-    later of the `x-ratelimit-reset-...` headers.
-
-    Args:
-        headers: By their names in lower case.
+    From `retry-after-ms`, `retry-after` (seconds, `1m30s`, a date), else the later of the
+    `x-ratelimit-reset-...` headers, by names in lower case.
 
     Example:
         >>> retry_after_s({"retry-after": "1.5"}), retry_after_s({"retry-after-ms": "300"})

@@ -1,4 +1,4 @@
-"""Request → body of Chat Completions, as one model takes it: what it refuses is not sent again."""
+"""Request → body of Chat Completions, without parameters that the model rejected."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
 __all__ = ["Parameters"]
 
 LEAST_TOKENS = 500
-"""A limit is not lowered below this: what is refused then is refused for another reason."""
+"""Minimum of a lowered limit of the reply."""
 
 _LIMITS = ("max_tokens", "max_completion_tokens")
-"""OpenAI's newer models refuse the older name, other servers do not know the newer one."""
+"""OpenAI's newer models reject the older name, other servers do not know the newer one."""
 
 _IS_OF_LIMIT = re.compile(
     r"max_(?:completion_|output_|new_)?tokens|(?:completion|output) tokens", re.IGNORECASE
@@ -28,11 +28,7 @@ _IS_UNKNOWN = re.compile(r"unsupported|not supported|instead", re.IGNORECASE)
 
 
 class Parameters:
-    """What the bodies for one model hold.
-
-    Args:
-        endpoint: The server and the model.
-    """
+    """The parameters that one model accepts."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._model = endpoint.model
@@ -41,7 +37,7 @@ class Parameters:
         self._takes_temperature = True
 
     def body(self, request: Request) -> dict[str, Any]:
-        """What is sent for a request."""
+        """The body of a request."""
         body: dict[str, Any] = {
             "model": self._model,
             "messages": [
@@ -65,14 +61,14 @@ class Parameters:
     def mended(
         self, body: dict[str, Any], said: str, named: object = None
     ) -> dict[str, Any] | None:
-        """A refused body without what was refused, which is remembered; None where it is something else.
+        """A rejected body without the rejected parameter; None if that is not the reason.
 
-        A limit to the reply that is too much for the model is halved for good; one that is too much
-        beside this prompt, for this once.
+        A limit that is too large for the model is halved for all requests; one that is too large
+        with this prompt, for this request.
 
         Args:
-            body: What was refused with status 400.
-            said: Why.
+            body: The body rejected with status 400.
+            said: The server's message.
             named: The parameter that the server names.
         """
         if "temperature" in body and (named == "temperature" or "temperature" in said):

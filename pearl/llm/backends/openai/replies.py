@@ -1,4 +1,4 @@
-"""Body of a reply with status 200 → `Completion`, or the `ModelError` that it really is."""
+"""Body of a response with status 200 → `Completion` or `ModelError`."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ __all__ = [
 Text = Annotated[
     str, BeforeValidator(lambda text: scrubbed(text) if isinstance(text, str) else text)
 ]
-"""What a server wrote, without lone surrogates."""
+"""A text without lone surrogates."""
 
 
 class _ChatMessage(BaseModel):
     content: Text | None = None
     refusal: Text | None = None
-    tool_calls: Any = None  # checked where a tool was to be called
+    tool_calls: Any = None  # validated by read_tool_call
 
 
 class _ChatChoice(BaseModel):
     message: _ChatMessage | None = None
     finish_reason: Text | None = None
-    error: Any = None  # gateways report there what failed behind them
+    error: Any = None  # set by gateways
 
 
 class _ChatReply(BaseModel):
     choices: list[_ChatChoice]
-    usage: Any = None  # nonsense in it is no reason to throw away a reply that is paid
+    usage: Any = None  # an invalid one does not invalidate a paid reply
     model: Text | None = None
 
 
@@ -73,12 +73,7 @@ _ToolCalls = TypeAdapter(list[_ChatToolCall])
 
 
 class Listed(BaseModel):
-    """One model of a listing.
-
-    Attributes:
-        id: Its name.
-        owned_by: Whose it is; servers of one kind say the same.
-    """
+    """One model of a listing."""
 
     id: str
     owned_by: Any = None
@@ -92,7 +87,7 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
     """The completion in a body.
 
     Raises:
-        ModelError: It holds none that is of use.
+        ModelError: It has no usable completion.
 
     Example:
         >>> body = b'{"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}'
@@ -107,11 +102,10 @@ def read_completion(body: bytes, endpoint: Endpoint) -> Completion:
 
 
 def read_tool_call(body: bytes, endpoint: Endpoint) -> Completion:
-    """The text in a body with which a custom tool is called.
+    """The input of a custom tool call in a body.
 
     Raises:
-        ModelError: It holds none that is of use; of the kind `unconstrained` where the model
-            replies in words instead.
+        ModelError: It has no usable one; `unconstrained` if the model did not call the tool.
     """
     reply = read_as(_ChatReply, body, endpoint)
     usage = read_usage(reply.usage, "prompt_tokens", "completion_tokens")
@@ -131,7 +125,7 @@ def read_models(body: bytes) -> list[Listed]:
     """The models of a listing.
 
     Raises:
-        ValueError: It is no listing.
+        ValueError: It is not a listing.
     """
     return _Listing.model_validate_json(body).data
 
@@ -142,16 +136,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 def read_as(
     model: type[_Model], body: bytes, endpoint: Endpoint, what: str = "chat completion"
 ) -> _Model:
-    """A body that is of one shape.
-
-    Args:
-        model: The shape.
-        body: With status 200.
-        endpoint: Whose it is.
-        what: What messages call the shape.
+    """Validate a body with status 200 as a `model`, which messages call `what`.
 
     Raises:
-        ModelError: It is of another shape, or an error.
+        ModelError: It does not validate, or is an error.
     """
     try:
         data = endpoint.hidden(json.loads(body))
@@ -166,17 +154,17 @@ def read_as(
 
 
 def refusal(said: str, endpoint: Endpoint) -> ModelError:
-    """The error for a model that will not."""
+    """The error for a refusal by the model."""
     return ModelError(f"{endpoint.model} refuses: {endpoint.quote(said)}", kind="refused")
 
 
 def filtered(endpoint: Endpoint) -> ModelError:
-    """The error for a reply that a filter stopped."""
+    """The error for a filtered reply."""
     return ModelError(f"the content filter of {endpoint.shown} stopped the reply", kind="filtered")
 
 
 def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
-    """The error for a reply that came to its limit."""
+    """The error for a truncated reply."""
     return ModelError(
         f"the reply of {endpoint.model} was cut off after {usage.n_output_tokens:,} tokens",
         kind="truncated",
@@ -185,7 +173,7 @@ def truncated(usage: Usage, endpoint: Endpoint) -> ModelError:
 
 
 def broken_off(reason: str, endpoint: Endpoint) -> ModelError:
-    """The error for a reply that ended for a reason not known to leave it whole."""
+    """The error for a reply with an unknown finish reason."""
     return ModelError(
         f"{endpoint.shown} ended the reply as '{endpoint.quote(reason)}', not as whole",
         kind="transport",
@@ -195,16 +183,10 @@ def broken_off(reason: str, endpoint: Endpoint) -> ModelError:
 def check_ending(
     reason: str, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
 ) -> None:
-    """Whether a reply that ended for a reason is whole.
-
-    Args:
-        reason: As the server gives it.
-        usage: Tokens of the reply.
-        endpoint: Whose it is.
-        is_by_tool: Whether a tool was to be called.
+    """Check that a finish reason means a complete reply.
 
     Raises:
-        ModelError: It is not known to be.
+        ModelError: It does not.
     """
     match ending(reason):
         case "whole":
@@ -233,7 +215,7 @@ def blank(endpoint: Endpoint) -> ModelError:
 
 
 def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
-    """The error for a reply in words of a model that was to call a tool."""
+    """The error for a reply without the requested tool call."""
     return ModelError(
         f"{endpoint.model} replies without the tool it has to call: {endpoint.quote(said)}",
         kind="unconstrained",
@@ -241,16 +223,10 @@ def not_by_tool(said: str, endpoint: Endpoint) -> ModelError:
 
 
 def within(completion: Completion, request: Request, endpoint: Endpoint) -> Completion:
-    """The completion, with its usage held against the request.
-
-    Args:
-        completion: As read.
-        request: What it replies to.
-        endpoint: Whose it is.
+    """The completion, with its usage checked against its request.
 
     Raises:
-        ModelError: `truncated`: the server does not say why the reply ends, and it is as long as
-            it may be.
+        ModelError: `truncated`: it has no finish reason, and as many tokens as the limit.
     """
     completion = replace(completion, usage=plausible(completion.usage, request))
     limit = request.max_output_tokens
@@ -263,7 +239,7 @@ def within(completion: Completion, request: Request, endpoint: Endpoint) -> Comp
 
 @contextmanager
 def billed(usage: Usage, said: str = "") -> Iterator[None]:
-    """Errors that a reply turns out to be cost what it took, and show what it said."""
+    """Add the usage and text of a reply to errors that it causes."""
     try:
         yield
     except ModelError as error:
@@ -273,7 +249,7 @@ def billed(usage: Usage, said: str = "") -> Iterator[None]:
 
 
 def _said(reply: _ChatReply) -> str:
-    """What a reply says, be it of use or not."""
+    """The text of a reply, usable or not."""
     message = reply.choices[0].message if reply.choices else None
     return (message.content if message else None) or ""
 
@@ -281,7 +257,7 @@ def _said(reply: _ChatReply) -> str:
 def _message(
     reply: _ChatReply, usage: Usage, endpoint: Endpoint, *, is_by_tool: bool = False
 ) -> _ChatMessage:
-    """The first choice. Why it ends comes first: a cut reply may be blank, too."""
+    """The first choice; its finish reason is checked first, because a truncated reply may be blank."""
     if not reply.choices:
         raise ModelError(f"{endpoint.shown} sent a reply without choices", kind="empty")
     choice = reply.choices[0]
@@ -291,7 +267,7 @@ def _message(
         raise _unlike("chat completion", "choices.0.message", endpoint)
     if choice.message.refusal:
         raise refusal(choice.message.refusal, endpoint)
-    # Some servers never say why (OpenAI's own did not for months): that is no word against it.
+    # Some servers send no finish reason, as OpenAI did for months.
     if choice.finish_reason is not None:
         check_ending(choice.finish_reason, usage, endpoint, is_by_tool=is_by_tool)
     return choice.message
@@ -308,7 +284,7 @@ _HELP = "is the address right? It mostly ends in /v1"
 
 
 def _not_json(body: bytes, endpoint: Endpoint) -> ModelError:
-    # Cut a second time when keys are hidden, lest half a key is left at the end.
+    # Truncated again after keys are hidden, so that no partial key is left.
     excerpt = endpoint.quote(body[:2_000].decode(errors="replace"))[:120]
     message = (
         f"the reply of {endpoint.shown} is not JSON, or breaks off: {excerpt or 'it is empty'}"
@@ -321,7 +297,7 @@ def _wrong(error: ValidationError, endpoint: Endpoint, what: str) -> ModelError:
 
 
 def _unlike(what: str, place: str, endpoint: Endpoint) -> ModelError:
-    """The error for a body of another shape, wrong at a place of it, or altogether."""
+    """The error for a body that does not validate at a place, or is no object."""
     wrong = f"its '{place}' is missing or of the wrong type" if place else "it is no JSON object"
     message = f"the reply of {endpoint.shown} is no {what}: {wrong}"
     return ModelError(message, kind="malformed", help=_HELP)

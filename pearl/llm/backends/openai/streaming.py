@@ -1,11 +1,9 @@
-"""A reply that is sent while it is written → its body, as if it had come at once.
+"""A streamed reply → its body as without streaming, which `replies` validates.
 
-So `replies` reads it with the same checks. Meanwhile its tokens are counted, and one that comes to
-repeat itself is cut off: the server ends it with the connection.
+Meanwhile progress is reported, and a repetitive reply is stopped by closing the connection.
 
-Only llama.cpp in our own child process is asked for a stream: servers and gateways differ in what
-they send at the end of one and in where they put errors, and one that leaves out how many tokens a
-reply took would leave budgets blind.
+Only llama.cpp in our own child process is streamed: servers and gateways differ in how they end a
+stream and report errors, and some omit the usage, which budgets need.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class _StreamedChoice(BaseModel):
 
 
 class _Prompt(BaseModel):
-    """How far the prompt is read, as llama.cpp says."""
+    """Progress on the prompt, as reported by llama.cpp."""
 
     total: int
     processed: int
@@ -55,17 +53,11 @@ class _Chunk(BaseModel):
 
 
 async def post(wire: Wire, path: str, body: dict[str, Any], endpoint: Endpoint) -> bytes:
-    """The body of the reply; `progress` is told of every token.
-
-    Args:
-        wire: The connection.
-        path: From the base URL.
-        body: Of Chat Completions, without a stream.
-        endpoint: The server and the model.
+    """Post a body with streaming; returns the body of the reply as without.
 
     Raises:
-        ModelError: The reply repeats itself, breaks off, or is no stream of a chat completion.
-        StatusError: The server refuses the request.
+        ModelError: The reply is repetitive, breaks off, or is no stream of a chat completion.
+        StatusError: The server rejects the request.
     """
     asked = {
         **body,
@@ -86,7 +78,7 @@ async def post(wire: Wire, path: str, body: dict[str, Any], endpoint: Endpoint) 
 
 
 class _StreamedReply:
-    """A reply while it comes in."""
+    """An incomplete reply."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -99,11 +91,11 @@ class _StreamedReply:
         self._watch = Watch()
 
     def add(self, data: object) -> None:
-        """One more chunk.
+        """Append a chunk.
 
         Raises:
-            ModelError: The reply repeats itself.
-            ValueError: It is no chunk.
+            ModelError: The reply is repetitive.
+            ValueError: It is not a chunk.
         """
         try:
             chunk = _Chunk.model_validate(data)
@@ -130,10 +122,10 @@ class _StreamedReply:
             raise repeats(self._endpoint.model, loop, usage, "".join(self._said))
 
     def body(self) -> bytes:
-        """The whole reply, as it comes without a stream.
+        """The body of the whole reply.
 
         Raises:
-            ModelError: It has no end.
+            ModelError: It has no finish reason.
         """
         if self._finish_reason is None:
             raise _broken(self._endpoint)

@@ -1,7 +1,6 @@
-"""The tokens that a server reports → `Usage`: what cannot be is left out or cut down, and flagged.
+"""Reported usage → `Usage`; impossible counts are dropped or capped, and flagged.
 
-Budgets, rates and tables add these numbers up; one that is negative, huge or no number at all would
-undo them all.
+Budgets and rates add these numbers up, so one that is negative or huge would corrupt them.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from pearl.llm import Request, Usage
 __all__ = ["plausible", "read_usage"]
 
 MOST_TOKENS = 100_000_000
-"""Of one call; no window is near it."""
+"""Maximum tokens of one call."""
 
 BYTES_A_CHARACTER = 4
-"""A token has a byte at least, and a character so many at most."""
+"""Maximum bytes, and so tokens, of a character."""
 
 HIDDEN_INPUT_TOKENS = 65_536
-"""What a server may put before a prompt."""
+"""Maximum tokens that a server may add to a prompt."""
 
 HIDDEN_OUTPUT_TOKENS = 262_144
-"""What a model may think before it replies."""
+"""Maximum tokens of hidden reasoning."""
 
 
 def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
     """The usage of a reply.
 
     Args:
-        reported: The reply's `usage`, whatever it is; None where the server reports none.
-        input_name: What the server calls the tokens of the prompt.
-        output_name: The same for the reply.
+        reported: The reply's `usage`, unvalidated.
+        input_name: Name of the count of input tokens.
+        output_name: Name of the count of output tokens.
 
     Example:
         >>> read_usage({"in": 10, "out": -3, "in_details": {"cached_tokens": 64}}, "in", "out")
@@ -51,12 +50,7 @@ def read_usage(reported: Any, input_name: str, output_name: str) -> Usage:
 
 
 def plausible(usage: Usage, request: Request) -> Usage:
-    """A usage without the counts that its request cannot have taken.
-
-    Args:
-        usage: As reported.
-        request: What was asked.
-    """
+    """A usage without counts that are impossible for its request."""
     n_characters = sum(len(message.content) for message in request.messages)
     if request.constraint is not None:
         n_characters += len(request.constraint.lark)
@@ -74,10 +68,10 @@ def _part(value: Any, name: str) -> Any:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; 0 where there is none, None for what cannot be one."""
+    """A number of tokens; 0 if missing, None if invalid."""
     if value is None:
         return 0
-    if isinstance(value, float) and value.is_integer():  # JSON makes no difference
+    if isinstance(value, float) and value.is_integer():  # JSON has one type of numbers
         value = int(value)
     is_count = isinstance(value, int) and not isinstance(value, bool)
     return value if is_count and 0 <= value <= MOST_TOKENS else None

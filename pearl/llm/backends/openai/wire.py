@@ -22,6 +22,7 @@ from yarl import URL
 
 from pearl.errors import ModelError
 from pearl.errors.addresses import redacted
+from pearl.errors.escaping import json_bytes
 from pearl.llm import Request
 from pearl.llm.backends.openai import faults
 from pearl.llm.backends.openai.connections import connector_of, proxy_of
@@ -57,8 +58,6 @@ _WITH_BODY = frozenset({307, 308})
 
 _PACKED = frozenset({"gzip", "deflate", "br", "zstd"})
 _ASKED_FOR = ("gzip", "deflate")
-
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made once
 
 _most: ContextVar[int] = ContextVar("most", default=MAX_BYTES)
 
@@ -106,6 +105,7 @@ class Wire:
         self._headers.popall("content-type", None)
         self._base = url.with_user(None)
         self._query = {name: str(value) for name, value in client.default_query.items()}
+        self._urls: dict[str, URL] = {}
         proxy = proxy_of(endpoint.base)
         self._proxy = None if proxy is None else URL(proxy)
         self._session = aiohttp.ClientSession(
@@ -143,7 +143,7 @@ class Wire:
             StatusError: The server refuses the request.
             ModelError: There is no reply that may be read: no connection, too long, elsewhere.
         """
-        async with self._sent("POST", path, data=_encoded(body).encode()) as pieces:
+        async with self._sent("POST", path, data=json_bytes(body)) as pieces:
             return b"".join([piece async for piece in pieces])
 
     async def get(self, path: str, query: Mapping[str, str | int] | None = None) -> bytes:
@@ -164,7 +164,7 @@ class Wire:
         Raises:
             ValueError: What comes is no JSON.
         """
-        async with self._sent("POST", path, data=_encoded(body).encode()) as pieces:
+        async with self._sent("POST", path, data=json_bytes(body)) as pieces:
             rest = bytearray()
             async for piece in pieces:
                 rest += piece
@@ -179,6 +179,13 @@ class Wire:
                         return
                     yield json.loads(data)
 
+    def _url(self, path: str) -> URL:
+        """The address of a path, made once."""
+        url = self._urls.get(path)
+        if url is None:
+            url = self._urls[path] = self._base.joinpath(path.lstrip("/")).update_query(self._query)
+        return url
+
     @asynccontextmanager
     async def _sent(
         self,
@@ -188,9 +195,9 @@ class Wire:
         data: bytes | aiohttp.FormData | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The body of the reply with a status of success, piece by piece."""
-        url = self._base.joinpath(path.lstrip("/"))
-        if asked := {**self._query, **(query or {})}:
-            url = url.update_query(asked)
+        url = self._url(path)
+        if query:
+            url = url.update_query(query)
         headers = self._headers_of_json if isinstance(data, bytes) else self._headers
         try:
             for _ in range(MAX_REDIRECTS + 1):

@@ -1,9 +1,8 @@
-"""Tokens of a prompt → tokens of a reply, one after the other."""
+"""Tokens of a prompt → tokens of a reply: the decoding loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -15,41 +14,10 @@ from pearl.llm.backends.transformers.prefixes import Prefix
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Draw", "Written", "write"]
+__all__ = ["write"]
 
 N_READ_AT_ONCE = 512
-"""Tokens of a prompt between two looks at the clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """How the next token is chosen.
-
-    Attributes:
-        temperature: 0 for the most likely one.
-        seed: The same one draws the same reply on the same machine; None for another every time.
-    """
-
-    temperature: float = 0.0
-    seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A reply.
-
-    Attributes:
-        tokens: Without the one that ended it.
-        has_ended: Whether the model ended it; else the limit did.
-    """
-
-    tokens: list[int]
-    has_ended: bool
-
-    @property
-    def n_tokens(self) -> int:
-        """Tokens that were computed, the one that ended it included."""
-        return len(self.tokens) + self.has_ended
+"""Tokens of a prompt per call of the model."""
 
 
 def write(
@@ -57,63 +25,68 @@ def write(
     prefix: Prefix,
     prompt: Sequence[int],
     limit: int,
-    draw: Draw,
+    temperature: float,
+    seed: int | None,
     held: Held | None,
-    look_up: Callable[[], None],
-    look_at: Callable[[Sequence[int]], None],
-) -> Written:
-    """Write a reply.
+    before_call: Callable[[], None],
+    after_token: Callable[[Sequence[int]], None],
+) -> list[int]:
+    """Generate a reply.
 
     Args:
         weights: The model.
-        prefix: What it has read of the prompt already; grows by all that is read here.
+        prefix: The cached prefix of the prompt; extended in place.
         prompt: Tokens, more than the prefix.
-        limit: Tokens of the reply at most, 1 or more.
-        draw: How tokens are chosen.
-        held: What the reply is held by, if anything.
-        look_up: Called before every call of the model; raises to have it stop.
-        look_at: Shown what is written after every token; raises to have it stop.
+        limit: Maximum tokens of the reply, 1 or more.
+        temperature: 0 for greedy decoding.
+        seed: Sampling seed, reproducible on one machine; None for a random one.
+        held: The constraint, or None.
+        before_call: Callback before every call of the model; raises to stop.
+        after_token: Callback with the tokens so far; raises to stop.
+
+    Returns:
+        The tokens of the reply; the last one is an end token unless the limit was reached.
 
     Raises:
-        ModelError: The model computes no numbers, or the constraint allows nothing.
+        ModelError: The logits are NaN, or the constraint allows no token.
     """
     import torch
 
     generator = torch.Generator()
-    if draw.seed is None:
+    if seed is None:
         generator.seed()
     else:
-        generator.manual_seed(draw.seed % 2**63)
+        generator.manual_seed(seed % 2**63)
     tokens: list[int] = []
     with torch.inference_mode():
-        logits = _read(weights, prefix, prompt[len(prefix.tokens) :], look_up)
+        logits = _read(weights, prefix, prompt[len(prefix.tokens) :], before_call)
         while True:
-            token = _chosen(logits, weights, draw, generator, held)
-            if token in weights.ends:
-                return Written(tokens, True)
+            token = _chosen(logits, weights, temperature, generator, held)
             tokens.append(token)
-            look_at(tokens)
+            if token in weights.ends:
+                return tokens
+            after_token(tokens)
             if held is not None:
                 held.take(token)
             if len(tokens) == limit:
-                return Written(tokens, False)
-            logits = _read(weights, prefix, [token], look_up)
+                return tokens
+            logits = _read(weights, prefix, [token], before_call)
 
 
 def _read(
-    weights: Weights, prefix: Prefix, tokens: Sequence[int], look_up: Callable[[], None]
+    weights: Weights, prefix: Prefix, tokens: Sequence[int], before_call: Callable[[], None]
 ) -> Tensor:
-    """Read tokens after a prefix; the logits of the token after them, of shape `[n_tokens]`."""
+    """Append tokens to a prefix; returns the logits of the next token, of shape `[n_tokens]`."""
     import torch
 
     model = weights.model
-    # Of a prompt's logits only the last are of use, and there may be gigabytes of the others.
+    # The logits of a whole prompt may have gigabytes.
     last_only: dict[str, Any] = (
         {"logits_to_keep": 1} if "logits_to_keep" in signature(model.forward).parameters else {}
     )
     logits: Tensor | None = None
     for start in range(0, len(tokens), N_READ_AT_ONCE):
-        look_up()
+        before_call()
         part = list(tokens[start : start + N_READ_AT_ONCE])
         inputs = torch.tensor([part], device=model.device)
         done = model(input_ids=inputs, past_key_values=prefix.cache, use_cache=True, **last_only)
@@ -123,7 +96,9 @@ def _read(
     return logits[: weights.n_tokens].float().cpu()
 
 
-def _chosen(logits: Tensor, weights: Weights, draw: Draw, generator: Any, held: Held | None) -> int:
+def _chosen(
+    logits: Tensor, weights: Weights, temperature: float, generator: Any, held: Held | None
+) -> int:
     import numpy as np
     import torch
 
@@ -131,12 +106,12 @@ def _chosen(logits: Tensor, weights: Weights, draw: Draw, generator: Any, held: 
         raise ModelError("the model computes no numbers: its weights are broken", kind="transport")
     if held is not None:
         bits = np.unpackbits(held.mask().view(np.uint8), bitorder="little")[: weights.n_tokens]
-        # Where a text is forced that reads like a special token, llguidance would have the token.
+        # llguidance would encode a forced text that looks like a special token as that token.
         bits[[t for t in weights.special if not (held.may_end and t in weights.ends)]] = 0
         if not bits.any():
             raise ModelError("the constraint allows no token here", kind="unconstrained")
         logits = logits.masked_fill(torch.from_numpy(bits == 0), -torch.inf)
-    if draw.temperature <= 0:
+    if temperature <= 0:
         return int(logits.argmax())
-    chances = torch.softmax(logits / draw.temperature, dim=-1)
+    chances = torch.softmax(logits / temperature, dim=-1)
     return int(torch.multinomial(chances, 1, generator=generator))

@@ -17,7 +17,7 @@ from pearl.dsl.parser import parse
 from pearl.errors import ModelError
 from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.transformers import TransformersModel, create
+from pearl.llm.backends.transformers import TransformersModel, create, prefixes
 from pearl.llm.backends.transformers.prefixes import n_common
 from pearl.llm.progress import CallProgress, listening
 from tests.llm.backends.transformers.asking import LIBRARY, asked, reply
@@ -247,7 +247,9 @@ def test_a_template_makes_the_prompt(tmp_path: Path) -> None:
 # Prompts that begin alike
 
 
-def test_what_is_known_of_a_document_is_not_read_again(folder: Path) -> None:
+def test_what_is_known_of_a_document_is_not_read_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Greedy replies are the same with and without it, whichever document was asked about last."""
     constraint = steps_constraint(LIBRARY, max_steps=2, max_text=12)
     other = DOCUMENT.replace("boat", "ship")
@@ -258,7 +260,8 @@ def test_what_is_known_of_a_document_is_not_read_again(folder: Path) -> None:
     ]
 
     async def ask(n_kept: int) -> list[Completion]:
-        model = TransformersModel(folder, "random", 4_096, n_kept=n_kept)
+        monkeypatch.setattr(prefixes, "MAX_KEPT", n_kept)
+        model = TransformersModel(folder, "random", 4_096)
         done = [
             await model.complete(replace(asked(prompt), constraint=constraint))
             for prompt in prompts

@@ -1,0 +1,88 @@
+"""Actions that a model carries out for each row. Every other module is one, named by its file name.
+
+A module has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to
+an item; `READING`, the same action for one text that is too long to be an item; and `collect`,
+which makes rows of the replies. Any other action with `ROWS` as its first parameter is a `MAP` with
+a definition of its own, and `EACH_NAME(ROWS, ...)` is `NAME(CTX, ...)` for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from pearl import plugins
+from pearl.actions.item_reply import ItemKind
+from pearl.documents.rows import Rows
+from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
+
+__all__ = ["CONTRACT", "ByRow", "by_row", "known", "reading", "with_column"]
+
+
+class ByRow(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    ACTION: Action
+    KIND: ItemKind
+    READING: Action
+
+    def collect(self, rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
+        """Rows and the reply about each, None where it is undecided → the rows of the result.
+
+        Args:
+            rows: The rows that were asked about.
+            replies: One each, in the same order.
+            column: The name of the step's output.
+        """
+        ...
+
+
+CONTRACT = ByRow
+
+
+def known() -> dict[str, Action]:
+    """Every action of this folder by name."""
+    actions = [_module(name).ACTION for name in plugins.names(__name__)]
+    return {action.name: action for action in actions}
+
+
+def _module(name: str) -> Any:
+    return plugins.load(__name__, name)
+
+
+def by_row(action: Action) -> ByRow:
+    """How an action that reads rows is carried out."""
+    name = action.name.lower()
+    if plugins.exists(__name__, name):
+        module: ByRow = _module(name)
+        if [p.name for p in module.ACTION.parameters] == [p.name for p in action.parameters]:
+            return module
+    mapping: ByRow = _module("map")
+    return mapping
+
+
+def reading(action: Action, library: ActionLibrary) -> Action:
+    """The action that reads one row as a document of its own.
+
+    Example:
+        >>> from pearl.dsl.signatures import Parameter
+        >>> harm = Action("HARM", (Parameter.named("ROWS"),), "Name the harm")
+        >>> reading(harm, ActionLibrary("none", [])).signature
+        'HARM(CTX)'
+    """
+    module = by_row(action)
+    if action.name.removeprefix(EACH) in library and action.name.startswith(EACH):
+        return library[action.name.removeprefix(EACH)]
+    if action.name == module.ACTION.name:
+        return module.READING
+    first = Parameter(CTX, ValueType.CONTEXT)
+    return replace(action, parameters=(first, *action.parameters[1:]), returns=ValueType.TEXT)
+
+
+def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
+    """Rows with the replies as one more column, which is their value."""
+    answered = tuple(
+        row.with_column(column, reply) for row, reply in zip(rows, replies, strict=True)
+    )
+    return replace(rows, rows=answered, column=column, is_answered=True)

@@ -1,0 +1,174 @@
+"""A name in a plan → the values of the column of rows that it means.
+
+A plan is written without the document, so its names are looked up tolerantly, but never guessed
+between two columns. Dates are read a whole column at once: the order of day and month is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pearl.actions.numbers import read_number
+from pearl.documents.dates import DATE_PARTS, date_part, read_dates
+from pearl.documents.rows import TEXT_COLUMN, Row, Rows
+
+__all__ = ["Column", "Kind", "are_mostly", "read_column"]
+
+Kind = Literal["date", "number"]
+
+MAX_SHOWN = 12
+"""Names of fields in a message at most."""
+
+MAX_SAMPLED = 200
+"""Different values by which the kind of a column is told."""
+
+_PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of rows.
+
+    Attributes:
+        name: As in the rows; `text` for what they read, or the name of their value.
+        values: One for each row: "" if it has no such field, None if that is undecided.
+        doubtful: One for each doubtful row.
+        notes: What was decided to read it.
+    """
+
+    name: str
+    values: Sequence[str | None]
+    doubtful: Sequence[str | None]
+    notes: tuple[str, ...] = ()
+
+
+def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
+    """The column that a name means: exact, else in other case or number ("user IDs" for "User").
+
+    `"Date by month"` is the months of a column of dates.
+
+    Args:
+        rows: Any rows; if there are none, every name is one of theirs.
+        name: As it is in a plan.
+        kind: What the values have to be; if no field has that name, the only one of that kind is
+            meant.
+
+    Raises:
+        ValueError: There is no such column, or several.
+
+    Example:
+        >>> rows = Rows((Row("x", {"User": "7", "Date": "2023-01-02"}),))
+        >>> read_column(rows, "users").values
+        ['7']
+        >>> read_column(rows, "date by month").values
+        ['2023-01']
+        >>> read_column(rows, "drug")
+        Traceback (most recent call last):
+            ...
+        ValueError: there is no field 'drug'; the rows have: User, Date, text
+    """
+    part = None if name in rows.names else _PART.fullmatch(name)
+    if part is None:
+        return _found(rows, name, kind)
+    column = _found(rows, part["name"], "date")
+    every = [*column.values, *column.doubtful]
+    dates = read_dates(every)
+    keys = [
+        date_part(period, part["part"].lower()) if period else value if _is_blank(value) else None
+        for value, period in zip(every, dates.periods, strict=True)
+    ]
+    n_unread = sum(
+        key is None and value is not None for key, value in zip(keys, every, strict=True)
+    )
+    notes = [*column.notes, *([dates.note] if dates.note else [])]
+    if n_unread:
+        notes.append(f"{n_unread:,} of {len(every):,} in {column.name} have no {part['part']}")
+    n = len(column.values)
+    return Column(f"{column.name} by {part['part'].lower()}", keys[:n], keys[n:], tuple(notes))
+
+
+def _found(rows: Rows, name: str, kind: Kind | None) -> Column:
+    names = rows.names
+    if name in names:
+        return _of_field(rows, name)
+    if name == rows.column:
+        return Column(name, [row.value for row in rows], [row.value for row in rows.doubtful])
+    known = list(dict.fromkeys((*names, TEXT_COLUMN)))
+    if name == TEXT_COLUMN or not (len(rows) or rows.doubtful):
+        return _of_text(rows) if name == TEXT_COLUMN else Column(name, [], [])
+    for spelled in (str.casefold, _bare, _stem):
+        close = [each for each in known if spelled(each) == spelled(name)]
+        if len(close) == 1:
+            return _of_text(rows) if close[0] not in names else _of_field(rows, close[0])
+        if close:
+            raise ValueError(f"'{name}' may mean any of the fields {_listed(close)}")
+    if kind:
+        fitting = [each for each in names if are_mostly(kind, _of_field(rows, each).values)]
+        if len(fitting) == 1:
+            note = f"'{name}' is no field: {fitting[0]} was taken, the only one of {kind}s"
+            column = _of_field(rows, fitting[0])
+            return Column(column.name, column.values, column.doubtful, (note,))
+    raise ValueError(f"there is no field '{name}'; the rows have: {_listed(known)}")
+
+
+def _of_field(rows: Rows, name: str) -> Column:
+    return _each(rows, name, lambda row: row.fields.get(name, ""))
+
+
+def _of_text(rows: Rows) -> Column:
+    return _each(rows, TEXT_COLUMN, lambda row: row.text or row.value)
+
+
+def _each(rows: Rows, name: str, value: Callable[[Row], str | None]) -> Column:
+    return Column(name, [value(row) for row in rows], [value(row) for row in rows.doubtful])
+
+
+def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
+    """Whether more than half of the different values that are not empty are of a kind.
+
+    Example:
+        >>> are_mostly("number", ["7", "", "8 mg", "none"]), are_mostly("date", ["7", "8"])
+        (True, False)
+    """
+    different = [v for v in dict.fromkeys(values) if v and v.strip()][:MAX_SAMPLED]
+    if kind == "number":
+        n_read = sum(_is_number(value) for value in different)
+    else:
+        n_read = sum(period is not None for period in read_dates(different).periods)
+    return 2 * n_read > len(different)
+
+
+def _is_blank(value: str | None) -> bool:
+    return value is not None and not value.strip()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        read_number(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+def _stem(name: str) -> str:
+    """A name without plural endings and words for identifiers.
+
+    Example:
+        >>> _stem("user IDs"), _stem("Categories")
+        ('user', 'category')
+    """
+    words = [word for word in re.split(r"[\W_]+", name.casefold()) if word]
+    if len(words) > 1 and words[-1] in ("id", "ids", "name", "names", "number", "numbers"):
+        words.pop()
+    return " ".join(re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word)) for word in words)

@@ -1,0 +1,54 @@
+"""Numbers computed from rows: what the undecided ones may add, and what a sample says of the rest."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["sample_note", "wilson"]
+
+Z_95 = 1.959963984540054
+"""Two-sided 95 % quantile of the normal distribution."""
+
+
+def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
+    """The 95 % score interval of a share.
+
+    Args:
+        n_found: How many of those drawn have a property.
+        n_drawn: How many were drawn, at least 1.
+
+    Returns:
+        The lower and the upper end, shares from 0 to 1.
+
+    Source:
+        Wilson, Journal of the American Statistical Association 22 (1927).
+
+    Example:
+        >>> [round(end, 3) for end in wilson(10, 100)]
+        [0.055, 0.174]
+    """
+    share, square = n_found / n_drawn, Z_95**2 / n_drawn
+    middle = share + square / 2
+    half = Z_95 * math.sqrt(share * (1 - share) / n_drawn + square / (4 * n_drawn))
+    low = 0.0 if n_found == 0 else (middle - half) / (1 + square)
+    high = 1.0 if n_found == n_drawn else (middle + half) / (1 + square)
+    return low, high
+
+
+def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
+    """What a count in a sample says of all rows.
+
+    Args:
+        sample: How many rows were drawn and from how many.
+        low: The least that the count is, whatever the undecided rows are.
+        high: The most that it is.
+
+    Example:
+        >>> sample_note((100, 1000), 10, 10)
+        '95 % interval for all 1,000 rows: 55 to 174'
+    """
+    n_drawn, n_all = sample
+    # Not fewer than were found, not more than those not drawn allow.
+    least = max(low, math.floor(wilson(low, n_drawn)[0] * n_all + 0.5))
+    most = min(high + n_all - n_drawn, math.floor(wilson(high, n_drawn)[1] * n_all + 0.5))
+    return f"95 % interval for all {n_all:,} rows: {least:,} to {most:,}"

@@ -1,0 +1,61 @@
+"""RELATION(A, B): whether a number is more or less than another."""
+
+from dataclasses import replace
+
+from pearl.actions.numbers import numbers
+from pearl.actions.values import Scalar, Value, as_text, behind
+from pearl.dsl.signatures import Action, Parameter
+
+ACTION = Action(
+    "RELATION",
+    (Parameter("A", reads="value"), Parameter("B", reads="value")),
+    "Compare the numbers A and B and return more, less or same, as A is more or less than B",
+    is_native=True,
+)
+
+
+def run(a: Value, b: Value) -> Value:
+    """Compare two numbers; decided where no undecided row can change it.
+
+    Raises:
+        ValueError: One is no number, or they are in different units.
+
+    Example:
+        >>> run(3, "2"), run(2, 2.0)
+        ('more', 'same')
+    """
+    one, other = numbers([_text(a), _text(b)])
+    word = _word(one - other)
+    rows = behind([a, b])
+    if rows is None or not rows.undecided:
+        return word if rows is None else Scalar(word, rows)
+    if {_word(_low(a, one) - _high(b, other)), _word(_high(a, one) - _low(b, other))} == {word}:
+        n = len(rows.undecided)
+        decided = tuple(row for row in rows if row.value is not None)
+        rows = replace(rows, rows=decided, doubtful=(), shows_possible=False)
+        rows = rows.noting(f"{n:,} undecided cannot change it")
+    return Scalar(word, rows)
+
+
+def _text(value: Value) -> str:
+    return as_text(value.value if isinstance(value, Scalar) else value)
+
+
+def _word(difference: float) -> str:
+    return "more" if difference > 0 else "less" if difference < 0 else "same"
+
+
+def _low(value: Value, number: float) -> float:
+    return _end(value, number, -1)
+
+
+def _high(value: Value, number: float) -> float:
+    return _end(value, number, 1)
+
+
+def _end(value: Value, number: float, sign: int) -> float:
+    """The least or the most that a number is, whatever the undecided rows are."""
+    if not (isinstance(value, Scalar) and value.rows.undecided):
+        return number
+    end = value.low if sign < 0 else value.high
+    return sign * float("inf") if end is None else end

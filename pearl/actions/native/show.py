@@ -1,0 +1,64 @@
+"""SHOW(R1, R2, ...): columns side by side."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+
+from pearl.actions.values import Value
+from pearl.documents.rows import Row, Rows
+from pearl.dsl.signatures import Action, Parameter, ValueType
+
+ACTION = Action(
+    "SHOW",
+    (Parameter("R1", ValueType.LIST, "rows"), Parameter("R2", ValueType.LIST, "rows")),
+    "Return a table of the rows, the values of each argument in a column of its own",
+    is_variadic=True,
+    returns=ValueType.LIST,
+    is_native=True,
+)
+
+
+def run(*columns: Rows) -> Value:
+    """Join rows that are the same one of the document; what a column lacks is blank.
+
+    A row is undecided if it is in none of the columns surely, or a value of it is.
+
+    Example:
+        >>> rows = Rows((Row("a", text="a"), Row("b", text="b")))
+        >>> labels = Rows((Row("x", text="a"), Row(None, text="b")), "label")
+        >>> run(rows, labels).lines()
+        ['| text | label |', '| --- | --- |', '| a | x |', '| b | undecided |']
+    """
+    cells: dict[str, dict[object, str | None]] = {}
+    found: dict[object, Row] = {}
+    sure: set[object] = set()
+    for rows in columns:
+        name = _unused(rows.column, cells)
+        cells[name] = {row.key: row.value for row in rows}
+        if rows.shows_possible:
+            sizes = {row.key: str(len(row.members)) for row in rows if row.members}
+            cells[_unused("count", cells)] = dict(sizes)
+        sure |= cells[name].keys()
+        for row in rows.doubtful:
+            cells[name].setdefault(row.key, None)
+        for row in (*rows.rows, *rows.doubtful):
+            found.setdefault(row.key, row)
+    table = {key: _side_by_side(row, key, cells) for key, row in found.items()}
+    return Rows(
+        tuple(row for key, row in table.items() if key in sure),
+        columns[0].column,
+        tuple(row for key, row in table.items() if key not in sure),
+        tuple(dict.fromkeys(note for rows in columns for note in rows.notes)),
+        columns=tuple(cells),
+    )
+
+
+def _unused(name: str, taken: Mapping[str, object]) -> str:
+    """The name, numbered if it is taken."""
+    names = (name if i == 1 else f"{name} ({i})" for i in count(1))
+    return next(each for each in names if each not in taken)
+
+
+def _side_by_side(row: Row, key: object, cells: Mapping[str, Mapping[object, str | None]]) -> Row:
+    shown = {name: column.get(key, "") for name, column in cells.items()}
+    return replace(row, fields={**row.fields, **shown})

@@ -1,0 +1,87 @@
+"""SPLIT(CTX, UNIT): the rows that a document consists of."""
+
+from pearl import plugins
+from pearl.actions.values import Value
+from pearl.documents.rows import TEXT_COLUMN, Row, Rows
+from pearl.documents.units import UNITS, Piece, left_out, left_out_note
+from pearl.dsl.signatures import Action, Parameter, ValueType
+from pearl.errors import Span
+
+ACTION = Action(
+    "SPLIT",
+    (Parameter("CTX", ValueType.CONTEXT, "rows"), Parameter("UNIT", choices=UNITS)),
+    f"Return the rows that CTX consists of, one for each UNIT: {', '.join(UNITS)}",
+    returns=ValueType.LIST,
+    is_native=True,
+)
+
+MAX_AROUND = 0.1
+"""Share of a text before the first and after the last row that is not worth a note."""
+
+
+def run(rows: Rows, unit: str) -> Value:
+    r"""Split every row; a document is one row, several joined documents are one each.
+
+    Rows that a model has answered about are split by what they read, others by their value.
+
+    Raises:
+        ValueError: There is no such unit, or none of it in any of them.
+
+    Example:
+        >>> rows = run(Rows((Row("a b\nc", {}, (Span(0, 5),), "a b\nc"),)), "line")
+        >>> [(row.value, row.spans) for row in rows]
+        [('a b', (Span(start=0, end=3),)), ('c', (Span(start=4, end=5),))]
+    """
+    if unit not in UNITS:
+        raise ValueError(f"'{unit}' is no unit; units are {', '.join(UNITS)}")
+    reasons: list[str] = []
+    notes: list[str] = []
+    found = [part for row in rows for part in _parts(rows, row, unit, reasons, notes)]
+    doubtful = [part for row in rows.doubtful for part in _parts(rows, row, unit, reasons, notes)]
+    if reasons and not (found or doubtful):
+        raise ValueError(reasons[0])
+    if reasons:
+        n = len(rows) + len(rows.doubtful)
+        notes = [f"{len(reasons):,} of {n:,} texts left out: {reasons[0]}", *notes]
+    if len(notes) > 1:
+        notes = [notes[0], f"{len(notes) - 1:,} more notes on what was left out"]
+    return Rows(tuple(found), TEXT_COLUMN, tuple(doubtful), (*rows.notes, *notes), pages=rows.pages)
+
+
+def _parts(rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str]) -> list[Row]:
+    """The parts of a row; the row itself if what it says is undecided."""
+    text = row.text if rows.is_answered and row.text else row.value
+    if text is None:
+        return [row]
+    start = row.spans[0].start if row.spans and text == row.text else None
+    parts: tuple[tuple[str, int], ...] = ()
+    if unit == "page" and start is not None:
+        before = [page for page in rows.pages if page[1] <= start][-1:]
+        inside = [page for page in rows.pages if start < page[1] < start + len(text)]
+        parts = tuple((name, max(0, at - start)) for name, at in (*before, *inside))
+    try:
+        pieces = plugins.load("pearl.documents.units", unit).split(text, parts)
+    except ValueError as error:
+        reasons.append(str(error))
+        return []
+    if _is_worth_a_note(text, pieces):
+        notes.append(left_out_note(text, pieces, unit))
+    return [_part(row, text, start, piece) for piece in pieces]
+
+
+def _part(row: Row, text: str, start: int | None, piece: Piece) -> Row:
+    value = text[piece.start : piece.end]
+    fields = {**row.fields, **piece.fields} if row.fields else piece.fields
+    if start is None:
+        return Row(value, fields, row.spans, value)
+    return Row(value, fields, (Span(start + piece.start, start + piece.end),), value)
+
+
+def _is_worth_a_note(text: str, pieces: list[Piece]) -> bool:
+    """Whether text is left out between the pieces, or much of it around them."""
+    if not pieces:
+        return False
+    spans = left_out(text, pieces)
+    first, last = pieces[0].start, pieces[-1].end
+    is_between = any(first < span.start < last for span in spans)
+    return is_between or sum(span.end - span.start for span in spans) > MAX_AROUND * len(text)

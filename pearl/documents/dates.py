@@ -1,0 +1,326 @@
+r"""Text → dates and periods, a whole column at once, so that its order of day and month is decided once.
+
+A closed list of forms is read and nothing is guessed: 2023-06-01 (`/` and `.` too), 1/6/2023, 1.6.23,
+Feb 02, 2023, 2 February 2023, 2-Feb-23, with a weekday before and a time behind; months, quarters, weeks
+of the ISO calendar and years. A number alone is no date.
+
+Libraries of dates read more than is there. python-dateutil 4 gives today's month to "5", the year 234 to "1,234",
+this year to "3 May", and swaps day and month silently where they do not fit: what forbids that
+is already the patterns that read the date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+__all__ = ["DATE_PARTS", "Dates", "Period", "date_part", "read_dates", "read_period"]
+
+_MAX_LENGTH = 60
+"""Characters of a date at most."""
+
+_FIRST_OF_TWO_DIGITS = 69
+"""Years of two digits are 1969 to 2068, as POSIX has them."""
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>\d{4}|['’]?\d{2})"
+_WEEKDAY = r"(?:(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?[ ]+)?"
+_TIME = (
+    r"(?:(?:T|,?[ ]+(?:at[ ]+)?)\d{1,2}[:.]\d{2}(?:[:.]\d{2}(?:[.,]\d{1,9})?)?(?:[ ]?[ap]\.?m\b\.?)?"
+    r"(?:[ ]?(?:Z|UTC|GMT|[a-z]{1,3}T|(?:UTC|GMT)?[-+]\d{2}:?\d{2}))?)?"
+)
+
+
+def _pattern(*forms: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile("|".join(forms), re.IGNORECASE).fullmatch
+
+
+_of_year_first = _pattern(
+    rf"{_WEEKDAY}(?P<year>\d{{4}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}}){_TIME}"
+)
+_of_numbers = _pattern(
+    rf"{_WEEKDAY}(?P<one>\d{{1,2}})(?P<mark>[-/.])(?P<two>\d{{1,2}})(?P=mark)(?P<year>\d{{4}}|\d{{2}}){_TIME}"
+)
+_of_names = tuple(
+    _pattern(_WEEKDAY + form + _TIME)
+    for form in (
+        rf"{_DAY}(?:[ ]of)?[-/. ]{{1,2}}{_MONTH}[-/, ]{{1,2}}{_YEAR}",
+        rf"{_MONTH}[- ]{{0,2}}{_DAY}[-, ]{{1,2}}(?P<year>\d{{4}})",
+        rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}[-/ ]{{0,2}}{_DAY}",
+    )
+)
+_of_month = tuple(
+    _pattern(form)
+    for form in (
+        rf"{_MONTH}[-/, ]{{1,2}}(?P<year>\d{{4}})",
+        rf"(?P<year>\d{{4}})[-/, ]{{1,2}}{_MONTH}",
+        r"(?P<year>\d{4})[-/](?P<month>\d{1,2})",
+        r"(?P<month>\d{1,2})/(?P<year>\d{4})",
+    )
+)
+_of_quarter = tuple(
+    _pattern(form)
+    for form in (
+        r"(?P<year>\d{4})[- ]?Q(?P<quarter>[1-4])",
+        r"Q(?P<quarter>[1-4])[-/ ](?P<year>\d{4})",
+    )
+)
+_of_week = _pattern(r"(?P<year>\d{4})-?W(?P<week>\d{2})")
+_of_year = _pattern(r"(?P<year>\d{4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Days from the first to the last, both included; one day is a date.
+
+    Example:
+        >>> may = Period(date(2023, 5, 1), date(2023, 5, 31))
+        >>> may.is_before(Period(date(2023, 6, 1), date(2023, 6, 1)))
+        True
+    """
+
+    first: date
+    last: date
+
+    def is_before(self, other: Period) -> bool:
+        """Whether it ends before the other begins; neither is before the other if they overlap."""
+        return self.last < other.first
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """A column of dates.
+
+    Attributes:
+        periods: One for each value; None where it is no date. A month is one, too.
+        note: How the order of day and month was decided, if it had to be; else "".
+        is_day_first: Whether `1/2/2023` is in February; None if there are no such dates.
+    """
+
+    periods: tuple[Period | None, ...]
+    note: str = ""
+    is_day_first: bool | None = None
+
+    @property
+    def dates(self) -> tuple[date | None, ...]:
+        """One for each value; None where it is not one day."""
+        return tuple(p.first if p and p.first == p.last else None for p in self.periods)
+
+
+@dataclass(slots=True)
+class _Orders:
+    """What the numeric dates of a column say about the order of day and month."""
+
+    n_day_first: int = 0
+    n_month_first: int = 0
+    n_open: int = 0
+    n_dotted: int = 0
+    example: str = ""
+    has_short_years: bool = False
+
+    def is_day_first(self) -> bool:
+        """The order of the dates that have only one, else of the way in which they are written."""
+        if self.n_day_first != self.n_month_first:
+            return self.n_day_first > self.n_month_first
+        return 2 * self.n_dotted > self.n_open
+
+    def note(self) -> str:
+        notes: list[str] = []
+        if self.n_open:
+            order = "day first" if self.is_day_first() else "month first"
+            if self.n_day_first and self.n_month_first:
+                why = f"{self.n_day_first:,} others have to be day first, {self.n_month_first:,} month first"
+            elif self.n_day_first or self.n_month_first:
+                why = "as others have to be"
+            else:
+                why = "nothing in the column says which"
+            notes.append(f"dates such as {self.example} are read {order}: {why}")
+        if self.has_short_years:
+            notes.append("years of two digits are read as 1969 to 2068")
+        return "; ".join(notes)
+
+
+def read_dates(values: Sequence[str | None]) -> Dates:
+    """Read a column.
+
+    Args:
+        values: Texts; None is none.
+
+    Example:
+        >>> read_dates(["Feb 02, 2023", "2023-06-01T10:00Z", "5", "May 2023"]).dates
+        (datetime.date(2023, 2, 2), datetime.date(2023, 6, 1), None, None)
+        >>> dates = read_dates(["03/04/2023", "25/04/2023"])
+        >>> dates.note
+        'dates such as 03/04/2023 are read day first: as others have to be'
+        >>> str(dates.dates[0])
+        '2023-04-03'
+    """
+    orders = _Orders()
+    known: dict[str, tuple[Period | None, Period | None]] = {}  # month first, day first
+    for value in values:
+        if value is not None and value not in known:
+            known[value] = _read(value.strip(), orders)
+    is_day_first = orders.is_day_first()
+    periods = tuple(None if value is None else known[value][is_day_first] for value in values)
+    has_order = orders.n_open + orders.n_day_first + orders.n_month_first > 0
+    return Dates(periods, orders.note(), is_day_first if has_order else None)
+
+
+def read_period(text: str, is_day_first: bool | None = None) -> tuple[Period | None, str]:
+    """Read a date, month, quarter, week or year that a plan names.
+
+    Args:
+        text: The text.
+        is_day_first: The order of the column that it is compared with.
+
+    Returns:
+        The period, None if it is none; and a note, "" if the text can be read in one way only.
+
+    Example:
+        >>> read_period("June 2023")[0]
+        Period(first=datetime.date(2023, 6, 1), last=datetime.date(2023, 6, 30))
+        >>> read_period("2023")[0].last
+        datetime.date(2023, 12, 31)
+        >>> read_period("03/04/2023")[1]
+        'dates such as 03/04/2023 are read month first: nothing in the column says which'
+    """
+    text = text.strip()
+    if year := _of_year(text):
+        return _period(year, 1, 12), ""
+    orders = _Orders()
+    readings = _read(text, orders)
+    if is_day_first is not None and orders.n_open:
+        return readings[is_day_first], ""
+    return readings[orders.is_day_first()], orders.note()
+
+
+def _read(text: str, orders: _Orders) -> tuple[Period | None, Period | None]:
+    """A text read month first and day first; the same twice if it can be read in one way only."""
+    if len(text) > _MAX_LENGTH:
+        return None, None
+    if match := _of_year_first(text):
+        return (_day(int(match["year"]), int(match["month"]), int(match["day"])),) * 2
+    if match := _of_numbers(text):
+        return _numbers(match, orders)
+    for form in _of_names:
+        if match := form(text):
+            year = _year(match["year"].lstrip("'’"), orders)
+            return (_day(year, _month(match["month"]), int(match["day"])),) * 2
+    for form in _of_month:
+        if match := form(text):
+            month = _month(match["month"])
+            return (_period(match, month, month),) * 2
+    for form in _of_quarter:
+        if match := form(text):
+            month = 3 * int(match["quarter"])
+            return (_period(match, month - 2, month),) * 2
+    if match := _of_week(text):
+        return (_week(int(match["year"]), int(match["week"])),) * 2
+    return None, None
+
+
+def _numbers(match: re.Match[str], orders: _Orders) -> tuple[Period | None, Period | None]:
+    one, two, digits = match["one"], match["two"], match["year"]
+    if match["mark"] == "." and len(digits) == 2 and len(one) + len(two) < 4:
+        return None, None  # 1.2.10 is the number of a section
+    year = _year(digits, orders)
+    month_first = _day(year, int(one), int(two))
+    day_first = _day(year, int(two), int(one))
+    if month_first and day_first:
+        if month_first != day_first:
+            orders.n_open += 1
+            orders.n_dotted += match["mark"] == "."
+            orders.example = orders.example or match[0][match.start("one") : match.end("year")]
+        return month_first, day_first
+    orders.n_day_first += day_first is not None
+    orders.n_month_first += month_first is not None
+    return (month_first or day_first,) * 2
+
+
+def _year(digits: str, orders: _Orders) -> int:
+    year = int(digits)
+    if len(digits) > 2:
+        return year
+    orders.has_short_years = True
+    return year + (1900 if year >= _FIRST_OF_TWO_DIGITS else 2000)
+
+
+def _month(name: str) -> int:
+    return int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
+
+
+def _day(year: int, month: int, day: int) -> Period | None:
+    try:
+        found = date(year, month, day)
+    except ValueError:  # 30 February
+        return None
+    return Period(found, found)
+
+
+def _period(match: re.Match[str], first: int, last: int) -> Period | None:
+    """The months from the first to the last of a year."""
+    year = int(match["year"])
+    try:
+        after = date(year + last // 12, last % 12 + 1, 1)
+        return Period(date(year, first, 1), after - timedelta(days=1))
+    except ValueError:  # month 13, year 0
+        return None
+
+
+def _week(year: int, week: int) -> Period | None:
+    try:
+        monday = date.fromisocalendar(year, week, 1)
+        return Period(monday, monday + timedelta(days=6))
+    except (ValueError, OverflowError):  # week 54; the last week of the calendar
+        return None
+
+
+_PARTS: dict[str, Callable[[date], str]] = {
+    "day": date.isoformat,
+    "week": lambda day: "{:04}-W{:02}".format(*day.isocalendar()),
+    "month": lambda day: f"{day.year:04}-{day.month:02}",
+    "quarter": lambda day: f"{day.year:04}-Q{(day.month + 2) // 3}",
+    "year": lambda day: f"{day.year:04}",
+    "weekday": lambda day: _WEEKDAYS[day.weekday()],
+}
+
+DATE_PARTS = tuple(_PARTS)
+"""What `date_part` can name."""
+
+
+def date_part(when: date | Period, part: str) -> str | None:
+    """The month, year, ... that a date is in, as a key to group by.
+
+    All keys but weekdays sort in order of time, and can be read by `read_period`.
+
+    Args:
+        when: A date or a period.
+        part: One of `DATE_PARTS`.
+
+    Returns:
+        None for a period of which only a part is in it.
+
+    Raises:
+        ValueError: There is no such part.
+
+    Example:
+        >>> [date_part(date(2023, 6, 1), part) for part in DATE_PARTS]
+        ['2023-06-01', '2023-W22', '2023-06', '2023-Q2', '2023', 'Thursday']
+    """
+    if part not in _PARTS:
+        raise ValueError(f"'{part}' is no part of a date; they are {', '.join(DATE_PARTS)}")
+    name = _PARTS[part]
+    if isinstance(when, date):
+        return name(when)
+    if part == "weekday" and when.first != when.last:
+        return None
+    key = name(when.first)
+    return key if key == name(when.last) else None

@@ -1,0 +1,221 @@
+"""Rows: what a document consists of, one by one, with the span of each.
+
+A row knows what it reads in the document, its named fields and its current value. What a model
+could not decide stays in the collection as undecided: it is neither counted nor dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import overload
+
+from pearl.documents.document import Document, part_spans
+from pearl.errors import Span
+
+__all__ = [
+    "EMPTY",
+    "TEXT_COLUMN",
+    "Row",
+    "Rows",
+    "document_rows",
+    "shortened",
+    "without_duplicates",
+]
+
+TEXT_COLUMN = "text"
+"""The name of what a row reads in the document."""
+
+EMPTY = "(empty)"
+"""How an empty field is shown."""
+
+_GAP = "[...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a collection.
+
+    Attributes:
+        value: What operators read; None if a model's reply about it could not be read.
+        fields: Named values, in order. A model step adds one named after its output; None is
+            undecided.
+        spans: Where it is in the document's text, in characters; empty if it is not from there.
+        text: What it reads in the document; "" for groups.
+        members: The rows of a group, of a pair: those that surely belong to it.
+        possible: Rows of which it is undecided whether they belong to it.
+    """
+
+    value: str | None
+    fields: Mapping[str, str | None] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+    text: str = ""
+    members: tuple[Row, ...] = ()
+    possible: tuple[Row, ...] = ()
+
+    @property
+    def key(self) -> object:
+        """Identifies the row whatever its value is: by its place and text, a group by its key."""
+        if self.spans or self.text:
+            return self.spans, self.text
+        return next(iter(self.fields.values()), self.value)
+
+    @property
+    def sources(self) -> Iterator[Row]:
+        """The rows of the document that it consists of: itself, or those of a group or pair."""
+        if self.spans or not (self.members or self.possible):
+            yield self
+            return
+        for member in (*self.members, *self.possible):
+            yield from member.sources
+
+    def valued(self, value: str | None) -> Row:
+        """The row with another value."""
+        return Row(value, self.fields, self.spans, self.text, self.members, self.possible)
+
+    def with_column(self, column: str, value: str | None) -> Row:
+        """The row with one more field, which becomes its value."""
+        return replace(self, value=value, fields={**self.fields, column: value})
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Sequence[Row]):
+    """A collection of rows.
+
+    Attributes:
+        rows: The rows that surely belong to it.
+        column: The name of what `value` is.
+        doubtful: Rows of which it is undecided whether they belong to it.
+        notes: What a reader has to know about it, a sentence each.
+        is_answered: Whether the values are a model's replies about the rows' texts.
+        shows_possible: Whether what it says depends on the possible members of its rows, as sizes
+            of groups do.
+        sample: How many rows were drawn and from how many, if it is a part of a sample.
+        columns: Names of the fields that it shows side by side, as a table.
+        pages: Of whole documents, the numbers and start offsets of their pages.
+    """
+
+    rows: tuple[Row, ...]
+    column: str = TEXT_COLUMN
+    doubtful: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_answered: bool = False
+    shows_possible: bool = False
+    sample: tuple[int, int] | None = None
+    columns: tuple[str, ...] = ()
+    pages: tuple[tuple[str, int], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, index: int | slice) -> Row | tuple[Row, ...]:
+        return self.rows[index]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    @property
+    def values(self) -> list[str]:
+        """The values of all rows that have one."""
+        return [row.value for row in self.rows if row.value is not None]
+
+    @property
+    def undecided(self) -> tuple[Row, ...]:
+        """Rows without a value, and those of which it is undecided whether they belong here."""
+        unread = (
+            row
+            for row in self.rows
+            if row.value is None or any(row.fields.get(name, "") is None for name in self.columns)
+        )
+        possible = (r for row in self.rows if self.shows_possible for r in row.possible)
+        return (*unread, *possible, *self.doubtful)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all fields, in order of first occurrence."""
+        every = (*self.rows, *self.doubtful)
+        return tuple(dict.fromkeys(name for row in every for name in row.fields))
+
+    def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
+        """A selection of the rows; more rows may be doubtful than were."""
+        return replace(self, rows=tuple(rows), doubtful=(*self.doubtful, *doubtful))
+
+    def noting(self, note: str) -> Rows:
+        """The rows with one more note."""
+        return self if note in self.notes else replace(self, notes=(*self.notes, note))
+
+    def lines(self, limit: int | None = None) -> list[str]:
+        """One line of text for each row, the undecided ones included.
+
+        Args:
+            limit: Rows shown at most; one more line says how many are left out.
+        """
+        rows = self.rows if limit is None else self.rows[:limit]
+        shown = [self._line(row) for row in rows]
+        if self.columns:
+            rule = ["---"] * len(self.columns)
+            shown = [_table_line(self.columns), _table_line(rule), *shown]
+        if left := len(self.rows) - len(rows):
+            shown.append(f"... and {left:,} more rows")
+        return shown
+
+    def _line(self, row: Row) -> str:
+        if self.columns:
+            return _table_line([row.fields.get(name, "") for name in self.columns])
+        value = "undecided" if row.value is None else " ".join(row.value.split())
+        if self.shows_possible and row.members:
+            return f"{value or EMPTY}: {len(row.members):,}"
+        return f"{shortened(row.text)}: {value}" if self.is_answered and row.text else value
+
+    def as_context(self) -> str:
+        """The rows as one text in place of the document, with gaps marked."""
+        return "\n".join(self._lines_of_context())
+
+    def _lines_of_context(self) -> Iterator[str]:
+        end: int | None = None
+        for row in self.rows:
+            if row.spans:
+                if end is not None and row.spans[0].start > end + 2:
+                    yield _GAP
+                end = row.spans[-1].end
+            value = "undecided" if row.value is None else row.value
+            yield f"{row.text}: {value}" if self.is_answered and row.text else value
+
+
+def document_rows(document: Document) -> Rows:
+    r"""A document as one row; joined files as one each, with their names in the field `Document`.
+
+    Example:
+        >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]
+        [{'Document': 'a'}]
+    """
+    whole = [("", Span(0, len(document.text)))]
+    spans = part_spans(document.text, document.parts) or whole
+    rows = []
+    for name, span in spans:
+        text = document.text[span.start : span.end]
+        rows.append(Row(text, {"Document": name} if name else {}, (span,), text))
+    return Rows(tuple(rows), pages=document.pages)
+
+
+def _table_line(cells: Sequence[str | None]) -> str:
+    shown = ("undecided" if cell is None else shortened(cell) for cell in cells)
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in shown)} |"
+
+
+def shortened(text: str, length: int = 100) -> str:
+    """A text on one line, of so many characters at most."""
+    line = " ".join(text[: 4 * length].split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def without_duplicates(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Each row of the document once, where it stands first."""
+    first: dict[object, Row] = {}
+    for row in rows:
+        first.setdefault(row.key, row)
+    return tuple(first.values())

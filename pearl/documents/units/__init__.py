@@ -1,0 +1,119 @@
+"""A text → the pieces that it consists of. Every other module of this folder is one unit.
+
+A unit has `split(text, parts=()) -> list[Piece]`. Pieces are in order, do not overlap, are not
+blank, and read exactly what stands at their offsets. Time is linear in the length of the text, whatever it
+says: a hostile document has to be cut, too.
+
+Names of fields are as in the text. A name that occurs twice in a piece is numbered, `note` and
+`note (2)`; a column without a name is called `column 3`. A field may be called `text` or `count`, as
+in many files: it is kept, and comes before what operators mean by these words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from pearl import plugins
+from pearl.errors import Span
+
+__all__ = ["CONTRACT", "UNITS", "Piece", "Unit", "left_out", "left_out_note", "trimmed"]
+
+
+class Piece(NamedTuple):
+    """One piece of a text. A tuple, because documents have hundreds of thousands.
+
+    Attributes:
+        start: Offset of its first character in the text.
+        end: Offset after its last character.
+        fields: What the text names in it, as it is written there.
+    """
+
+    start: int
+    end: int
+    fields: dict[str, str]
+
+
+class Unit(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    def split(self, text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
+        r"""The pieces of a text.
+
+        Args:
+            text: Any text; `"\n"` is its only line break.
+            parts: Names and start offsets of its parts: of files for the unit `document`, of pages
+                for `page`. Other units pay no attention to them.
+
+        Raises:
+            ValueError: There are none; with the reason.
+        """
+        ...
+
+
+CONTRACT = Unit
+
+UNITS = plugins.names(__name__)
+"""Names of all units."""
+
+
+def trimmed(text: str, start: int, end: int, fields: dict[str, str] | None = None) -> list[Piece]:
+    """A stretch of a text without the blanks around it as a piece; none if it is blank.
+
+    Example:
+        >>> trimmed(" a b ", 0, 5)
+        [Piece(start=1, end=4, fields={})]
+    """
+    source = text[start:end]
+    stripped = source.strip()
+    if not stripped:
+        return []
+    start += len(source) - len(source.lstrip())
+    return [Piece(start, start + len(stripped), {} if fields is None else fields)]
+
+
+def left_out(text: str, pieces: Sequence[Piece]) -> tuple[Span, ...]:
+    r"""The stretches of a text that belong to no piece.
+
+    A line that has nothing but names of fields (the header of a table) and what has no letter or digit
+    are part of the form, and not left out.
+
+    Example:
+        >>> left_out("Two rows:\n1\n2", [Piece(10, 11, {}), Piece(12, 13, {})])
+        (Span(start=0, end=9),)
+    """
+    names = set(_WORD.findall(" ".join(dict.fromkeys(n for piece in pieces for n in piece.fields))))
+    found: list[Span] = []
+    at = 0
+    for start, end in [*((piece.start, piece.end) for piece in pieces), (len(text), len(text))]:
+        if start - at > 1 or text[at:start].strip():
+            words = set(_WORD.findall(text, at, start))
+            if words and not words <= names:
+                (gap,) = trimmed(text, at, start)
+                found.append(Span(gap.start, gap.end))
+        at = end
+    return tuple(found)
+
+
+_WORD = re.compile(r"\w+")
+
+
+def left_out_note(text: str, pieces: Sequence[Piece], unit: str) -> str:
+    r"""A sentence about the text that belongs to no piece; "" if there is none.
+
+    It quotes nothing of the text.
+
+    Example:
+        >>> left_out_note("Two rows:\n1\n2", [Piece(10, 11, {}), Piece(12, 13, {})], "row")
+        '9 characters of the text belong to no row (1 place, the first at character 0)'
+    """
+    spans = left_out(text, pieces)
+    if not spans:
+        return ""
+    n = sum(span.end - span.start for span in spans)
+    places = f"{len(spans):,} place{'s' * (len(spans) > 1)}"
+    return (
+        f"{n:,} character{'s' * (n > 1)} of the text belong to no {unit} "
+        f"({places}, the first at character {spans[0].start:,})"
+    )

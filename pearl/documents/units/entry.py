@@ -1,0 +1,86 @@
+"""Entries: whatever a text lists one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pearl.documents.passages import is_wrapped, paragraphs
+from pearl.documents.units import Piece, line, paragraph, record, trimmed, turn
+
+__all__ = ["split"]
+
+_LEAST_BY_FORM = 0.5
+"""Share of the text that records and turns cover at least: their form says what they are."""
+
+_LEAST_OF_ITEMS = 0.9
+"""Share of the text that the items of a list cover at least: prose may have lists in it."""
+
+_MAX_LINES = 10
+"""Lines of a paragraph that is an entry, on average."""
+
+_ITEM = re.compile(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.M)
+
+
+def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
+    r"""The entries of a text.
+
+    They are the first of these that there are:
+
+    1. records, two or more, that cover half of the text;
+    2. turns of a conversation that cover half of it;
+    3. items of lists that cover nine tenths of it;
+    4. lines, if they are not wrapped and blank lines do not group them: most paragraphs have one
+       line, or paragraphs have more than ten lines on average;
+    5. paragraphs.
+
+    Raises:
+        ValueError: The text is blank.
+
+    Example:
+        >>> [text[a:b] for text in ["- one,\n  two\n- three"] for a, b, _ in split(text)]
+        ['- one,\n  two', '- three']
+    """
+    length = len(text.strip())
+    for unit, share in (
+        (record.split, _LEAST_BY_FORM),
+        (turn.split, _LEAST_BY_FORM),
+        (_items, _LEAST_OF_ITEMS),
+    ):
+        try:
+            pieces = unit(text)
+        except ValueError:
+            continue
+        if len(pieces) > 1 and sum(end - start for start, end, _ in pieces) >= share * length:
+            return pieces
+    if not length:
+        raise ValueError("no entry: the text is blank")
+    return line.split(text) if _are_lines(text) else paragraph.split(text)
+
+
+def _items(text: str) -> list[Piece]:
+    """The items of lists; an item ends before the next or at a blank line before prose.
+
+    Items within an item belong to it.
+    """
+    starts = list(_ITEM.finditer(text))
+    if not starts:
+        return []
+    least = min(len(match[1]) for match in starts)
+    starts = [match for match in starts if len(match[1]) == least]
+    pieces: list[Piece] = []
+    for match, following in zip(starts, [*starts[1:], None], strict=True):
+        end = following.start() if following else len(text)
+        prose = re.compile(rf"\n[^\S\n]*\n(?![ \t]{{{least + 1}}}|\s)").search(
+            text, match.end(), end
+        )
+        pieces += trimmed(text, match.start(), prose.start() if prose else end)
+    return pieces
+
+
+def _are_lines(text: str) -> bool:
+    if is_wrapped(text):
+        return False
+    lines = [1 + text.count("\n", span.start, span.end) for span in paragraphs(text)]
+    n_grouped = sum(n > 1 for n in lines)
+    return 2 * n_grouped < len(lines) or sum(lines) > _MAX_LINES * len(lines)

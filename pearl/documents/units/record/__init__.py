@@ -1,0 +1,63 @@
+"""Records: data in a text, one entry after the other, with named fields.
+
+Every module of this folder reads one form, and finds nothing in a text of another:
+
+- JSON objects, one after the other (JSON lines) or in an array;
+- tables in Markdown;
+- lines of pairs, `Date: Feb 02, 2023 || User: 76153`, with `||`, ` | ` or tabs between them;
+- blocks of `Key: value` lines with blank lines between them;
+- rows of cells with a header: CSV, TSV, semicolons, bars.
+
+A text has one form: the first in this order whose records cover nearly all of it, else the one whose
+records cover most. What stands before, between and after them is no record (`pearl.documents.units.left_out` finds it). Values are as in the source, numbers and
+dates too; only what a form escapes is unescaped. A cell that is missing is "", and a row with more
+cells than the header has them all in its last field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pearl.documents.units import Piece
+from pearl.documents.units.record import blocks, cells, json_objects, markdown_tables, pairs
+
+__all__ = ["split"]
+
+_FORMS = (json_objects.find, markdown_tables.find, pairs.find, blocks.find, cells.find)
+"""The more particular first."""
+
+_NEARLY_ALL = 0.9
+
+_MUCH_MORE = 1.25
+"""A later form covers so many times what an earlier one does, or the earlier one is taken."""
+
+_LEAST_OF_ONE = 0.5
+"""A single record covers half of the text: one line with two colons does not make a text data."""
+
+
+def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
+    r"""Every record, with its fields.
+
+    Raises:
+        ValueError: There are none.
+
+    Example:
+        >>> split("Two entries:\nUser: 7 || Text: yes\nUser: 9 || Text: no\n")[1]
+        Piece(start=34, end=53, fields={'User': '9', 'Text': 'no'})
+    """
+    found: list[Piece] = []
+    covered = 0
+    for find in _FORMS:
+        pieces = find(text)
+        size = sum(piece.end - piece.start for piece in pieces)
+        if size > _MUCH_MORE * covered:
+            found, covered = pieces, size
+        if covered > _NEARLY_ALL * len(text):
+            break
+    if len(found) == 1 and covered < _LEAST_OF_ONE * len(text.strip()):
+        found = []
+    if not found:
+        raise ValueError(
+            "no records: neither JSON objects, tables with a header, nor lines or blocks of 'Key: value'"
+        )
+    return found

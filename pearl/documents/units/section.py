@@ -1,0 +1,195 @@
+"""Sections: a heading and what follows, up to the next heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from pearl.documents.units import Piece, trimmed
+
+__all__ = ["split"]
+
+_MAX_HEADING = 100
+"""Characters of a heading at most."""
+
+_MAX_SHARE_OF_CAPITALS = 0.5
+"""Where more of the lines are in capitals, capitals do not make a heading."""
+
+_ITEM = 3
+"""Level of `1. ...`: a heading or the item of a list."""
+
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_MARKDOWN = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(?=\S)(.*?)[ \t#]*")
+_RULE = re.compile(r"[ ]{0,3}(={3,}|-{3,})[ \t]*")
+_LABEL = re.compile(
+    r"[ \t]*((?:(?P<outer>article|part|chapter|title|schedule|appendix|annex|exhibit)|section|clause|§§?)[ ]?"
+    r"(?:[\dIVXLC]{1,6}|[A-Z])(?:\.\d{1,3}){0,4}\b(?:[ ]?[.:)–—-]+(?=\s|\Z))?)[ \t]*",
+    re.I,
+)
+_NUMBER = re.compile(r"[ \t]*(\d{1,3}((?:\.\d{1,3}){0,5})[.)]?)(?:[ \t]+|\Z)")
+_CAPITALS = re.compile(
+    r"[ \t]*([^\Wa-z\d_][^\na-z]{2,60}?)(?:[ \t]*(?P<colon>:)(?=[\s,]|\Z)|[ \t]*\Z)"
+)
+_RUN_IN = re.compile(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")
+_SMALL = re.compile(r"(?!of\b|and\b|the\b|to\b|in\b|for\b|on\b|by\b|or\b|a\b|an\b|with\b)[a-z]\w*")
+
+
+class _Heading(NamedTuple):
+    start: int
+    end: int
+    """Where the text below it begins."""
+    title: str
+    level: int
+    """1 is the outermost."""
+    is_bare: bool = False
+    """A label without a title: `ARTICLE IX`."""
+
+
+def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
+    r"""Every section, with its heading in the field `Section`.
+
+    Headings are those of Markdown (`#`, underlined) or, where there are none, numbered (`1.2`,
+    `Section 4.`, `ARTICLE IX`; the title may be the beginning of the paragraph) and in capitals.
+    What stands before the first is a section without a heading. A heading with nothing below it
+    but a deeper heading belongs to the section of that one.
+
+    Raises:
+        ValueError: The text has no headings.
+
+    Example:
+        >>> text = "# Offer\n## Price\n10 euros.\n## Term\nOne year."
+        >>> [(text[a:b], fields) for a, b, fields in split(text)]
+        [('# Offer\n## Price\n10 euros.', {'Section': 'Price'}), ('## Term\nOne year.', {'Section': 'Term'})]
+    """
+    headings = list(_merged(text, _markdown(text) or _plain(text)))
+    if not headings:
+        raise ValueError("no sections: the text has no headings")
+    ends = [*(heading.start for heading in headings[1:]), len(text)]
+    return [
+        *trimmed(text, 0, headings[0].start, {"Section": ""}),
+        *(
+            piece
+            for heading, end in zip(headings, ends, strict=True)
+            for piece in trimmed(text, heading.start, end, {"Section": heading.title})
+        ),
+    ]
+
+
+def _merged(text: str, headings: Sequence[_Heading]) -> Iterator[_Heading]:
+    """The headings, without those that have only a deeper one below them."""
+    outer: _Heading | None = None
+    for heading, following in zip_longest(headings, headings[1:]):
+        merged = heading
+        if outer:
+            title = f"{outer.title} {heading.title}" if outer.is_bare else heading.title
+            merged = heading._replace(start=outer.start, title=title)
+        outer = None
+        is_empty = following and not text[heading.end : following.start].strip()
+        if following and is_empty and (heading.is_bare or following.level > heading.level):
+            outer = merged._replace(is_bare=heading.is_bare)
+        else:
+            yield merged
+
+
+def _markdown(text: str) -> list[_Heading]:
+    found: list[_Heading] = []
+    at = 0
+    is_code = False
+    above: tuple[int, str] | None = None  # the line before, if it is the first of its paragraph
+    was_blank = True
+    for line in text.split("\n"):
+        end = at + len(line)
+        if _FENCE.match(line):
+            is_code = not is_code
+        elif not is_code and line.startswith(("#", " ")) and (match := _MARKDOWN.fullmatch(line)):
+            found.append(_Heading(at, end, match[2], len(match[1])))
+        elif not is_code and above and (match := _RULE.fullmatch(line)):
+            start, title = above
+            found.append(_Heading(start, end, title, 1 if match[1][0] == "=" else 2))
+        is_blank = not line or line.isspace()
+        is_title = was_blank and not is_blank and len(line) <= _MAX_HEADING and "|" not in line
+        above = (at, line.strip()) if is_title and not is_code else None
+        was_blank = is_blank
+        at = end + 1
+    return found
+
+
+def _plain(text: str) -> list[_Heading]:
+    lines = text.split("\n")
+    n_filled = n_capitals = 0
+    for line in lines:
+        if line and not line.isspace():
+            n_filled += 1
+            n_capitals += line.isupper()
+    in_capitals = n_capitals <= _MAX_SHARE_OF_CAPITALS * n_filled
+    found: list[_Heading] = []
+    at = 0
+    stands_apart = True  # after a blank line or a heading
+    for line in lines:
+        if line and not line.isspace():
+            heading = _numbered(line, at) if stands_apart else None
+            if heading is None and in_capitals:
+                heading = _capitals(line, at, stands_apart)
+            if heading:
+                found.append(heading)
+            stands_apart = heading is not None
+        else:
+            stands_apart = True
+        at += len(line) + 1
+    return _without_lists(text, found)
+
+
+def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
+    """The headings; without `1. ...` where most of these are items, one below the other."""
+    n_items = n_empty = 0
+    for heading, following in zip_longest(headings, headings[1:]):
+        if heading.level == _ITEM:
+            n_items += 1
+            below = text[heading.end : following.start if following else len(text)].strip()
+            n_empty += not below and (following is None or following.level <= _ITEM)
+    if 2 * n_empty > n_items:
+        return [heading for heading in headings if heading.level != _ITEM]
+    return headings
+
+
+def _numbered(line: str, at: int) -> _Heading | None:
+    if label := _LABEL.match(line):
+        level = 1 if label["outer"] else 2
+    elif label := _NUMBER.match(line):
+        level = _ITEM + label[2].count(".")
+    else:
+        return None
+    rest = line[label.end() :].rstrip()
+    number = label[1].strip()
+    if not rest:
+        if number.isdigit():  # of a page
+            return None
+        return _Heading(at, at + len(line), number, level, is_bare=True)
+    if _is_title(rest):
+        return _Heading(at, at + len(line), f"{number} {rest}", level)
+    if (run_in := _RUN_IN.match(rest)) and _is_title(run_in[1]):
+        end = at + label.end() + run_in.end()
+        return _Heading(at, end, f"{number} {run_in[1]}", level)
+    if level > _ITEM and rest[0].isupper():  # a clause without a title
+        return _Heading(at, at + label.end(), number, level)
+    return None
+
+
+def _is_title(text: str) -> bool:
+    """Whether it reads like a title: short, most words capitalised, no end of a sentence."""
+    words = text.split()
+    if len(text) > _MAX_HEADING or len(words) > 12 or text[-1] in ".;,:" or not text[0].isupper():
+        return False
+    return 2 * len(_SMALL.findall(text)) <= len(words) or len(words) <= 4
+
+
+def _capitals(line: str, at: int, stands_apart: bool) -> _Heading | None:
+    match = _CAPITALS.match(line[: _MAX_HEADING + 1])
+    if not match or not (match["colon"] or stands_apart):
+        return None
+    title = match[1].strip()
+    if sum(map(str.isalpha, title)) < 4 or title[-1] in ".!?;," or not title.isupper():
+        return None
+    return _Heading(at, at + match.end(), title, 1)

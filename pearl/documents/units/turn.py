@@ -1,0 +1,85 @@
+"""Turns of a conversation: `Ann: Hello.`, `[Ann] Hello.`, `ANN - Hello.`, with times or without."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pearl.documents.passages import paragraphs
+from pearl.documents.units import Piece, trimmed
+
+__all__ = ["split"]
+
+_TIME = r"[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:[ ]?[AaPp]\.?[Mm]\.?)?[\])]?"
+_WORD = r"[^\W_a-z][\w.'’&-]{0,24}"
+_NAME = (
+    rf"(?:(?!\d){_WORD}(?:[ ](?:{_WORD}|(?:of|the|de|van|von|la)\b)){{0,4}}|[a-z]\w{{0,24}})"
+    r"(?:[ ]\((?!\d)[^()\n]{1,30}\))?"
+)
+_BEFORE = rf"^[ \t]*+(?P<turn>)(?:[-–—*][ ])?(?:(?P<time>{_TIME})[ \t]*(?:[-–—|][ \t]*)?)?"
+_BEHIND = rf"(?:[ \t]*(?P<later>[\[(]{_TIME}[\])]))?"
+_COLON = r"(?::(?=\s|\*|\Z)|：)"
+
+_STYLES = tuple(
+    re.compile(pattern, re.M)
+    for pattern in (
+        rf"{_BEFORE}\[(?P<name>[^\W\d_][^\]\[\n]{{0,39}})\]:?(?=\s|\Z)",
+        rf"{_BEFORE}(?:\*\*)?(?P<name>{_NAME}){_BEHIND}(?:\*\*)?{_COLON}",
+        rf"{_BEFORE}(?P<name>{_NAME}){_BEHIND}[ \t]+[-–—][ \t]+(?=\S)",
+    )
+)
+
+_LEAST_LINES = 0.1
+_LEAST_PARAGRAPHS = 0.5
+"""Share of the lines, or of the paragraphs, that begin a turn; in prose, few do."""
+
+
+def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
+    r"""Every turn, from its speaker to the next, with the speaker in the field `Speaker`.
+
+    A time beside the speaker is the field `Time`. There are at least two speakers, who take two
+    turns each on average; in a shorter conversation, every line or paragraph begins a turn. Else the
+    colons are those of headings or prose.
+
+    Raises:
+        ValueError: It is no conversation.
+
+    Example:
+        >>> text = "Dr. Ray: Any pain?\nMr. Lee: No.\nNot now.\nDr. Ray: Good.\nMr. Lee: Yes."
+        >>> [(text[a:b], fields["Speaker"]) for a, b, fields in split(text)][1]
+        ('Mr. Lee: No.\nNot now.', 'Mr. Lee')
+    """
+    starts = max((list(style.finditer(text)) for style in _STYLES), key=len)
+    speakers = {match["name"] for match in starts}
+    is_short = len(starts) < 2 * len(speakers)
+    if (
+        (is_short and len(speakers) != 2)
+        or len(speakers) < 2
+        or not _are_many(text, starts, is_short)
+    ):
+        raise ValueError("no turns: few lines begin with a speaker, as in 'Ann: Hello.'")
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    return [
+        piece
+        for match, end in zip(starts, ends, strict=True)
+        for piece in trimmed(text, match.start("turn"), end, _fields(match))
+    ]
+
+
+def _are_many(text: str, starts: Sequence[re.Match[str]], is_short: bool) -> bool:
+    """Whether enough of the lines or of the paragraphs begin a turn; all of a short text."""
+    n_lines = sum(not line.isspace() for line in text.split("\n") if line)
+    if len(starts) >= n_lines * (1 if is_short else _LEAST_LINES):
+        return True
+    beginnings = {match.start("turn") for match in starts}
+    found = paragraphs(text)
+    n_begun = sum(span.start in beginnings for span in found)
+    return n_begun >= len(found) * (1 if is_short else _LEAST_PARAGRAPHS)
+
+
+def _fields(match: re.Match[str]) -> dict[str, str]:
+    groups = match.groupdict()
+    fields = {"Speaker": match["name"].strip()}
+    if time := groups["time"] or groups.get("later"):
+        fields["Time"] = time.strip("[]()")
+    return fields

@@ -1,0 +1,156 @@
+"""A step that a model carries out row by row → its items, in batches of one request each.
+
+Execution and cost estimation both batch here, so they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pearl.actions.by_row import ByRow, by_row, reading
+from pearl.actions.numbers import whole_number
+from pearl.actions.values import Value, as_rows, as_text, number_of, without_repeats
+from pearl.documents.rows import Rows
+from pearl.dsl.nodes import Number, Step, String
+from pearl.dsl.signatures import EACH, Action
+from pearl.errors import ExecutionError
+from pearl.interpreter.prompt import items_messages
+from pearl.interpreter.requests import RequestBuilder
+from pearl.llm import ActionTask, ItemsTask, Request
+from pearl.llm.reply_limits import reply_limit
+
+__all__ = ["ITEM_TOKENS", "RowRequests", "RowStep"]
+
+ITEM_TOKENS = 24
+"""Tokens reserved for the tags around an item, and for the seams of its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowStep:
+    """A step that is carried out row by row.
+
+    Attributes:
+        rows: The rows it is about.
+        task: What is asked about each; it has no items.
+        how: How replies become rows.
+        reading: The action for a row that is read on its own.
+        is_each: Whether every row is read on its own.
+    """
+
+    rows: Rows
+    task: ItemsTask
+    how: ByRow
+    reading: Action
+    is_each: bool
+
+    @property
+    def texts(self) -> list[str]:
+        """The different values, in order of first occurrence: equal ones are asked about once."""
+        return list(
+            dict.fromkeys(row.value for row in self.rows if row.value and row.value.strip())
+        )
+
+
+class RowRequests:
+    """Builds the requests of steps that are carried out row by row.
+
+    Args:
+        builder: Builds the requests of all other steps of the plan.
+    """
+
+    def __init__(self, builder: RequestBuilder) -> None:
+        self._builder = builder
+        self._limits = builder.limits
+
+    def step(self, step: Step, earlier: Mapping[str, Value]) -> RowStep:
+        """The rows and the task of a step.
+
+        Raises:
+            ExecutionError: A value is not what the action takes: no labels, a number below 1.
+        """
+        library = self._builder.graph.checked.actions
+        action = self._builder.graph.checked.action(step)
+        first, *values = self._builder.values(step, earlier)
+        how = by_row(action)
+        is_each = action.name.startswith(EACH) and action.name.removeprefix(EACH) in library
+        labels: tuple[str, ...] = ()
+        n_picks = 0
+        arguments: list[tuple[str, str]] = []
+        inputs: set[str] = set()
+        try:
+            for i, value in enumerate(values, start=1):
+                parameter = action.parameter(i)
+                if how.KIND == "label" and parameter.name == "LABELS":
+                    labels = tuple(without_repeats(as_rows(value).values))
+                elif how.KIND == "pick" and parameter.reads == "number":
+                    n_picks = whole_number(number_of(value), parameter.name, least=1)
+                else:
+                    arguments.append((parameter.name, as_text(value)))
+                    if not isinstance(step.arguments[i], String | Number):
+                        inputs.add(parameter.name)
+            if how.KIND == "label" and not labels:
+                raise ValueError("there is no label to choose from")
+        except ValueError as error:
+            raise ExecutionError(str(error), step=step.output) from error
+        task = ItemsTask(
+            step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
+            inputs=frozenset(inputs),
+        )  # fmt: skip
+        return RowStep(as_rows(first), task, how, reading(action, library), is_each)
+
+    def batches(
+        self, row_step: RowStep, texts: Sequence[str], size: int | None = None
+    ) -> tuple[list[ItemsTask], list[str]]:
+        """Texts in batches, each of a request that fits; and those too long for any.
+
+        Args:
+            row_step: What is asked about each.
+            texts: Different ones.
+            size: Texts of a batch at most; None for what the limits say.
+
+        Returns:
+            One task a batch, and the texts that are to be read on their own.
+        """
+        if row_step.is_each:
+            return [], list(texts)
+        available = self._available(row_step.task)
+        batches: list[list[str]] = []
+        long: list[str] = []
+        used = 0
+        for text in texts:
+            n = 0 if available is None else self._limits.counter.count(text) + ITEM_TOKENS
+            if available is not None and n > available:
+                long.append(text)
+                continue
+            is_full = not batches or len(batches[-1]) == (size or self._limits.items_per_call)
+            if is_full or (available is not None and used + n > available):
+                batches.append([])
+                used = 0
+            batches[-1].append(text)
+            used += n
+        return [replace(row_step.task, items=tuple(batch)) for batch in batches], long
+
+    def request(self, task: ItemsTask) -> Request:
+        """The request of a batch."""
+        limits = self._limits
+        most = reply_limit(task, limits.window, limits.max_output_tokens)
+        return Request(items_messages(task), task, max_output_tokens=most)
+
+    def alone(self, row_step: RowStep, step: Step, text: str) -> ActionTask:
+        """The task that reads one row as a document of its own."""
+        action = row_step.reading
+        arguments = [*row_step.task.arguments]
+        if row_step.task.labels:
+            arguments.insert(0, ("LABELS", "; ".join(row_step.task.labels)))
+        return ActionTask(
+            step.output, action, tuple(arguments), text, step.explanation, gives=action.returns
+        )
+
+    def _available(self, task: ItemsTask) -> int | None:
+        """Tokens of a prompt that are left for items."""
+        most = self._limits.prompt_tokens
+        if most is None:
+            return None
+        frame = "\n\n".join(message.content for message in items_messages(task))
+        return most - self._limits.counter.count(frame) - ITEM_TOKENS

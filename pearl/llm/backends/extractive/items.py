@@ -1,0 +1,175 @@
+"""`ItemsTask` → a line for every item, by the words of that item alone.
+
+Words decide little, and what they do not decide is said to be undecided: an item is kept if one of
+its clauses has every word of the condition and nothing that turns or weakens them; it is not kept
+if at most half of them are there. A label is taken if the item has more of its own words than of
+any other label's. No item's value depends on the others it is asked with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pearl.actions.item_reply import MAX_RATING, label_line
+from pearl.actions.thesaurus import synonyms
+from pearl.documents.evidence.negation import negations
+from pearl.documents.passages import sentences, terms
+from pearl.dsl.signatures import NOTHING
+from pearl.llm import ActionTask, ItemsTask
+from pearl.llm.backends.extractive.ranking import SentenceIndex
+from pearl.llm.backends.extractive.reading import carry_out
+from pearl.llm.backends.extractive.steering import QUOTED, by_action
+
+__all__ = ["judge"]
+
+_OPERATORS = frozenset({"CLASSIFY", "FILTER", "MAP", "RATE", "TOP"})
+"""Actions whose name says nothing of what is looked for."""
+_UNDECIDED = "undecided"
+_HALF = 0.5
+"""Share of its words up to which neither a label nor a condition is meant."""
+
+_MIN_START = 4
+_BEARERS = frozenset(
+    terms(
+        "patient person people someone man woman user customer client speaker writer author sender item entry row"
+        " record document text message review letter note email comment report ticket call turn sentence paragraph"
+        " section page one mention say speak talk tell describe contain include state concern suffer report show"
+        " take use receive undergo experience subject topic content true"
+    )
+)
+"""Terms that an item of which the condition is true need not have: what it is, and that it says so."""
+
+_TURN = re.compile(r"\s*(?:;|\b(?:but|however|although|though|whereas)\b)\s*", re.I)
+_OPEN = re.compile(
+    r"\b(?:if|whether|unless|possibl[ey]|probabl[ey]|perhaps|maybe|may|might|could|would|should|risk"
+    r"|family|suspect\w*|suspicio\w+|unlikely|likely|prevent\w*|avoid\w*|rule out|ruled out|r/o|resolved"
+    r"|history|previous(?:ly)?|former(?:ly)?)\b|\?",
+    re.I,
+)
+"""Words beside which others may not mean what they say."""
+_RELATING = re.compile(
+    r"\b(?:or|either|before|after|until|since|between|first|last|only|all|every|always|both|same|different)\b",
+    re.I,
+)
+"""What a condition says beyond its words: having them all is not enough."""
+_COMPARING = re.compile(
+    r"\b(?:more|less|fewer|\w+er than|over|under|above|below|at least|at most|most|least|exactly|about how)\b",
+    re.I,
+)
+"""What words never decide, whether they are there or not."""
+
+
+def judge(task: ItemsTask) -> str:
+    """The reply about every item."""
+    match task.kind:
+        case "pick":
+            wanted = _wanted(task)
+            scores = [_best_share(_clauses(item), wanted) for item in task.items]
+            order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
+            return "\n".join(str(i + 1) for i in order[: task.n_picks])
+        case "yes_no":
+            condition = _condition(task)
+            wanted = _wanted(task)
+            values = [_holds(condition, wanted, item) for item in task.items]
+        case "label":
+            words = _own_words(task.labels)
+            values = [_label(task.labels, words, item) for item in task.items]
+        case "rating":
+            wanted = _wanted(task)
+            shares = (_best_share(_clauses(item), wanted) for item in task.items)
+            values = [str(round(MAX_RATING * share)) for share in shares]
+        case "line":
+            values = [_line(task, item) for item in task.items]
+    return "\n".join(f"{i}: {value}" for i, value in enumerate(values, start=1))
+
+
+def _condition(task: ItemsTask) -> str:
+    return " ".join(value for _, value in task.arguments) or task.action.definition
+
+
+def _step(task: ItemsTask, item: str) -> ActionTask:
+    """The same asked of one item as of a document."""
+    action = task.action
+    if action.name in _OPERATORS:
+        action = replace(action, name="FIND", definition="")
+    return ActionTask(task.output, action, task.arguments, item, inputs=task.inputs)
+
+
+def _wanted(task: ItemsTask) -> frozenset[str]:
+    """The terms that are looked for: those that only frame them if there are no others."""
+    weights = by_action(_step(task, ""), SentenceIndex("")).query.weights
+    own = {term for term, weight in weights.items() if weight >= 1} - _BEARERS
+    return frozenset(own or terms(_condition(task), drop_stop_words=True))
+
+
+def _clauses(item: str) -> list[tuple[frozenset[str], bool]]:
+    """The terms of every clause, and whether it says plainly what it says."""
+    found = []
+    for span in sentences(item):
+        for clause in _TURN.split(item[span.start : span.end]):
+            is_plain = not negations(clause) and not _OPEN.search(clause)
+            found.append((frozenset(terms(clause, drop_stop_words=True)), is_plain))
+    return found
+
+
+def _best_share(clauses: Iterable[tuple[frozenset[str], bool]], wanted: frozenset[str]) -> float:
+    """The largest share of the terms in a clause that says them plainly."""
+    shares = (len(wanted & words) / len(wanted) for words, is_plain in clauses if is_plain)
+    return max(shares, default=0.0) if wanted else 0.0
+
+
+def _holds(condition: str, wanted: frozenset[str], item: str) -> str:
+    """Whether an item meets a condition."""
+    if not wanted or negations(condition) or _COMPARING.search(condition):
+        return _UNDECIDED
+    clauses = _clauses(item)
+    is_relating = _RELATING.search(condition)
+    whole = [is_plain for words, is_plain in clauses if wanted <= words]
+    if whole:
+        return "yes" if all(whole) and not is_relating else _UNDECIDED
+    near = [{term for term in wanted if _bears(term, words)} for words, _ in clauses]
+    most = 0.0 if is_relating else _HALF
+    bears = any(len(found) / len(wanted) > most for found in near)
+    return _UNDECIDED if bears or wanted <= set().union(*near) else "no"
+
+
+def _bears(term: str, words: frozenset[str]) -> bool:
+    """Whether a term is among words, or one that may mean the same or begins the same."""
+    if term in words or not words.isdisjoint(synonyms().get(term, ())):
+        return True
+    start = term[: max(_MIN_START, len(term) - 2)]
+    is_long = len(term) >= _MIN_START and term.isalpha()
+    return is_long and any(w.startswith(start) and len(w) <= len(start) + 3 for w in words)
+
+
+def _own_words(labels: Sequence[str]) -> list[dict[str, float]]:
+    """The terms of each label, worth less the more labels have them, and nothing if all have."""
+    rows = [set(terms(label, drop_stop_words=True)) for label in labels]
+    n_with = Counter(term for row in rows for term in row)
+    n = len(rows) if len(rows) > 1 else 2
+    return [{term: 1 / n_with[term] for term in row if n_with[term] < n} for row in rows]
+
+
+def _label(labels: Sequence[str], words: Sequence[dict[str, float]], item: str) -> str:
+    """The one label of which a clause has most of the words."""
+    said = [found for found, is_plain in _clauses(item) if is_plain]
+    shares = [
+        max((_share(own, found) for found in said), default=0.0) if own else 0.0 for own in words
+    ]
+    best = max(shares, default=0.0)
+    if best <= _HALF or shares.count(best) > 1:
+        return _UNDECIDED
+    return label_line(labels[shares.index(best)])
+
+
+def _share(own: Mapping[str, float], said: frozenset[str]) -> float:
+    return sum(weight for term, weight in own.items() if term in said) / sum(own.values())
+
+
+def _line(task: ItemsTask, item: str) -> str:
+    """The sentence of an item that says most."""
+    quotes = QUOTED.findall(carry_out(_step(task, item), SentenceIndex))
+    return quotes[0].strip() if quotes else NOTHING

@@ -1,0 +1,72 @@
+"""What a model said about single items, so that an item is asked about once.
+
+Items are asked about in batches, and a batch changes with any of its items. Each reply is kept
+under its item's own key: the instruction, the model and the item's text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from pearl.documents.digest import digest
+from pearl.llm import Completion, ItemsTask
+from pearl.llm.middleware.dedup_cache import Replies
+
+__all__ = ["ItemCache"]
+
+
+class ItemCache:
+    """Replies about items, in memory and in the cache of replies.
+
+    Args:
+        identity: Everything else that replies depend on: the model, its server, its sampling.
+        replies: Where they are kept beyond this process; None for memory alone.
+    """
+
+    def __init__(self, identity: str, replies: Replies | None = None) -> None:
+        self._identity = identity
+        self._replies = replies
+        self._known: dict[bytes, str] = {}
+
+    async def find(self, task: ItemsTask, texts: Sequence[str]) -> dict[str, str]:
+        """The replies that are known, by text.
+
+        Args:
+            task: What is asked about each; its own items do not matter.
+            texts: The items.
+
+        Raises:
+            StoreError: The cache cannot be read.
+        """
+        found: dict[str, str] = {}
+        instruction = self._instruction(task)
+        for text in texts:
+            key = digest((instruction, text))
+            known = self._known.get(key)
+            if known is None and self._replies is not None:
+                kept = await self._replies.reply(key)
+                known = None if kept is None else kept.text
+            if known is not None:
+                found[text] = self._known[key] = known
+        return found
+
+    async def keep(self, task: ItemsTask, replies: Mapping[str, str], model: str) -> None:
+        """Keep replies by text.
+
+        Raises:
+            StoreError: They cannot be kept.
+        """
+        instruction = self._instruction(task)
+        keyed = {digest((instruction, text)): reply for text, reply in replies.items()}
+        self._known.update(keyed)
+        if self._replies is not None:
+            keep = self._replies.keep
+            await asyncio.gather(*(keep(k, Completion(r, model)) for k, r in keyed.items() if r))
+
+    def _instruction(self, task: ItemsTask) -> str:
+        said = (
+            "pearl item 1", self._identity, task.kind, task.action.signature, task.action.definition,
+            task.arguments, task.labels,
+        )  # fmt: skip
+        return digest(map(repr, said)).hex()

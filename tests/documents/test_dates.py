@@ -1,0 +1,172 @@
+"""Dates: what is written is read, in one order for a column, and nothing is guessed."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.documents.dates import DATE_PARTS, Period, date_part, read_dates, read_period
+
+DAY = date(2023, 2, 3)
+
+DAYS = st.dates(date(1969, 1, 1), date(2068, 12, 31))
+
+FORMS = (
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S.000001+02:00", "%B %d, %Y",
+    "%b %d, %Y", "%b. %d %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%d. %B %Y", "%A, %d %B %Y", "%a %b %d, %Y",
+    "%Y %b %d", "%d %b %Y, %H:%M", "%B %d, %Y at %I:%M %p", "%dth of %B, %Y", "%B %dth, %Y", "%d %b '%y",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(day=DAYS)
+def test_a_date_is_read_however_it_is_written(form: str, day: date) -> None:
+    read = read_dates([f" {day.strftime(form)} "])
+    assert read.dates == (day,)
+    assert ("two digits" in read.note) == ("%y" in form)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "5", "12", "2023", "1,234", "99.5", "20230203", "1.2.3", "1.2.10", "3 May", "May", "Friday",
+        "12:30", "2023-02-30", "2023-13-01", "31/02/2023", "0000-01-01", "2023-02-03-04", "v2023-02-03",
+        "between 2023-02-03 and 2023-02-04", "2023-02/03", "not 2023-02-03", "2023-02-03 or so",
+        "1" * 50 + "/1/2023", "Marc 3, 2023", "³/2/2023", "-1/2/2023", "x" * 100,
+    ],
+)  # fmt: skip
+def test_nothing_is_guessed(text: str) -> None:
+    assert read_dates([text]).dates == (None,)
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.text(max_size=20), st.text("0123456789-/.: TWQ", max_size=12)),
+        max_size=5,
+    )
+)
+def test_any_column_is_read(values: list[str | None]) -> None:
+    read = read_dates(values)
+    assert len(read.dates) == len(read.periods) == len(values)
+    for value in values:
+        period, _ = read_period(value or "")
+        assert period is None or period.first <= period.last
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "is_day_first", "note"),
+    [
+        (["03/02/2023", "25/02/2023"], DAY, True, "dates such as 03/02/2023 are read day first: as others have to be"),
+        (["02/03/2023", "02/25/2023"], DAY, False, "dates such as 02/03/2023 are read month first: as others have to be"),
+        (["02/03/2023", None, "x"], DAY, False, "dates such as 02/03/2023 are read month first: nothing in the column says which"),
+        (["03.02.2023"], DAY, True, "dates such as 03.02.2023 are read day first: nothing in the column says which"),
+        (["03/02/2023", "25/02/2023", "26/02/2023", "02/25/2023"], DAY, True,
+         "dates such as 03/02/2023 are read day first: 2 others have to be day first, 1 month first"),
+        (["03/02/23", "25/02/23"], DAY, True,
+         "dates such as 03/02/23 are read day first: as others have to be; years of two digits are read as 1969 to 2068"),
+        (["2023-02-03", "2/2/2023"], DAY, None, ""),
+        (["Feb 3, 2023", "25/02/2023"], DAY, True, ""),
+    ],
+)  # fmt: skip
+def test_the_order_is_decided_once_and_said(
+    values: list[str | None], expected: date, is_day_first: bool | None, note: str
+) -> None:
+    read = read_dates(values)
+    assert read.dates[0] == expected
+    assert (read.is_day_first, read.note) == (is_day_first, note)
+
+
+def test_a_date_that_has_one_order_only_is_read_whatever_the_others_are() -> None:
+    read = read_dates(["25/02/2023", "26/02/2023", "02/27/2023"])
+    assert read.dates == (date(2023, 2, 25), date(2023, 2, 26), date(2023, 2, 27))
+    assert read.note == ""
+
+
+@given(days=st.lists(DAYS, max_size=20), form=st.sampled_from(["%d/%m/%Y", "%m/%d/%Y"]))
+def test_one_day_beyond_the_twelfth_decides_for_all(days: list[date], form: str) -> None:
+    days.append(date(2023, 2, 13))
+    assert read_dates([day.strftime(form) for day in days]).dates == tuple(days)
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2023", "2023-01-01", "2023-12-31"),
+        ("2023-06", "2023-06-01", "2023-06-30"),
+        ("06/2023", "2023-06-01", "2023-06-30"),
+        ("June 2023", "2023-06-01", "2023-06-30"),
+        ("Feb. 2024", "2024-02-01", "2024-02-29"),
+        ("2023 December", "2023-12-01", "2023-12-31"),
+        ("Q2 2023", "2023-04-01", "2023-06-30"),
+        ("2023-Q4", "2023-10-01", "2023-12-31"),
+        ("2023-W01", "2023-01-02", "2023-01-08"),
+        ("2023-06-05", "2023-06-05", "2023-06-05"),
+    ],
+)
+def test_a_plan_may_name_a_period(text: str, first: str, last: str) -> None:
+    expected = Period(date.fromisoformat(first), date.fromisoformat(last))
+    assert read_period(text) == (expected, "")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "13/2023", "2023-13", "2023-Q5", "2023-W54", "0000", "soon", "9999-W53"]
+)
+def test_what_is_no_period_is_none(text: str) -> None:
+    assert read_period(text)[0] is None
+
+
+def test_a_literal_is_read_in_the_order_of_its_column() -> None:
+    order = read_dates(["25/02/2023"]).is_day_first
+    assert read_period("03/02/2023", order) == (Period(DAY, DAY), "")
+    assert read_period("02/13/2023", order) == (Period(date(2023, 2, 13), date(2023, 2, 13)), "")
+    period, note = read_period("02/03/2023")
+    assert (period, bool(note)) == (Period(DAY, DAY), True)
+
+
+@given(a=DAYS, b=DAYS)
+def test_before_is_the_order_of_days(a: date, b: date) -> None:
+    assert Period(a, a).is_before(Period(b, b)) == (a < b)
+
+
+def test_days_of_a_month_are_neither_before_nor_after_it() -> None:
+    june, _ = read_period("June 2023")
+    (day,) = read_dates(["2023-06-15"]).periods
+    assert june
+    assert day
+    assert not day.is_before(june)
+    assert not june.is_before(day)
+
+
+@pytest.mark.parametrize("part", DATE_PARTS)
+@given(a=DAYS, b=DAYS)
+def test_keys_sort_as_their_days_do_and_can_be_read(part: str, a: date, b: date) -> None:
+    a, b = sorted((a, b))
+    one, other = date_part(a, part), date_part(b, part)
+    assert one
+    assert other
+    if part == "weekday":
+        assert date_part(a + timedelta(days=7), part) == one
+        return
+    assert one <= other
+    period, _ = read_period(one)
+    assert period
+    assert period.first <= a <= period.last
+    assert date_part(period, part) == one
+
+
+def test_a_period_has_the_parts_that_it_is_in_as_a_whole() -> None:
+    june, _ = read_period("June 2023")
+    assert june
+    assert [date_part(june, part) for part in DATE_PARTS] == [
+        None,
+        None,
+        "2023-06",
+        "2023-Q2",
+        "2023",
+        None,
+    ]
+    with pytest.raises(ValueError, match="'hour' is no part of a date; they are day, week"):
+        date_part(DAY, "hour")

@@ -1,0 +1,257 @@
+"""Steps that a model carries out row by row, end to end over a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.errors import ExecutionError
+from pearl.interpreter.answer import Answer
+from pearl.llm import ItemsTask, Request
+from pearl.llm.backends.scripted import Scripted
+
+LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
+
+Reply = Callable[[str], str | None]
+
+
+def entries(n: int, words: tuple[str, ...] = tuple(LABELS)) -> Document:
+    """A line each: `Date: ... || User: ... || Item: word number`."""
+    return Document(
+        "\n".join(
+            f"Date: 2023-{1 + i % 12:02}-{1 + i % 28:02} || User: {i % 7} || Item: {words[i % len(words)]} {i}"
+            for i in range(n)
+        )
+    )
+
+
+class Reading(Scripted):
+    """Replies by the prompt, as a language model does: what it said about an item is kept."""
+
+    reads_prompts = True
+
+
+class Oracle:
+    """Reads item prompts and answers each item by its text; some replies leave items out."""
+
+    def __init__(self, say: Reply, n_dropped: int = 0) -> None:
+        self.say = say
+        self.n_dropped = n_dropped
+        self.asked: list[list[str]] = []
+
+    def __call__(self, request: Request) -> str:
+        prompt = request.messages[-1].content
+        items = re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", prompt, re.DOTALL)
+        self.asked.append([text for _, text in items])
+        lines = [
+            f"{number}: {said}" for number, text in items if (said := self.say(text)) is not None
+        ]
+        if self.n_dropped and len(lines) > self.n_dropped:
+            lines = lines[self.n_dropped :]
+        return "\n".join(lines) or "I cannot say."
+
+
+def run(plan: str, document: Document, oracle: Oracle, **settings: object) -> Answer:
+    model = Scripted(oracle)
+    return asyncio.run(Pearl(model, **settings).execute(plan, document))  # type: ignore[arg-type]
+
+
+COUNTING = """\
+1. entries = SPLIT(CTX, "entry") : One row for each entry
+2. texts = FIELD(entries, "Item") : The item alone
+3. label = CLASSIFY(texts, ["fruit", "root", "other"], "the kind of food") : Label each
+4. counts = COUNT_BY(label, "label") : Count each label
+5. ans = LEAST(counts) : The least common"""
+
+
+def kind(text: str) -> str:
+    return LABELS[text.split()[0]]
+
+
+def test_a_question_of_counting_is_answered_exactly() -> None:
+    oracle = Oracle(kind)
+    answer = run(COUNTING, entries(100), oracle)
+    assert answer.text == "other"
+    assert answer.status == "answered"
+    assert [len(batch) for batch in oracle.asked] == [32, 32, 32, 4]
+    step = answer.steps[2]
+    assert (step.context, step.n_calls) == ("rows", 4)
+
+
+def test_equal_values_are_asked_about_once() -> None:
+    document = Document(
+        "\n".join(f"User: {i} || Item: {'apple' if i % 3 else 'beet'}" for i in range(90))
+    )
+    oracle = Oracle(kind)
+    answer = run(COUNTING.replace("LEAST", "MOST"), document, oracle)
+    assert answer.text == "fruit"
+    assert oracle.asked == [["beet", "apple"]]
+
+
+def test_the_evidence_of_a_count_is_its_rows() -> None:
+    plan = """\
+1. entries = SPLIT(CTX, "entry") : One row for each entry
+2. fruits = FILTER(entries, "it is a fruit") : Those
+3. ans = COUNT(fruits) : How many"""
+    document = entries(20)
+    answer = run(
+        plan,
+        document,
+        Oracle(lambda text: "yes" if kind(text.split("Item: ")[1]) == "fruit" else "no"),
+    )
+    assert answer.text == "8"
+    assert len(answer.rows) == 8
+    for row in answer.rows:
+        assert row.span is not None
+        assert document.text[row.span.start : row.span.end] == row.text
+        assert row.fields["Item"] in row.text
+    data = answer.to_json()
+    assert data["answer"] == "8"
+    assert {each["match"] for each in data["evidence"]} == {"row"}
+
+
+def test_what_is_left_out_is_asked_again_on_its_own() -> None:
+    oracle = Oracle(kind, n_dropped=1)
+    answer = run(COUNTING, entries(64), oracle)
+    assert answer.status == "answered"
+    assert sorted(map(len, oracle.asked)) == [1, 1, 32, 32]
+
+
+def test_what_stays_unread_is_undecided_and_shown() -> None:
+    plan = """\
+1. entries = SPLIT(CTX, "entry") : One row for each entry
+2. fruits = FILTER(entries, "it is a fruit") : Those
+3. ans = COUNT(fruits) : How many"""
+
+    def say(text: str) -> str | None:
+        return (
+            None if "egg" in text else "yes" if kind(text.split("Item: ")[1]) == "fruit" else "no"
+        )
+
+    answer = run(plan, entries(20), Oracle(say))
+    assert answer.text == "8 (4 undecided)"
+    assert answer.status == "undecided"
+    assert "4 of 12 rows are undecided" in answer.why
+    assert sum(not row.is_decided for row in answer.rows) == 4
+    with pytest.raises(ExecutionError, match="4 of 20 rows are undecided"):
+        run(plan, entries(20), Oracle(say), strict_items=True)
+
+
+def test_a_reply_never_decides_another_item() -> None:
+    """Positions do not stand in for numbers."""
+
+    def shifted(request: Request) -> str:
+        assert isinstance(request.task, ItemsTask)
+        n = len(request.task.items)
+        return "\n".join("fruit" for _ in range(n))
+
+    answer = asyncio.run(Pearl(Scripted(shifted)).execute(COUNTING, entries(10)))
+    assert answer.status == "undecided"
+
+
+def test_the_same_step_in_another_plan_takes_no_call() -> None:
+    oracle = Oracle(kind)
+    document = entries(50)
+
+    async def both() -> tuple[Answer, Answer]:
+        pearl = Pearl(Reading(oracle))
+        one = await pearl.execute(COUNTING, document)
+        other = (
+            COUNTING.replace("LEAST", "MOST")
+            .replace("Label each", "Sort them")
+            .replace("label", "sort")
+        )
+        return one, await pearl.execute(other, document)
+
+    one, other = asyncio.run(both())
+    assert (one.text, other.text) == ("other", "fruit; root")
+    assert len(oracle.asked) == 2
+
+
+def test_an_edited_line_is_asked_about_on_its_own() -> None:
+    oracle = Oracle(kind)
+    document = entries(64)
+    edited = Document(document.text.replace("Item: beet 1\n", "Item: egg 1000\n"))
+
+    async def both() -> None:
+        pearl = Pearl(Reading(oracle))
+        await pearl.execute(COUNTING, document)
+        await pearl.execute(COUNTING, edited)
+
+    asyncio.run(both())
+    assert oracle.asked[2:] == [["egg 1000"]]
+
+
+def test_a_row_longer_than_the_window_is_read_in_parts() -> None:
+    plan = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. long = FILTER(rows, "it is about a boat") : Those about boats
+3. ans = COUNT(long) : How many"""
+    long = "There was a boat. " * 2_000
+
+    def say(request: Request) -> str:
+        if isinstance(request.task, ItemsTask):
+            return "\n".join(f"{i}: no" for i in range(1, len(request.task.items) + 1))
+        return "yes"
+
+    document = Document(f"One.\n{long}\nTwo.")
+    answer = asyncio.run(Pearl(Scripted(say), window=4_096).execute(plan, document))
+    assert answer.text == "1"
+    assert answer.steps[1].n_calls > 3
+
+
+def test_top_is_a_tournament() -> None:
+    plan = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. best = TOP(rows, "the number", 3) : The three largest
+3. ans = FIRST(best) : The largest"""
+
+    def say(request: Request) -> str:
+        assert isinstance(request.task, ItemsTask)
+        items = request.task.items
+        order = sorted(range(len(items)), key=lambda i: -int(items[i].split()[1]))
+        return "\n".join(str(i + 1) for i in order[: request.task.n_picks])
+
+    document = Document("\n".join(f"number {i * 37 % 101}" for i in range(100)))
+    answer = asyncio.run(Pearl(Scripted(say)).execute(plan, document))
+    assert answer.text == "number 100"
+    assert answer.steps[1].text.splitlines() == ["- number 100", "- number 99", "- number 98"]
+    assert answer.steps[1].n_calls <= -(-99 // 29) + 1
+
+
+def test_each_reads_every_row_as_a_document() -> None:
+    plan = """\
+1. rows = SPLIT(CTX, "paragraph") : One row a paragraph
+2. gist = EACH_SUMMARIZE(rows) : The gist of each
+3. ans = SHOW(rows, gist) : Side by side"""
+    asked: list[str] = []
+
+    def say(request: Request) -> str:
+        asked.append(request.messages[-1].content)
+        return f"gist {len(asked)}"
+
+    answer = asyncio.run(
+        Pearl(Scripted(say)).execute(plan, Document("One is here.\n\nTwo is there."))
+    )
+    assert len(asked) == 2
+    assert "gist 1" in answer.text
+    assert "Two is there." in answer.text
+
+
+def test_an_action_of_the_plan_may_take_rows() -> None:
+    plan = """\
+New actions:
+- HARM(ROWS) : Name in five words the harm that the speaker reports
+
+1. turns = SPLIT(CTX, "line") : One row a line
+2. harm = HARM(turns) : What it is
+3. ans = SHOW(turns, harm) : With their words"""
+    oracle = Oracle(lambda text: "a broken arm" if "arm" in text else "Nothing found.")
+    answer = run(plan, Document("My arm is broken.\nI am well."), oracle)
+    assert "a broken arm" in answer.text
+    assert "Name in five words" in str(plan)
+    assert len(oracle.asked) == 1
