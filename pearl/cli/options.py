@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from pearl.cli.terminal import notice
 from pearl.errors import DataError, PearlError, UsageError, suggest
 from pearl.retrieval import DEFAULT_RANKER
 
@@ -418,8 +419,7 @@ def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
         held.append(f"{limits.requests_per_s:.3g} calls a second")
     if limits.n_places < concurrency:
         held.append(f"{limits.n_places:,} at once")
-    click.echo(
-        f"pearl: the server refused {limits.n_refused:,} of {limits.n_sent:,} calls for their rate (429)"
-        + (f"; in the end it was sent at most {', '.join(held)}" if held else ""),
-        err=True,
+    notice(
+        f"the server refused {limits.n_refused:,} of {limits.n_sent:,} calls for their rate (429)"
+        + (f"; in the end it was sent at most {', '.join(held)}" if held else "")
     )

@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from pearl.cli.options import FOUND, server_notice, warn_ignored_settings
+from pearl.cli.terminal import notice
 from pearl.errors import DataError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.errors.escaping import visible
@@ -141,7 +142,7 @@ def agreed(
         UsageError: Nobody is there to confirm it.
         DataError: It would write over a file that no run has written.
     """
-    click.echo(f"pearl: run {info.id} goes on in {visible(str(Path.cwd()))}", err=True)
+    notice(f"run {info.id} goes on in {visible(str(Path.cwd()))}")
     click.echo(
         f"  model   {visible(server_notice(params).partition(chr(10))[0] or str(params['model']))}",
         err=True,

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+import click
+
 from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
@@ -97,6 +99,11 @@ def new_console(
         file=_below(file or (sys.stderr if err else sys.stdout)),
         highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap, width=width,
     )  # fmt: skip
+
+
+def notice(line: str) -> None:
+    """Tell people something on stderr, which is no data."""
+    click.echo(f"pearl: {line}", err=True)
 
 
 def new_table() -> Table:

@@ -12,6 +12,7 @@ import click
 
 from pearl.cli.options import new_pearl
 from pearl.cli.storing import opened_folder, written_store
+from pearl.cli.terminal import notice
 from pearl.cli.work import (
     new_session,
     report_max_errors,
@@ -85,11 +86,10 @@ class Finished(Generic[U]):
         if not self.n_left:
             return own
         if error is not None:
-            click.echo(f"pearl: {error.message}", err=True)
-        click.echo(
-            f"pearl: stopped with {self.n_left} left; to go on: the same command, or "
-            f"{resume_command(self.summary.id or '')}",
-            err=True,
+            notice(error.message)
+        notice(
+            f"stopped with {self.n_left} left; to go on: the same command, or "
+            f"{resume_command(self.summary.id or '')}"
         )
         report_max_errors(self.summary, self.max_errors)
         if self.is_interrupted:

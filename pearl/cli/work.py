@@ -15,7 +15,8 @@ from click.core import ParameterSource
 from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
-from pearl.cli.storing import notice, opened_folder, written_store
+from pearl.cli.storing import opened_folder, written_store
+from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter
 from pearl.errors import BudgetError, ModelError, PearlError, StoreError
 from pearl.errors.escaping import escaped, to_json
@@ -247,7 +248,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     if summary.first_failure is not None:
         report_failures(summary.n_failed, _reason(summary.first_failure), n_done)
     if session.budget is not None and session.budget.n_refused:
-        click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
+        notice(f"a limit of the run is reached\n  help: {GO_ON}")
         return BudgetError.exit_code
     return 0 if summary.first_failure is None else 1
 
@@ -285,7 +286,7 @@ def report_max_errors(summary: Summary, max_errors: int | None) -> None:
 
 def report_failures(n_failed: int, first: str, n_done: int) -> None:
     """Report on stderr how many rows failed, with the first reason."""
-    click.echo(f"pearl: {n_failed} of {n_done} failed", err=True)
+    notice(f"{n_failed} of {n_done} failed")
     click.echo(f"  first: {first}", err=True)
 
 
@@ -294,7 +295,7 @@ def report_left_out(problems: Sequence[PearlError]) -> None:
     if problems:
         rows = counted(len(problems), "row")
         first = str(problems[0]).partition("\n")[0]
-        click.echo(f"pearl: {rows} left out; the first: {first}", err=True)
+        notice(f"{rows} left out; the first: {first}")
 
 
 def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:

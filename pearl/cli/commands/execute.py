@@ -23,6 +23,7 @@ from pearl.cli.options import (
 from pearl.cli.output import counted, read_input
 from pearl.cli.run_options import budget_options, executor_options, run_options
 from pearl.cli.storing import opened_folder
+from pearl.cli.terminal import notice
 from pearl.cli.writing import force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PlanError, UsageError
 from pearl.errors.escaping import escaped
@@ -174,10 +175,7 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
     name = options["library"] or load_domain(options["domain"]).library
     file.library_sha256 = library_digest(load_library(name))
     if first is not None and not (_is_said("domain") or _is_said("library")):
-        click.echo(
-            f"pearl: {path} does not say which library its plans were written for; '{name}' is taken",
-            err=True,
-        )
+        notice(f"{path} does not say which library its plans were written for; '{name}' is taken")
     return file
 
 
@@ -254,11 +252,10 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     from pearl.cli.work import report_max_errors, resume_command
 
     known, cut_off = summary.n_known, summary.n_unfinished
-    click.echo(
-        f"pearl: run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
+    notice(
+        f"run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
         + (f", {known:,} of them from before" if known else "")
-        + (f", {cut_off:,} of them unfinished" if cut_off else ""),
-        err=True,
+        + (f", {cut_off:,} of them unfinished" if cut_off else "")
     )
     if unsure := summary.statuses.get("undecided"):
         click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)

@@ -9,6 +9,7 @@ import click
 from pearl.cli.files import Kind, kind_of, kind_option
 from pearl.cli.options import as_json
 from pearl.cli.output import read_input
+from pearl.cli.terminal import notice
 from pearl.cli.writing import new_file
 from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
 from pearl.errors.escaping import to_json
@@ -35,7 +36,7 @@ def command(
         except PearlError as error:
             n_broken += 1
             reports.append({"path": name, "status": "broken", "error": error.message})
-            click.echo(f"pearl: {error}", err=True)
+            notice(str(error))
             continue
         changed = formatted != text
         n_changed += changed

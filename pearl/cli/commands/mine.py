@@ -14,6 +14,7 @@ import click
 from pearl.cli.help import Command
 from pearl.cli.options import ASKING, DRAFTING, as_json, data_options, read_data, setting_options
 from pearl.cli.run_options import unit_options
+from pearl.cli.terminal import notice
 from pearl.cli.units import Finished, Work, run_units
 from pearl.cli.work import no_reply, report_left_out, report_reasons
 from pearl.cli.writing import keep_inputs
@@ -99,10 +100,7 @@ def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
     if failures and len(failures) == len(rows) and is_over:
         raise no_reply(len(failures), "questions", failures[0])
     if is_over and not any(row.status == "mined" for row in rows):
-        click.echo(
-            "pearl: not one reply could be read as actions; --again asks those questions anew",
-            err=True,
-        )
+        notice("not one reply could be read as actions; --again asks those questions anew")
         return 1
     return 1 if n_bad or failures else 0
 
