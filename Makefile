@@ -29,12 +29,15 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# A worker has neighbouring tests until the other has none: each large import, each fixture once.
+PYTEST := $(BIN)/pytest -n auto --dist worksteal
+
 test: setup
-	$(BIN)/pytest -n auto
+	$(PYTEST)
 
 # Slow tests as well, and property-based tests with all their examples.
 test-all: setup
-	$(BIN)/pytest -n auto --hypothesis-profile=thorough -m "slow or not slow"
+	$(PYTEST) --hypothesis-profile=thorough -m "slow or not slow"
 
 # What users install: the wheel, without extras, in an environment that has nothing else.
 test-wheel: setup

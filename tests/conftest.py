@@ -58,15 +58,41 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection() -> None:
     """Thousands of tests stay until the end: the garbage collector need not look at them."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """It looks at what comes after them."""
     gc.freeze()
+    gc.enable()
+
+
+class Homes:
+    """Folders of a user: an empty one each time, which may be the last one if it is empty still."""
+
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self._folders = folders
+        self._last: Path | None = None
+
+    def empty(self) -> Path:
+        """An empty folder, where the environment says that home is."""
+        if self._last is None or any(self._last.iterdir()):
+            self._last = self._folders.mktemp("home")
+        return self._last
+
+
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Homes:
+    """What makes homes: few tests write into theirs."""
+    return Homes(tmp_path_factory)
 
 
 @pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(homes: Homes) -> Path:
     """The user's folder, empty."""
-    return tmp_path_factory.mktemp("home")
+    return homes.empty()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ An action file has one action a line, `NAME(CTX, X) : definition`; the published
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from pearl.actions import native
@@ -98,6 +99,13 @@ def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
     Duplicates and missing definitions are errors in a library, but the actions are still returned:
     drafts may have both.
     """
+    actions, found = _read(text)
+    return list(actions), list(found)
+
+
+@lru_cache(maxsize=16)
+def _read(text: str) -> tuple[tuple[Action, ...], tuple[Diagnostic, ...]]:
+    """`read_actions`, kept: a library is loaded for every `Pearl` and seldom changes."""
     actions: list[Action] = []
     found: list[Diagnostic] = []
     seen: set[str] = set()
@@ -111,7 +119,7 @@ def read_actions(text: str) -> tuple[list[Action], list[Diagnostic]]:
         found += _flaws(action, seen)
         seen.add(action.name)
         actions.append(native.bind(action))
-    return actions, found
+    return tuple(actions), tuple(found)
 
 
 def _lines(text: str) -> Iterator[Span]:

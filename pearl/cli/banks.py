@@ -74,7 +74,7 @@ def make_bank(
         name = Path(options["data"]).name
         header = CurationHeader(**run_config(pearl), data=name, retries=retries)
         units = tuple(curate_units(good, retries))
-        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())})
+        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())}, len(units))
 
     def finish(ran: Finished[CurateUnit]) -> int:
         assert header is not None
@@ -140,10 +140,6 @@ def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
 
 def _folder(out: str, *, is_made: bool) -> Path:
     """The folder of the bank: a new one, an empty one, or one that was begun here.
-
-    Args:
-        out: Its path.
-        is_made: Whether a new one is made; before any call, so that none is paid for in vain.
 
     Raises:
         DataError: It holds something else, or cannot be made.

@@ -25,13 +25,7 @@ WIDTH = 160
 
 
 def print_forecast(found: Forecast, limits: Mapping[str, float], *, as_json: bool) -> None:
-    """Print a forecast to stdout as JSON, or as a table with its assumptions.
-
-    Args:
-        found: The forecast.
-        limits: What may be spent, as `max_cost`.
-        as_json: For programs.
-    """
+    """Print a forecast to stdout as JSON, or as a table with its assumptions."""
     if as_json:
         click.echo(to_json(found.to_json(), indent=2))
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from pearl.errors import DataError, UsageError, suggest
+from pearl.errors import DataError, PearlError, UsageError, suggest
 from pearl.retrieval import DEFAULT_RANKER
 
 if TYPE_CHECKING:
@@ -42,9 +42,11 @@ __all__ = [
     "price_option",
     "read_data",
     "report_refused",
+    "server_notice",
     "setting_options",
     "trace_option",
     "warn_ignored_settings",
+    "with_options",
 ]  # fmt: skip
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -76,9 +78,7 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
     return [name for name in library_names() if name.startswith(incomplete)]
 
 
-def _complete(
-    package: str,
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes the names of the plug-ins of a package."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -228,7 +228,7 @@ READING = ("context", "ranker", "prefix")
 
 def setting_options(*names: str) -> Callable[[Command], Command]:
     """Options for settings, which `open_pearl` takes; for all of them where none is named."""
-    return lambda command: _with(command, [_OPTIONS[name] for name in names or SETTINGS])
+    return lambda command: with_options(command, [_OPTIONS[name] for name in names or SETTINGS])
 
 
 def data_options(command: Command) -> Command:
@@ -252,7 +252,7 @@ def data_options(command: Command) -> Command:
             help="Rows may name documents outside the folder of their file.",
         ),
     ]  # fmt: skip
-    return _with(command, options)
+    return with_options(command, options)
 
 
 class _Price(click.ParamType["Price | None"]):
@@ -281,7 +281,8 @@ price_option = click.option(
 )  # fmt: skip
 
 
-def _with(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """The command with these options, in this order."""
     for option in reversed(options):
         command = option(command)
     return command
@@ -385,6 +386,20 @@ async def open_pearl(
             yield pearl
         finally:
             report_refused(pearl.client.limiter.limits, pearl.client.settings.concurrency)
+
+
+def server_notice(settings: Mapping[str, Any]) -> str:
+    """The server of the settings and the key sent to it, or what is wrong; "" without a server."""
+    from pearl.llm.backends import ModelSettings, address_of, create_model
+
+    names = ("base_url", "timeout_s", "window", "server", "api_key_env")
+    chosen = ModelSettings(**{name: settings[name] for name in names})
+    if settings["model"] is None or address_of(settings["model"], chosen) is None:
+        return ""
+    try:
+        return create_model(settings["model"], chosen).notice
+    except PearlError as error:
+        return str(error)
 
 
 def warn_ignored_settings(settings: Mapping[str, Any]) -> None:

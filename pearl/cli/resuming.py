@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli.options import FOUND, warn_ignored_settings
-from pearl.errors import DataError, ModelError, UsageError
+from pearl.cli.options import FOUND, server_notice, warn_ignored_settings
+from pearl.errors import DataError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.errors.escaping import visible
-from pearl.llm.backends import ModelSettings, address_of, create_model, default_key_variable
+from pearl.llm.backends import ModelSettings, address_of, default_key_variable
 from pearl.runs.request import REQUESTS, RunRequest
 
 if TYPE_CHECKING:
@@ -143,19 +143,15 @@ def agreed(
 ) -> bool:  # fmt: skip
     """Show on stderr what a run will do, in the folder it is resumed in, and have it confirmed.
 
-    Args:
-        info: The run.
-        request: What is asked for now.
-        params: What its command will be called with.
-        said: Names of those parameters that the user says now.
-        is_yes: Whether the user has confirmed it beforehand.
-
     Raises:
         UsageError: Nobody is there to confirm it.
         DataError: It would write over a file that no run has written.
     """
     click.echo(f"pearl: run {info.id} goes on in {visible(str(Path.cwd()))}", err=True)
-    click.echo(f"  model   {visible(_model(params))}", err=True)
+    click.echo(
+        f"  model   {visible(server_notice(params).partition(chr(10))[0] or str(params['model']))}",
+        err=True,
+    )
     warn_ignored_settings(params)
     click.echo(f"  reads   {_listed(list(request.inputs))}", err=True)
     click.echo(f"  writes  {_listed(list(request.outputs))}", err=True)
@@ -170,18 +166,6 @@ def agreed(
             help="read what it will do, above; --yes confirms it",
         )
     return click.confirm("go on?", err=True)
-
-
-def _model(params: Mapping[str, Any]) -> str:
-    model = str(params["model"])
-    names = ("base_url", "timeout_s", "window", "server", "api_key_env")
-    settings = ModelSettings(**{name: params[name] for name in names})
-    if address_of(model, settings) is None:
-        return model
-    try:
-        return create_model(model, settings).notice
-    except ModelError as error:  # which the run itself will end with
-        return error.message
 
 
 def _keep_others(name: str) -> None:

@@ -155,9 +155,7 @@ def _refuse(file: SettingsFile) -> Callable[[], None]:
 
 
 def defaults(
-    files: Iterable[SettingsFile],
-    *,
-    refuse: Callable[[SettingsFile], Callable[[], None]] = _refuse,
+    files: Iterable[SettingsFile], *, refuse: Callable[[SettingsFile], Callable[[], None]] = _refuse
 ) -> dict[str, Any]:
     """Setting → what it is where neither a flag nor a variable says it, for click.
 

@@ -1,4 +1,4 @@
-"""Units of work → rows of a run of the store, whatever ends it: what `eval`, `mine` and `refine fewshot` share."""
+"""Units of work → rows of a run of the store, whatever ends it: what `execute`, `eval`, `mine` and `refine fewshot` share."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import click
 
 from pearl.cli.options import new_pearl
-from pearl.cli.spending import budget_options
-from pearl.cli.storing import executor_options, opened_folder, run_options, written_store
+from pearl.cli.storing import opened_folder, written_store
 from pearl.cli.work import (
     new_session,
     report_max_errors,
@@ -21,38 +20,20 @@ from pearl.cli.work import (
     run_into_store,
     show_forecast,
 )
-from pearl.cli.writing import OutputWriter, force_option
+from pearl.cli.writing import OutputWriter
 from pearl.errors import BudgetError, UsageError
 
 if TYPE_CHECKING:
     from pearl.pipeline import Pearl
     from pearl.runs.executors import Unit
     from pearl.runs.session import Session
-    from pearl.runs.store import RunSpec
+    from pearl.runs.store import Run, RunSpec, Store
     from pearl.runs.summary import Summary
 
-__all__ = ["Finished", "Work", "run_units", "unit_options"]
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+__all__ = ["Finished", "Work", "run_units"]
 
 U = TypeVar("U", bound="Unit")
 V = TypeVar("V", bound="Unit")
-
-
-def unit_options(command: Command) -> Command:
-    """What `run_units` takes, but for the model's: limits, store, executor, shard, `--force`."""
-    options = [
-        budget_options,
-        run_options,
-        executor_options(
-            "Where it runs: here, or on a Ray cluster; batch is for `execute` only.",
-            more="more", work="the work",
-        ),
-        force_option,
-    ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +44,13 @@ class Work(Generic[U]):
         units: All of it, in the order of the rows.
         settings: What decides the rows beside the `Pearl`.
         inputs: Name and digest, or path, of what is worked on.
+        n_units: How many units there are; None where that is not known.
     """
 
-    units: Sequence[U]
+    units: Iterable[U]
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
+    n_units: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +59,7 @@ class Finished(Generic[U]):
 
     Attributes:
         units: All of the work.
+        store: Where its rows are.
         session: What has run it.
         writer: What may write the files of the run.
         summary: What the run says of itself.
@@ -83,7 +67,8 @@ class Finished(Generic[U]):
         max_errors: As the option of that name.
     """
 
-    units: Sequence[U]
+    units: Iterable[U]
+    store: Store
     session: Session
     writer: OutputWriter
     summary: Summary
@@ -101,10 +86,7 @@ class Finished(Generic[U]):
         return self.session.count(self.units) - n_begun
 
     def code(self, own: int) -> int:
-        """The exit code, once what is there was told; what is left is said.
-
-        Args:
-            own: The code where the work came to its end.
+        """The exit code, `own` where the work came to its end; what is left is said.
 
         Raises:
             PearlError: What ended the run for all units.
@@ -151,35 +133,39 @@ def run_units(
     """
     from pearl.runs.request import REQUESTS
 
-    _refuse_unfit(options["executor"])
     context = click.get_current_context()
     arguments: tuple[str, ...] = context.find_root().obj or ()
     request = REQUESTS[command].of(context.params)
+    if command != "execute":
+        _refuse_unfit(options["executor"])
 
     def asked(work: Work[U]) -> RunSpec:
         return request.spec(arguments, work.settings, work.inputs)
 
     if options["dry_run"]:
-        pearl = new_pearl(options, is_asked=False)
-        folder = opened_folder(options["store"])
+        pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
         session = new_session(pearl, options, folder, keeps_rows=True)
         work = prepare(pearl)
-        shown = {"as_json": False, **options}
-        return show_forecast(session, work.units, asked(work), shown, redo)
+        return show_forecast(session, work.units, options, asked(work), redo)
     with ExitStack() as stack:
         store = stack.enter_context(written_store(options["store"]))
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=True)
         stack.callback(report_spent_by, session)
         work = prepare(pearl)
-        key = session.spec(work.units, asked(work)).key.hex()
+        spec = asked(work)
+        key = session.spec(work.units, spec).key.hex()
         writer = OutputWriter(key, options["store"], is_forced=options["force"])
-        writer.check(*outs)
-        units, spec = work.units, asked(work)
+        if options["run"] is None:
+            writer.check(*outs)
+
+        def on_begun(run: Run) -> None:
+            writer.check(*outs)  # of a run that goes on: the store says first where it is another
+
         ran = asyncio.run(
-            run_into_store(pearl, session, units, len(units), options, spec, redo=redo)
+            run_into_store(pearl, session, work.units, work.n_units, options, spec, redo, on_begun)
         )
-        return finish(Finished(work.units, session, writer, *ran, options["max_errors"]))
+        return finish(Finished(work.units, store, session, writer, *ran, options["max_errors"]))
 
 
 def _refuse_unfit(name: str) -> None:

@@ -16,8 +16,8 @@ from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import notice, opened_folder, written_store
-from pearl.cli.writing import OutputWriter, keep_json_lines
-from pearl.errors import BudgetError, DataError, ModelError, PearlError, StoreError, UsageError
+from pearl.cli.writing import OutputWriter
+from pearl.errors import BudgetError, ModelError, PearlError, StoreError
 from pearl.errors.escaping import escaped, to_json
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pearl.runs.summary import Summary
 
 __all__ = [
+    "limited",
     "new_session",
     "no_reply",
     "report_failures",
@@ -41,31 +42,25 @@ __all__ = [
     "run_into_store",
     "run_tasks",
     "show_forecast",
+    "tasks_code",
 ]
 
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
 def run_tasks(
-    tasks: Iterable[Task],
-    n_tasks: int | None,
-    options: dict[str, Any],
-    *,
-    told: str | None = None,
-    asked: RunSpec | None = None,
+    tasks: Iterable[Task], n_tasks: int | None, options: dict[str, Any], *, told: str | None = None
 ) -> int:
-    """Run the tasks and print the outcomes; with `dry_run`, print the forecast.
+    """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast.
 
     Args:
         tasks: What to do, read one by one.
         n_tasks: How many they are, where that is known.
         options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
-            where the command has them, those of `budget_options` and `run_options`, `executor`,
-            `shard`, `max_errors`, `verbose`, `out`, the file for one JSON line a task, and
-            `tells_plans`: whether plans are shown on stderr as soon as they are there.
+            where the command has them, those of `budget_options`, `store`, `fresh`, `executor`,
+            `shard`, `max_errors`, `verbose`, and `tells_plans`: whether plans are shown on stderr as
+            soon as they are there.
         told: File for what people are told, or for the JSON, in place of stdout.
-        asked: What the run is, with `out`: then rows are kept, and the same command goes on where
-            it stopped.
 
     Returns:
         The exit code: 0, or 1 where some of several tasks failed.
@@ -73,30 +68,24 @@ def run_tasks(
     Raises:
         Exception: The only task failed.
     """
+    if options.get("dry_run"):
+        pearl, folder = new_pearl(options, is_asked=False), opened_folder(options["store"])
+        return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
+    with ExitStack() as stack:
+        writer = OutputWriter.of_command(options.get("store"), is_forced=options["force"])
+        writer.check(told, options["trace"])
+        store = stack.enter_context(_reply_store(options["store"])) if "store" in options else None
+        pearl = new_pearl(options)
+        session = new_session(pearl, options, store, keeps_rows=False)
+        stack.callback(report_spent_by, session)
+        code = asyncio.run(_run_reported(pearl, session, tasks, n_tasks, options, writer, told))
+    return limited(session, code)
+
+
+def limited(session: Session, code: int) -> int:
+    """The exit code of a run of tasks: that of a limit where one was reached, which is reported."""
     from pearl.llm.middleware.budget import GO_ON
 
-    if options.get("dry_run"):
-        return _forecast(tasks, options, asked)
-    with ExitStack() as stack:
-        store: Store | None = None
-        if asked is not None:
-            keep_json_lines(
-                options["out"], f"'pearl runs export RUN -o {options['out']}' makes a table of them"
-            )
-            store = stack.enter_context(written_store(options["store"]))
-        else:
-            writer = OutputWriter.of_command(options.get("store"), is_forced=options["force"])
-            writer.check(told, options["trace"])
-            if "store" in options:
-                store = stack.enter_context(_reply_store(options["store"]))
-        pearl = new_pearl(options)
-        session = new_session(pearl, options, store, keeps_rows=asked is not None)
-        stack.callback(report_spent_by, session)
-        if asked is None:
-            code = asyncio.run(_run_reported(pearl, session, tasks, n_tasks, options, writer, told))
-        else:
-            assert store is not None
-            code = asyncio.run(_run_kept(pearl, session, store, tasks, n_tasks, options, asked))
     if code in (0, 1) and session.budget is not None and session.budget.n_refused:
         click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
         return BudgetError.exit_code
@@ -127,24 +116,11 @@ def new_session(
     )
 
 
-def _forecast(tasks: Iterable[Task], options: dict[str, Any], asked: RunSpec | None) -> int:
-    """Print what the tasks take that have no row yet; no model is asked, and nothing written.
-
-    Returns:
-        The exit code: 1 where some of them cannot be run.
-    """
-    folder = opened_folder(options["store"])
-    session = new_session(
-        new_pearl(options, is_asked=False), options, folder, keeps_rows=asked is not None
-    )
-    return show_forecast(session, tasks, asked, options)
-
-
 def show_forecast(
     session: Session,
     units: Iterable[Unit],
-    asked: RunSpec | None,
     options: Mapping[str, Any],
+    asked: RunSpec | None = None,
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
     """Print what the units take that have no row yet, or one that `redo` says is made again.
@@ -155,14 +131,10 @@ def show_forecast(
     from pearl.cli.forecasts import print_forecast
 
     found = session.forecast(
-        units,
-        asked,
-        id=options.get("run"),
-        seconds_per_call=options["seconds_per_call"],
-        redo=redo,
+        units, asked, id=options.get("run"), seconds_per_call=options["seconds_per_call"], redo=redo
     )
     limits = {name: options[name] for name in _LIMITS if options[name] is not None}
-    print_forecast(found, limits, as_json=options["as_json"])
+    print_forecast(found, limits, as_json=options.get("as_json", False))
     return 1 if found.n_problems else 0
 
 
@@ -187,7 +159,7 @@ def _reply_store(store: str | None) -> Iterator[Store | None]:
         except StoreError as error:
             if store is not None:
                 raise
-            notice(f"no reply is kept, for there is no store: {_first_line(error)}")
+            notice(f"no reply is kept, for there is no store: {error.message}")
             opened = None
         yield opened
 
@@ -234,45 +206,7 @@ async def _run_reported(
                 file.write(to_json(last.result.to_json(), indent=2) + "\n")
             else:
                 print_answer(last.result, file, with_steps=verbose)
-    return _code(summary, n_tasks, summary.n_done)
-
-
-async def _run_kept(
-    pearl: Pearl,
-    session: Session,
-    store: Store,
-    tasks: Iterable[Task],
-    n_tasks: int | None,
-    options: dict[str, Any],
-    asked: RunSpec,
-) -> int:
-    """Outcomes into a run of the store, and from there into the file, whatever ends the work.
-
-    Raises:
-        KeyboardInterrupt: The user wants no more to be finished.
-    """
-    out, trace, id = options["out"], options["trace"], options["run"]
-    writer = OutputWriter(
-        session.spec(tasks, asked).key.hex(), options["store"], is_forced=options["force"]
-    )
-    if id is None:
-        writer.check(out, trace)
-
-    def on_begun(run: Run) -> None:
-        if id is not None:  # the store says first where the settings are not those of the run
-            writer.check(out, trace)
-
-    def on_interrupt(summary: Summary) -> None:
-        click.echo(f"  to go on: {resume_command(summary.id)}", err=True)
-
-    summary, is_interrupted = await run_into_store(
-        pearl, session, tasks, n_tasks, options, asked, on_begun=on_begun, on_interrupt=on_interrupt
-    )
-    _write(store, summary.id, out, trace, writer)
-    _tell_kept(summary, out, options)
-    if is_interrupted:
-        return 130
-    return _code(summary, n_tasks, summary.n_rows)
+    return tasks_code(summary, n_tasks, summary.n_done)
 
 
 async def run_into_store(
@@ -282,23 +216,10 @@ async def run_into_store(
     n_units: int | None,
     options: Mapping[str, Any],
     asked: RunSpec,
-    *,
-    redo: Callable[[Mapping[str, Any]], bool] | None = None,
-    on_begun: Callable[[Run], None] = lambda run: None,
-    on_interrupt: Callable[[Summary], None] = lambda summary: None,
+    redo: Callable[[Mapping[str, Any]], bool] | None,
+    on_begun: Callable[[Run], None],
 ) -> tuple[Summary, bool]:
     """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
-
-    Args:
-        pearl: Model and library.
-        session: What runs them.
-        units: What to do, read one by one.
-        n_units: How many they are, where that is known.
-        options: Of the command line.
-        asked: What the run is.
-        redo: As in `Session.run`.
-        on_begun: Callback once the run is this process's, before any call.
-        on_interrupt: Callback for the second Ctrl-C, which ends everything.
 
     Returns:
         The summary, and whether the user stopped it.
@@ -325,14 +246,14 @@ async def run_into_store(
                     async for outcome in run:
                         reporter.advance(is_failure=outcome.is_failed)
         except KeyboardInterrupt:
-            on_interrupt(run.summary)
+            click.echo(f"  to go on: {resume_command(run.summary.id)}", err=True)
             raise
         finally:
             report_refused(run.summary.limits, pearl.client.settings.concurrency)
     return run.summary, stopper.is_stopping
 
 
-def _code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
+def tasks_code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
     """Report failures and return the exit code of a run.
 
     Raises:
@@ -347,45 +268,6 @@ def _code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
         report_failures(summary.n_failed, _reason(summary.first_failure), n_done)
         return 1
     return 0
-
-
-def _write(store: Store, id: str, out: str, trace: str | None, writer: OutputWriter) -> None:
-    """Write the rows of a run, and what happened.
-
-    Raises:
-        DataError: A file cannot be written.
-        UsageError: It may not be replaced.
-        StoreError: The store cannot be read.
-    """
-    from pearl.runs.export import write_rows
-
-    try:
-        with writer.open(out) as file:
-            write_rows(store.rows(id), file)
-    except (DataError, UsageError) as error:
-        help = f"nothing is lost: pearl runs export {id} -o FILE"
-        raise type(error)(_first_line(error), help=help) from None
-    if trace is not None:
-        with writer.open(trace) as file:
-            file.writelines(map(escaped, store.traces(id)))
-
-
-def _tell_kept(summary: Summary, out: str, options: dict[str, Any]) -> None:
-    """Report what the file contains, and how to resume the rest."""
-    known, cut_off = summary.n_known, summary.n_unfinished
-    click.echo(
-        f"pearl: run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
-        + (f", {known:,} of them from before" if known else "")
-        + (f", {cut_off:,} of them not finished" if cut_off else ""),
-        err=True,
-    )
-    if unsure := summary.statuses.get("undecided"):
-        click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
-    if empty := summary.statuses.get("nothing_found"):
-        click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
-    report_max_errors(summary, options["max_errors"])
-    if summary.status != "done":
-        click.echo(f"  to go on: {resume_command(summary.id)}", err=True)
 
 
 def resume_command(id: str) -> str:
@@ -404,10 +286,6 @@ def resume_command(id: str) -> str:
     if context.params.get("allow_outside"):
         words.append("--allow-outside")
     return shlex.join(words)
-
-
-def _first_line(error: PearlError) -> str:
-    return str(error).partition("\n")[0]
 
 
 def _reason(outcome: Outcome[Task]) -> str:

@@ -226,10 +226,6 @@ def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:
 def keep_json_lines(out: str | None, help: str = "") -> None:
     """Reject JSON Lines output to a file with the suffix of a table.
 
-    Args:
-        out: The file.
-        help: What makes such a table.
-
     Raises:
         UsageError: The suffix is that of a table.
     """

@@ -38,12 +38,7 @@ class Names:
         self._taken: set[str] = set()
 
     def claim(self, digest: str, name: str, line: int) -> str:
-        """The name of a text: its first name, with the line appended if another text has that name.
-
-        Args:
-            digest: Digest of the text in hexadecimal.
-            name: The preferred name.
-            line: Line of its row.
+        """The name of a text, by its digest in hexadecimal: its first name, else with the line, too.
 
         Example:
             >>> names = Names()

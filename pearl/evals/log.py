@@ -15,15 +15,7 @@ from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.identity import RunConfig
 
-__all__ = [
-    "LOG_VERSION",
-    "EvalLog",
-    "EvalRecord",
-    "Header",
-    "Key",
-    "PlanShape",
-    "read_log",
-]
+__all__ = ["LOG_VERSION", "EvalLog", "EvalRecord", "Header", "Key", "PlanShape", "read_log"]
 
 LOG_VERSION: Literal[1] = 1
 

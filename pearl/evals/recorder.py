@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from pearl.data.samples import Sample
 from pearl.evals.log import Header
 from pearl.evals.results import EXECUTED
 from pearl.evals.runner import Evaluation, samples_digest
-from pearl.evals.scorers import EXACT
-from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
 from pearl.runs.identity import run_config
 
-__all__ = ["describe", "describe_results"]
+__all__ = ["describe"]
 
 
 def describe(
@@ -28,73 +27,37 @@ def describe(
 ) -> Header:
     """The header of a log.
 
-    Args:
-        pearl: Model, library and bank.
-        samples: What is evaluated.
-        evaluation: How.
-        data: What to call the samples.
-        n_bad_rows: Rows of the data that are no sample.
+    Of answers that were there already only what their rows say of the model is known: the library and
+    the bank of the one that maps them to options are not theirs.
     """
+    if evaluation.methods == (EXECUTED,):
+        said = {model for each in samples if isinstance(model := each.extra.get("model"), str)}
+        made = dict.fromkeys(("domain", "library", "library_sha256", "bank", "context"), "")
+        how: dict[str, Any] = {
+            **made,
+            "pearl_version": __version__,
+            "model": "several" if len(said) > 1 else "".join(said),
+            "mapper": pearl.client.name,
+            "n_actions": 0,
+            "n_examples": 0,
+            "temperature": None,
+        }
+    else:
+        how = {
+            **run_config(pearl),
+            "temperature": evaluation.temperature,
+            "token_budget": evaluation.effort.token_budget,
+            "part_tokens": evaluation.effort.part_tokens,
+        }
     return Header(
-        **run_config(pearl),
-        created=_now(),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
         data=data,
         data_sha256=samples_digest(samples),
         n_samples=len(samples),
         n_bad_rows=n_bad_rows,
         methods=evaluation.methods,
         seeds=evaluation.seeds,
-        temperature=evaluation.temperature,
-        token_budget=evaluation.effort.token_budget,
-        part_tokens=evaluation.effort.part_tokens,
         price=evaluation.price,
         scorer=evaluation.scorer,
+        **how,
     )
-
-
-def describe_results(
-    mapper: str,
-    samples: Sequence[Sample],
-    *,
-    price: Price | None = None,
-    scorer: str = EXACT,
-    data: str = "",
-    n_bad_rows: int = 0,
-) -> Header:
-    """The header of a log of answers that were there already; what made them is as their rows say.
-
-    Args:
-        mapper: The model that maps them to options.
-        samples: The rows of results.
-        price: Of a token.
-        scorer: Of answers in words.
-        data: What to call the rows.
-        n_bad_rows: Rows that are no sample.
-    """
-    said = {model for each in samples if isinstance(model := each.extra.get("model"), str)}
-    return Header(
-        pearl_version=__version__,
-        created=_now(),
-        domain="",
-        data=data,
-        data_sha256=samples_digest(samples),
-        n_samples=len(samples),
-        n_bad_rows=n_bad_rows,
-        model="several" if len(said) > 1 else "".join(said),
-        mapper=mapper,
-        library="",
-        n_actions=0,
-        library_sha256="",
-        bank="",
-        n_examples=0,
-        context="",
-        methods=(EXECUTED,),
-        seeds=(0,),
-        temperature=None,
-        price=price,
-        scorer=scorer,
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

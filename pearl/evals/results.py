@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from pearl.evals.scoring import reason
 from pearl.interpreter.estimate import Range, StepCosts
 from pearl.llm import Usage
 from pearl.pipeline import Pearl
-from pearl.runs.executors import Unit
+from pearl.runs.executors import RecordUnit
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
@@ -35,12 +35,9 @@ EXECUTED = "executed"
 
 
 @dataclass(frozen=True, slots=True)
-class ResultUnit(Unit):
+class ResultUnit(RecordUnit):
     """A row of results that is to be scored."""
 
-    id: str
-    document: Callable[[], Document] | None
-    source: str
     sample: Sample
     evaluation: Evaluation
 
@@ -62,14 +59,6 @@ class ResultUnit(Unit):
             PearlError: No call of the run can be made any more.
         """
         return graded(await _record(resources, self.sample, trace), self.evaluation)
-
-    def is_failure(self, result: EvalRecord) -> bool:
-        """Whether it is to be tried again."""
-        return result.status == "failed"
-
-    def row(self, result: EvalRecord | None, error: Exception | None) -> Mapping[str, Any] | None:
-        """The record as it is in a log."""
-        return None if result is None else result.model_dump(mode="json")
 
 
 def result_units(samples: Iterable[Sample], evaluation: Evaluation) -> Iterator[ResultUnit]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from pearl.data.samples import Sample
 from pearl.documents.digest import digest, file_sha256
@@ -30,7 +29,7 @@ from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, asked_again
-from pearl.runs.executors import Listener, Unit, local
+from pearl.runs.executors import Listener, RecordUnit, local
 from pearl.runs.resources import Resources
 from pearl.trace import OptionChosen, PlanAttempted, Trace
 
@@ -186,13 +185,7 @@ async def evaluate(
     *,
     listener: Listener | None = None,
 ) -> AsyncGenerator[EvalRecord, None]:
-    """Run every method over every sample, and keep nothing.
-
-    Args:
-        pearl: Model, library and bank.
-        samples: Each with a question, a document and what is right.
-        evaluation: What to run.
-        listener: Callback for every event of every unit.
+    """Run every method over every sample that is `scorable`, and keep nothing.
 
     Yields:
         One record for each sample, method and seed, in the order of the work. Closing it cancels the
@@ -212,12 +205,9 @@ async def evaluate(
 
 
 @dataclass(frozen=True, slots=True)
-class EvalUnit(Unit):
+class EvalUnit(RecordUnit):
     """One sample under one method and one seed."""
 
-    id: str
-    document: Callable[[], Document] | None
-    source: str
     sample: Sample
     method: str
     seed: int
@@ -276,14 +266,6 @@ class EvalUnit(Unit):
         }
         record = blank(self.sample, self.method, self.seed, self.sample.document_name)
         return graded(record.model_copy(update=update), self.evaluation)
-
-    def is_failure(self, result: EvalRecord) -> bool:
-        """Whether it is to be tried again."""
-        return result.status == "failed"
-
-    def row(self, result: EvalRecord | None, error: Exception | None) -> Mapping[str, Any] | None:
-        """The record as it is in a log."""
-        return None if result is None else result.model_dump(mode="json")
 
     def _pearl(self, resources: Resources) -> Pearl:
         """One for each method and seed, that plans for itself and pays for itself."""

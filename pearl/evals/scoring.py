@@ -63,10 +63,6 @@ def rescored(log: EvalLog, scorer: str | None = None) -> EvalLog:
 
     Records keep the model's reply, so changes of the parser take effect.
 
-    Args:
-        log: The log.
-        scorer: The scorer of free text; None for that of the log.
-
     Raises:
         UsageError: The scorer does not exist, its dependency is not installed, or it fails.
     """

@@ -114,16 +114,9 @@ def difference(
 ) -> Interval:
     """The accuracy of `first` minus that of `second` with its paired bootstrap interval.
 
-    Samples are resampled, or whole clusters, with both answers of each. Without variance, as when
-    the methods agree everywhere, the interval is exact, as in `accuracy`.
-
-    Args:
-        first: Correctness of one method on each sample.
-        second: Correctness of the other, on the same samples in the same order.
-        clusters: As in `accuracy`.
-        confidence: As in `accuracy`.
-        n_resamples: As in `accuracy`.
-        seed: As in `accuracy`.
+    Both are of the same samples in the same order; all else is as in `accuracy`. Samples are resampled,
+    or whole clusters, with both answers of each. Without variance, as when the methods agree
+    everywhere, the interval is exact.
 
     Returns:
         Differences of shares from -1 to 1.
@@ -150,7 +143,7 @@ def bootstrap_p(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> float:
-    """The two-sided p value of the paired bootstrap for a difference of 0.
+    """The two-sided p value, 0 to 1, of the paired bootstrap for a difference of 0.
 
     The resamples are those of `difference`. Twice the smaller of two counts, that of resampled
     differences ≤ 0 and that of those ≥ 0, each plus one, is divided by the number of resamples
@@ -160,16 +153,6 @@ def bootstrap_p(
     If every cluster has the same difference, the sign test over the clusters is used instead: p is
     2 / 2^n for n clusters that all favour one method, 1 for none. With few clusters the bootstrap
     is overconfident; `mcnemar` is exact.
-
-    Args:
-        first: As in `difference`.
-        second: As in `difference`.
-        clusters: As in `accuracy`.
-        n_resamples: As in `accuracy`.
-        seed: As in `accuracy`.
-
-    Returns:
-        From 0 to 1.
 
     Raises:
         UsageError: As in `accuracy`.
@@ -196,15 +179,8 @@ def bootstrap_p(
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     """McNemar's exact test: do the discordant samples favour one of two methods?
 
-    Under the null hypothesis each discordant sample is a fair coin toss. Without discordant samples
-    p is 1. The test ignores clusters.
-
-    Args:
-        first: Correctness of one method on each sample.
-        second: Correctness of the other, on the same samples in the same order.
-
-    Returns:
-        The four counts and the two-sided p value.
+    Both are of the same samples in the same order. Under the null hypothesis each discordant sample is
+    a fair coin toss; without any p is 1. The test ignores clusters.
 
     Raises:
         UsageError: There are no samples or lengths differ.

@@ -68,10 +68,8 @@ class ActionTask:
 
     Attributes:
         output: Name of the step's output.
-        action: The action.
         arguments: Parameter name and value of every argument except the document, in order.
-        document: The text of `CTX`, or the part of it that fits; None if the action reads no
-            document.
+        document: The text of `CTX`, or a part of it; None if the action reads no document.
         explanation: The explanation of the step in the plan.
         question: The question of the plan, or "".
         inputs: Names of those arguments that are outputs of earlier steps.
@@ -101,7 +99,6 @@ class ChooseTask:
     """Choose the option that answers a question, based on a document or on an answer in words.
 
     Attributes:
-        question: What is asked.
         options: Two or more; the reply names one of them by its letter, A for the first.
         document: The document to choose by, or None.
         answer: The earlier answer in words to choose by, or None.
@@ -169,10 +166,8 @@ class Request:
         max_output_tokens: None for the backend's own limit.
         temperature: 0 for the most likely reply; None for the backend's own.
         seed: Sampling seed for servers that support one; None for the backend's default.
-        constraint: The constraint on the reply; only for models that support it. The caller still
-            validates the reply.
-        constrain_by: The form of the constraint; a JSON reply is converted to a sentence of the
-            language.
+        constraint: Only for models that support it; the caller still validates the reply.
+        constrain_by: Its form; a JSON reply is converted to a sentence of the language.
     """
 
     messages: tuple[Message, ...]
@@ -202,8 +197,8 @@ class Usage:
     """Token usage of one or more calls as reported by the server; never negative.
 
     Attributes:
-        n_input_tokens: Of prompts.
-        n_output_tokens: Of replies, hidden ones included.
+        n_input_tokens: Tokens of prompts.
+        n_output_tokens: Tokens of replies, hidden ones included.
         n_cached_tokens: Those of the input tokens that a cache served.
         n_implausible_calls: Calls with impossible reported usage (negative, more cached than input
             tokens, not a number), which was dropped or capped.
@@ -243,8 +238,7 @@ class PrefixUse:
     Attributes:
         role: `first` warms up the cache with its prefix, the document; `waited` was delayed until
             that was done; `free` was not delayed.
-        why: The reason.
-        waited_s: Seconds of delay.
+        why: The reason for the role.
         n_expected_cached_tokens: Input tokens expected from the cache, in whole blocks.
     """
 

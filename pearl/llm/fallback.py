@@ -2,14 +2,14 @@
 
 The constraint levels, from the strictest to none:
 
-    lines        a new grammar for every line, where the decoder takes one: every plan is valid
+    lines        a new grammar for every line: every plan is valid
     library      new actions first, then steps under a grammar of all actions: every plan is valid
-    static       one grammar for the whole reply: every plan can be read
+    static       one grammar for the whole reply: every plan can be parsed
     json         as library, as JSON
     json-static  as static, as JSON
-    none         no constraint: replies are read tolerantly, and what is wrong with them goes back
+    none         no constraint: replies are parsed tolerantly, errors are sent back
 
-A level that a model has rejected once is not tried with it again.
+A rejected level is not tried again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Mode = Literal["auto", "grammar", "json", "off"]
-"""`auto`: the best there is, down to none; the others insist."""
+"""`auto` falls back to no constraint; the others are mandatory."""
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
@@ -39,13 +39,13 @@ ConstraintLevelName = Literal["lines", "library", "static", "json", "json-static
 
 
 class ConstraintLevel(NamedTuple):
-    """One way to hold a model, and the form of constraint it takes; None for no constraint."""
+    """A level and the form of its constraint; None for no constraint."""
 
     name: ConstraintLevelName
     by: ConstrainBy | None
 
 
-_RUNGS = (
+_LEVELS = (
     ConstraintLevel("lines", "line"),
     ConstraintLevel("library", "grammar"),
     ConstraintLevel("static", "grammar"),
@@ -63,16 +63,16 @@ _FORMS: dict[Mode, frozenset[ConstrainBy | None]] = {
 
 
 def reply_fallback(constrains: Constrains, mode: Mode = "auto") -> ConstraintFallback:
-    """What a model is held to where the reply to a step has a form.
+    """The constraint state for replies to steps.
 
     Raises:
-        UsageError: The model takes nothing of what the mode insists on.
+        UsageError: The model supports no form that the mode allows.
     """
     return ConstraintFallback(constrains, mode, ("static", "json-static", "none"))
 
 
 def _plan_flaw(text: str) -> str | None:
-    """The first thing that the strict reader of plans finds."""
+    """The first error of the strict parser of plans."""
     return next((broken.message for broken in read(text).errors), None)
 
 
@@ -80,15 +80,15 @@ class ConstraintFallback:
     """The constraint state of one model, shared by all requests for the same kind of text.
 
     Args:
-        constrains: What the model takes.
-        mode: What the user wants.
-        names: The levels that exist for this kind of text.
+        constrains: The model's support for constraints.
+        mode: The user's choice.
+        names: The levels for this kind of text.
 
     Attributes:
-        max_text: Characters of a free text in constraints for this model; None for no limit.
+        max_text: Maximum characters of a free text in constraints; None for no limit.
 
     Raises:
-        UsageError: The model takes nothing of what the mode insists on.
+        UsageError: The model supports no form that the mode allows.
 
     Example:
         >>> ConstraintFallback(Constrains(frozenset({"grammar"}))).level.name
@@ -106,11 +106,10 @@ class ConstraintFallback:
                 f"unknown constraint '{mode}'", help=suggest(mode, MODES, "constraints")
             )
         takes = {*constrains.by, None}
-        self._rungs = [
-            r for r in _RUNGS if r.by in takes and r.by in _FORMS[mode] and r.name in names
-        ]
+        forms = _FORMS[mode] & takes
+        self._levels = [each for each in _LEVELS if each.by in forms and each.name in names]
         self.max_text = constrains.max_text
-        if not self._rungs:
+        if not self._levels:
             raise UsageError(
                 f"the model cannot be held to a constraint (--constrain {mode})",
                 help="--constrain auto does what it can do, off does without",
@@ -119,18 +118,18 @@ class ConstraintFallback:
     @property
     def level(self) -> ConstraintLevel:
         """The strictest level not rejected yet."""
-        return self._rungs[0]
+        return self._levels[0]
 
     def step_down(self, refused: ConstraintLevel, error: ModelError) -> None:
         """Step down from a level; only once if several concurrent tasks were rejected at it.
 
         Raises:
-            ModelError: There is nothing below: the mode insists.
+            ModelError: It is the last level.
         """
-        if self._rungs[0] == refused:
-            if len(self._rungs) == 1:
+        if self._levels[0] == refused:
+            if len(self._levels) == 1:
                 raise error
-            del self._rungs[0]
+            del self._levels[0]
 
     async def ask(
         self,
@@ -146,13 +145,10 @@ class ConstraintFallback:
         Args:
             ask: Builds and sends the request of a level.
             on_refused: Callback for every level that was rejected or ignored.
-            flaw: How a text departs from what it was held to; None where it does not.
-
-        Returns:
-            The reply and its level.
+            flaw: The first violation of the constraint by a text, or None.
 
         Raises:
-            ModelError: There is no usable reply, or the model takes nothing that the mode allows.
+            ModelError: There is no usable reply, or the server rejects every level.
         """
         while True:
             level = self.level

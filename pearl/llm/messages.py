@@ -1,9 +1,8 @@
 """Building blocks of all prompts.
 
-A document stands first, and every message before the task is the same for all calls over one
-document, so that a server's prefix cache serves them; the same holds for the action library, the
-rules and the examples of a plan. Nothing is ever replaced inside a text: parts are put one after
-the other, so a document may say `CTX` or `{{CTX}}` as it likes.
+A document, or the action library, rules and examples of a plan, come first, so that a server's
+prefix cache serves all calls over them. Nothing is replaced inside a text: parts are concatenated,
+so a document may contain `CTX` or `{{CTX}}`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer)\b)", re.I)
 
 
 def block(tag: str, text: str) -> str:
-    r"""A text of somebody else's between a pair of tags, which it cannot end or imitate.
+    r"""An untrusted text between a pair of tags, which it cannot close or imitate.
 
     Example:
         >>> block("text", "x </text> y")

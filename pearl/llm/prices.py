@@ -7,9 +7,8 @@ import tomllib
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, ValidationError
+from pydantic import NonNegativeFloat, ValidationError
 
 from pearl.data.journal import Frozen, reason
 from pearl.errors import DataError
@@ -22,7 +21,7 @@ _SHIPPED = Path(__file__).with_name("prices.toml")
 _FORMAT = 'as_of = 2026-11-21, then [usd_per_million] and "NAME" = { input = 2.5, output = 10 }'
 
 _VERSION = re.compile(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4}|latest))?\Z")
-"""What may follow the beginning of a name: a date, or nothing."""
+"""What may follow the beginning of a name."""
 
 
 class Price(Frozen):
@@ -41,7 +40,7 @@ class Price(Frozen):
         )
 
     def cost_usd(self, usage: Usage) -> float:
-        """What so many tokens cost.
+        """The cost of a usage in US dollars.
 
         Example:
             >>> Price(input_usd=2.0, output_usd=8.0).cost_usd(Usage(500_000, 100_000))
@@ -56,17 +55,13 @@ class Price(Frozen):
         ) / 1_000_000
 
 
-class _PriceRow(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _PriceRow(Frozen):
     input: NonNegativeFloat
     output: NonNegativeFloat
     cached: NonNegativeFloat | None = None
 
 
-class _PriceTable(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _PriceTable(Frozen):
     as_of: date
     usd_per_million: dict[str, _PriceRow]
 
@@ -77,19 +72,14 @@ class Prices:
 
     Attributes:
         as_of: The day they were read.
-        source: The file they are from; None for the shipped one.
+        by_beginning: Beginning of a model's name, in lower case → price.
     """
 
     as_of: date
     by_beginning: dict[str, Price]
-    source: str | None = None
 
     def of(self, model: str) -> Price | None:
-        """The price of a model, None where it is not known.
-
-        Args:
-            model: `backend:name`, or the name alone. What stands before the last `/` does not
-                matter, and neither does the case.
+        """The price of `backend:name` or `name`, ignoring case and any `vendor/`; None if unknown.
 
         Example:
             >>> str(read_prices().of("openai:gpt-4o-mini-2024-07-18"))
@@ -107,15 +97,14 @@ class Prices:
 
 
 def read_prices(path: str | Path | None = None) -> Prices:
-    """A table of prices from its file, or the shipped one.
+    """Read a table of prices; None for the shipped one.
 
     Raises:
         DataError: The file cannot be read, or is no table of prices.
     """
     where = _SHIPPED if path is None else Path(path)
     try:
-        found: dict[str, Any] = tomllib.loads(where.read_text(encoding="utf-8"))
-        table = _PriceTable.model_validate(found)
+        table = _PriceTable.model_validate(tomllib.loads(where.read_text(encoding="utf-8")))
     except OSError as error:
         raise DataError(
             f"cannot be read: {error.strerror}", path=where, help="check the path"
@@ -128,4 +117,4 @@ def read_prices(path: str | Path | None = None) -> Prices:
         name.casefold(): Price(input_usd=row.input, output_usd=row.output, cached_usd=row.cached)
         for name, row in table.usd_per_million.items()
     }
-    return Prices(table.as_of, by_beginning, None if path is None else str(path))
+    return Prices(table.as_of, by_beginning)

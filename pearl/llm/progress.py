@@ -1,9 +1,8 @@
 """Progress reports of calls, from backends and limits to listeners.
 
-Backends `report` how far they are; limits and retries report what a call waits for. A caller listens
-around its call. It goes by a context variable, so that nothing in between has to pass it on, and
-tasks and threads started with the context of a call report to its listener. A reply that several
-share is reported to the first who asked.
+Backends `report` progress; limits and retries report waits. The listener is a context variable, so
+tasks and threads started with the context of a call report to its listener. A shared call reports to
+its first caller.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Phase = Literal["asked", "loading", "reading", "writing"]
 `writing` the reply."""
 
 REPORT_S = 10.0
-"""Seconds after which a wait is reported again: none is silent for long."""
+"""Interval in seconds of reports of a wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +30,8 @@ class CallProgress:
 
     Attributes:
         phase: What is being done.
-        n_tokens: Tokens of the prompt that are read, or of the reply that are written, hidden ones
-            included.
-        n_total: Tokens of the prompt; None while writing, for nobody knows.
+        n_tokens: Tokens read of the prompt, or written of the reply, hidden ones included.
+        n_total: Tokens of the prompt; None while writing.
     """
 
     phase: Phase
@@ -47,8 +45,8 @@ class CallWait:
 
     Attributes:
         reason: In words.
-        wait_s: Seconds that are left, at least.
-        attempt: Which attempt has failed, from 1; 0 where a limit holds the call back.
+        wait_s: Minimum seconds left.
+        attempt: Number of failed attempts; 0 if a limit delays the call.
     """
 
     reason: str
@@ -86,11 +84,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def reporting_wait(why: Callable[[], tuple[str, float]]) -> Iterator[None]:
-    """Report a wait every `REPORT_S` seconds, for the length of a block.
-
-    Args:
-        why: The reason and the seconds left; the reason is "" where there is nothing to report.
-    """
+    """Report the reason and the seconds of a wait every `REPORT_S` seconds, unless the reason is ""."""
     if _listener.get() is None:
         yield
         return

@@ -13,31 +13,29 @@ if TYPE_CHECKING:
 __all__ = ["REPETITION_HELP", "Watch", "loop_in", "repeats"]
 
 MIN_TIMES = 4
-"""Times that the same has to stand at the end, without a gap."""
+"""Minimum consecutive repetitions at the end of a text."""
 
 MIN_CHARACTERS = 1_000
-"""Characters of all these together: so a refrain, a ruled line or a table of dashes is none."""
+"""Minimum total length: a refrain, a ruled line or a table of dashes is no loop."""
 
 MAX_PERIOD = 2_000
-"""Characters of what is repeated, at most."""
+"""Maximum length of the repeated unit in characters."""
 
 NEEDLE = 24
-"""Characters at the end that are looked for before; any number would do."""
+"""Characters at the end whose earlier occurrences are candidates for the period."""
 
 MAX_QUOTED = 60
-"""Characters of what is repeated that a message shows."""
+"""Maximum characters of the repeated unit in a message."""
 
 CHECKED_EVERY = 256
-"""Characters between two looks at a text that is being written."""
+"""Characters between two checks of a streamed text."""
 
 _WINDOW = MIN_TIMES * MAX_PERIOD
 _NUMBERING = re.compile(r"^[ \t]*(?:\d+[.):]|[-*•])[ \t]+", re.MULTILINE)
 
 
 def loop_in(text: str) -> str | None:
-    r"""What a text repeats at its end, once; None where it does not.
-
-    Numbers at the beginning of lines do not count: a list of the same is a loop, too.
+    r"""The unit that a text repeats at its end, ignoring the numbering of lines; None for no loop.
 
     Example:
         >>> loop_in("It was late. " + "Then he slept. " * 100)
@@ -46,7 +44,7 @@ def loop_in(text: str) -> str | None:
         'Then he slept.\n'
         >>> loop_in("Row, row, row your boat\n" * 3)
     """
-    tail = text[-2 * _WINDOW :]  # numbering may take as much room as what it numbers
+    tail = text[-2 * _WINDOW :]  # numbering may be as long as what it numbers
     for form in (tail, _NUMBERING.sub("", tail)):
         period = _period(form)
         if period is not None:
@@ -55,7 +53,7 @@ def loop_in(text: str) -> str | None:
 
 
 def _period(text: str) -> int | None:
-    """After how many characters the end of a text comes again, often enough for a loop."""
+    """The length of the repeated unit; None for no loop."""
     n = len(text)
     if n < MIN_CHARACTERS:
         return None
@@ -70,7 +68,7 @@ def _period(text: str) -> int | None:
 
 
 def _unit(text: str, period: int) -> str:
-    """What is repeated, from the beginning of a line or word where it has one."""
+    """The repeated unit, rotated to start at a line or word."""
     unit = text[-period:]
     for mark in ("\n", " "):
         at = unit.rfind(mark) + 1
@@ -85,14 +83,7 @@ REPETITION_HELP = (
 
 
 def repeats(name: str, loop: str, usage: Usage | None, reply: str) -> ModelError:
-    """The error for a reply that is a loop.
-
-    Args:
-        name: Who wrote it.
-        loop: What it repeats.
-        usage: Tokens that it took, where that is known.
-        reply: What it said so far.
-    """
+    """The error for a reply of the model `name` that ends in a loop."""
     shown = " ".join(loop.split()) or "blanks"
     shown = shown if len(shown) <= MAX_QUOTED else f"{shown[: MAX_QUOTED - 1]}…"
     return ModelError(
@@ -118,7 +109,7 @@ class Watch:
         self._n_new = 0
 
     def add(self, text: str) -> str | None:
-        """Some more of it; what it repeats, where it has come to a loop."""
+        """Append text; returns the repeated unit once the text ends in a loop."""
         self._tail = (self._tail + text)[-2 * _WINDOW :]
         self._n_new += len(text)
         if self._n_new < CHECKED_EVERY:

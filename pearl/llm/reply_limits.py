@@ -1,8 +1,7 @@
 """Task → maximum tokens of its reply: as configured, or by the kind of task.
 
-No request leaves without a limit: a small model that repeats itself would write until its window
-is full, for minutes. A limit is generous, since the hidden tokens of a model that reasons count
-as well, and leaves three quarters of the window to the prompt.
+Every request has a limit, because a repetitive reply would fill the window. It includes hidden
+reasoning tokens, and leaves three quarters of the window to the prompt.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ REASONING_TOKENS = 4_096
 """For hidden reasoning."""
 
 READING_TOKENS = 4_096
-"""For what a step, or the merging of its parts, says about a document."""
+"""For the reply to a step, or the merged reply to its parts."""
 
 FRAME_TOKENS = 512
 """For new actions, headings and remarks around a plan or a library."""
@@ -27,7 +26,7 @@ LINE_TOKENS = 64
 """For a step of a plan with its explanation: those of the shipped plans have 20 to 50."""
 
 DRAFT_TOKENS = 96
-"""For an action with its definition and the drafts that it stands for."""
+"""For an action with its definition and the numbers of its drafts."""
 
 
 def reply_limit(
@@ -37,13 +36,13 @@ def reply_limit(
     *,
     max_steps: int = MAX_STEPS,
 ) -> int:
-    """Tokens of a reply at most, hidden ones included.
+    """Maximum tokens of a reply, hidden ones included.
 
     Args:
-        task: What is asked for.
+        task: The task.
         window: Context window in tokens; None for no limit.
-        max_output_tokens: What the user says; None for a limit by the kind of task.
-        max_steps: Steps that a plan may have.
+        max_output_tokens: The configured limit; None for one by the kind of task.
+        max_steps: Maximum steps of a plan.
 
     Example:
         >>> from pearl.dsl.signatures import ActionLibrary
@@ -64,11 +63,7 @@ def reply_limit(
 
 
 def reading_limit(window: int | None, max_output_tokens: int | None = None) -> int:
-    """Tokens of a reply at most to whatever is asked of a document.
-
-    Args:
-        window: Context window in tokens; None for no limit.
-        max_output_tokens: As in `reply_limit`.
+    """The `reply_limit` of tasks over a document.
 
     Example:
         >>> reading_limit(None), reading_limit(128_000), reading_limit(16_384)

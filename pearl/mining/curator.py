@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from pydantic import BaseModel
 
 from pearl.data.journal import Frozen
 from pearl.data.samples import Sample
@@ -25,7 +27,7 @@ from pearl.llm import Usage
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example, spread
 from pearl.planner.writer import Rejected
-from pearl.runs.executors import Unit
+from pearl.runs.executors import RecordUnit
 from pearl.runs.identity import RunConfig
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
@@ -77,6 +79,11 @@ class CurationRow(Frozen):
     error: str | None = None
     usage: Usage = Usage()
 
+    @property
+    def status(self) -> str:
+        """The outcome, under the name that records have for it."""
+        return self.outcome
+
 
 def trainable(samples: Iterable[Sample]) -> list[Sample]:
     """The samples that can be used: those with question, document and gold option."""
@@ -88,12 +95,9 @@ def trainable(samples: Iterable[Sample]) -> list[Sample]:
 
 
 @dataclass(frozen=True, slots=True)
-class CurateUnit(Unit):
+class CurateUnit(RecordUnit):
     """One training sample that a plan is to be found for."""
 
-    id: str
-    document: Callable[[], Document] | None
-    source: str
     sample: Sample
     index: int
     retries: int
@@ -139,24 +143,14 @@ class CurateUnit(Unit):
             usage=trace.usage,
         )
 
-    def is_failure(self, result: CurationRow) -> bool:
-        """Whether it is to be tried again."""
-        return result.outcome == "failed"
-
-    def row(self, result: CurationRow | None, error: Exception | None) -> Mapping[str, Any] | None:
+    def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
         """The row as it is in a file, and as `status` its outcome."""
-        if result is None:
-            return None
-        return {"status": result.outcome, **result.model_dump(mode="json")}
+        row = RecordUnit.row(self, result, error)
+        return row and {"status": row["outcome"], **row}
 
 
 def curate_units(samples: Iterable[Sample], retries: int = 2) -> Iterator[CurateUnit]:
-    """A unit for each sample.
-
-    Args:
-        samples: Samples selected by `trainable`.
-        retries: Maximum further plans after a wrong one.
-    """
+    """A unit for each sample."""
     for index, sample in enumerate(samples):
         yield CurateUnit(sample.id, sample.loader, sample.source, sample, index, retries)
 
@@ -168,12 +162,7 @@ def curated(row: Mapping[str, Any], unit: CurateUnit) -> CurationRow:
 
 
 async def _try(
-    pearl: Pearl,
-    sample: Sample,
-    document: Document,
-    retries: int,
-    tries: list[Try],
-    trace: Trace,
+    pearl: Pearl, sample: Sample, document: Document, retries: int, tries: list[Try], trace: Trace
 ) -> Literal["kept", "wrong", "repeated"]:
     """What comes of the plans, each of which is added to `tries`."""
     for _ in range(retries + 1):

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pearl.actions.library import load_library, read_actions
 from pearl.documents.digest import text_sha256
-from pearl.documents.document import Document
 from pearl.dsl.checker import diagnose
 from pearl.dsl.decoding.forms import sketch_constraint
 from pearl.dsl.line_classifier import rows
@@ -33,7 +32,7 @@ from pearl.mining.prompt import mine_messages
 from pearl.pipeline import Pearl
 from pearl.planner.examples import Example
 from pearl.plugins.version import __version__
-from pearl.runs.executors import Unit
+from pearl.runs.executors import RecordUnit
 from pearl.runs.resources import Resources
 from pearl.trace import Trace
 
@@ -108,12 +107,7 @@ class Miner:
         return messages_digest((self._head, Message("user", self._body)))
 
     def header(self, *, domain: str, data: str) -> MinedHeader:
-        """The header of a file of rows.
-
-        Args:
-            domain: The domain of the examples in the prompt.
-            data: Name of the questions.
-        """
+        """The header of a file of rows."""
         return MinedHeader(
             pearl_version=__version__,
             domain=domain,
@@ -202,12 +196,9 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
 
 
 @dataclass(frozen=True, slots=True)
-class MineUnit(Unit):
+class MineUnit(RecordUnit):
     """One question that actions are drafted for."""
 
-    id: str
-    document: Callable[[], Document] | None
-    source: str
     question: Question
     seed_library: str
     prompt: str
@@ -244,23 +235,9 @@ class MineUnit(Unit):
             pearl.client.breaker.check()
         return row
 
-    def is_failure(self, result: MinedRow) -> bool:
-        """Whether it is to be tried again."""
-        return result.status == "failed"
-
-    def row(self, result: MinedRow | None, error: Exception | None) -> Mapping[str, Any] | None:
-        """The row as it is in a file of drafts."""
-        return None if result is None else result.model_dump(mode="json")
-
 
 def mine_units(questions: Iterable[Question], seed_library: str, prompt: str) -> Iterator[MineUnit]:
-    """A unit for each question.
-
-    Args:
-        questions: What to ask about.
-        seed_library: Name or file of the actions that the prompt shows.
-        prompt: As `Miner.prompt`.
-    """
+    """A unit for each question."""
     for question in questions:
         source = text_sha256(question.text)
         yield MineUnit(question.id, None, source, question, seed_library, prompt)

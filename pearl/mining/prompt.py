@@ -34,13 +34,7 @@ or a list of those in square brackets. A call never stands inside a call.
 def mine_messages(
     question: str, library: ActionLibrary, examples: Sequence[Example] = ()
 ) -> tuple[Message, ...]:
-    """Request new actions; everything before the question is a common prefix.
-
-    Args:
-        question: The question.
-        library: The seed actions.
-        examples: Plans that declare the actions they need beyond these.
-    """
+    """Request new actions; everything before the question is a common prefix."""
     parts = [
         *material("Actions that are there", library, _RULES, examples),
         f"Sketch the plan for this question and declare its new actions.\n\nQuestion: {question}",

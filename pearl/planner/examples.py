@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from pearl.documents.document import read_bytes
@@ -19,6 +20,10 @@ from pearl.plugins.files import find_data
 from pearl.retrieval.bm25 import Index
 
 __all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread", "wording"]
+
+
+_parse = lru_cache(maxsize=256)(parse)
+"""A bank is read for every `Pearl`, and its plans seldom change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ def read_bank(bank: str | Path) -> tuple[Example, ...]:
         if not path.is_file():  # a pipe may block, a device may be endless
             raise DataError("is no file", path=path, help="remove it from the folder of examples")
         try:
-            plan = parse(read_bytes(str(path), str(path)).decode("utf-8-sig"))
+            plan = _parse(read_bytes(str(path), str(path)).decode("utf-8-sig"))
         except UnicodeDecodeError as error:
             raise DataError(f"cannot be read as a plan: {error}", path=path) from error
         except PlanSyntaxError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import IO, Any
 
@@ -21,9 +22,6 @@ _TEXTS = (
 )  # fmt: skip
 _NUMBERS = ("coverage", "duration_s")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
-_COLUMNS = (*_TEXTS, *_NUMBERS, *_TOKENS)
-"""Columns of every table; input fields follow."""
-
 _BATCH = 1_000
 """Rows per batch of a Parquet file."""
 
@@ -128,45 +126,40 @@ Cell = Callable[[Mapping[str, Any]], Any]
 
 def _columns(rows: Iterable[Mapping[str, Any]]) -> dict[str, Cell]:
     """The columns of a table: those every table has, then the fields of the input."""
-    columns: dict[str, Cell] = {name: _own(name) for name in _COLUMNS}
-    known = {*_COLUMNS, "usage"}
-    fields: dict[str, None] = {}
-    for row in rows:
-        fields.update(dict.fromkeys(name for name in row if name not in known or name in _TOKENS))
-    for name in fields:
+    columns: dict[str, Cell] = {
+        **{name: partial(_text, name) for name in _TEXTS},
+        **{name: partial(_number, float, name) for name in _NUMBERS},
+        **{name: partial(_number, int, name, within="usage") for name in _TOKENS},
+        "error_type": partial(_text, "type", within="error"),
+        "error": partial(_text, "message", within="error"),
+    }
+    known = {*columns, "usage"} - {*_TOKENS}
+    for name in dict.fromkeys(name for row in rows for name in row if name not in known):
         # A field of the input may be called as a column that is read from elsewhere.
         shown = name
         while shown in columns:
             shown += "_"
-        columns[shown] = lambda row, name=name: _text(row.get(name))  # type: ignore[misc]
+        columns[shown] = partial(_text, name)
     return columns
 
 
-def _own(name: str) -> Cell:
-    if name in _TOKENS:
-        return lambda row: _number(_part(row, "usage", name), int)
-    if name in _NUMBERS:
-        return lambda row: _number(row.get(name), float)
-    if name == "error_type":
-        return lambda row: _text(_part(row, "error", "type"))
-    if name == "error":
-        return lambda row: _text(_part(row, "error", "message"))
-    return lambda row: _text(row.get(name))
+def _value(row: Mapping[str, Any], name: str, within: str | None) -> Any:
+    whole = row if within is None else row.get(within)
+    return whole.get(name) if isinstance(whole, Mapping) else None
 
 
-def _part(row: Mapping[str, Any], name: str, part: str) -> Any:
-    whole = row.get(name)
-    return whole.get(part) if isinstance(whole, dict) else None
-
-
-def _number(value: Any, kind: type[int] | type[float]) -> int | float | None:
+def _number(
+    kind: type[int] | type[float], name: str, row: Mapping[str, Any], *, within: str | None = None
+) -> int | float | None:
     """The number of a cell; None if it is not a number or exceeds the column type."""
+    value = _value(row, name, within)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return kind(value) if is_number and abs(value) < 2**63 else None
 
 
-def _text(value: Any) -> str | None:
+def _text(name: str, row: Mapping[str, Any], *, within: str | None = None) -> str | None:
     """Text unchanged, other values as JSON; lone surrogates are replaced."""
+    value = _value(row, name, within)
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

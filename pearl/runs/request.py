@@ -101,9 +101,6 @@ class RunRequest(Frozen):
     def of(cls, params: Mapping[str, Any]) -> Self:
         """The work of a command line.
 
-        Args:
-            params: Of the context of the command.
-
         Raises:
             UsageError: A value makes no sense, as a limit that is no number.
         """

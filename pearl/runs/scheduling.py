@@ -116,10 +116,6 @@ async def each_kept(
 ) -> AsyncGenerator[Result, None]:
     """Give every result, in order, when it is kept; many are being kept meanwhile.
 
-    Args:
-        results: Where they come from.
-        keep: Keeps one. Those that come first are begun with first.
-
     Raises:
         Exception: The first that `keep` or `results` raises.
     """

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -36,6 +36,11 @@ def _bytes() -> LLTokenizer:
 
 
 def _matcher(grammar: str) -> LLMatcher:
+    return _compiled(grammar).deep_copy()
+
+
+@lru_cache(maxsize=16)
+def _compiled(grammar: str) -> LLMatcher:
     matcher = LLMatcher(_bytes(), grammar)
     assert not matcher.get_error(), matcher.get_error()
     return matcher

@@ -8,8 +8,8 @@ from experiments.fuzz_plans import run
 
 
 def test_some_broken_plans() -> None:
-    counts = run(200, seed=0)
-    assert sum(counts.values()) == 2 * 200
+    counts = run(60, seed=0)
+    assert sum(counts.values()) == 2 * 60
     assert counts["tolerant: valid"] > counts["strict: valid"] > 0
 
 

@@ -8,10 +8,13 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pearl import plugins
+from pearl.cli import run
 from pearl.data.domains import CONTRACT
 from tests.root import ROOT
 from tests.server import Server
@@ -181,6 +184,25 @@ def test_the_examples_keep_the_contracts_of_their_kinds(tmp_path: Path) -> None:
     assert int(n_passed[1]) > 40
 
 
+ASKING_FOR_THEIRS = ("plan", "Who?", "--domain", "theirs")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of installed distributions in which this process looks for the module `theirs`."""
+
+    def forget() -> None:
+        for found in (plugins._is_extended, plugins._foreign, plugins._load_foreign, plugins.names):
+            found.cache_clear()
+        sys.modules.pop("theirs", None)
+
+    with monkeypatch.context() as patched:
+        patched.syspath_prepend(tmp_path)
+        forget()
+        yield tmp_path
+    forget()
+
+
 @pytest.mark.parametrize(
     ("module", "said"),
     [
@@ -191,29 +213,27 @@ def test_the_examples_keep_the_contracts_of_their_kinds(tmp_path: Path) -> None:
         ("read = 1", "lacks DOMAIN, read()"),
     ],
 )
-def test_a_broken_one_is_told_with_its_distribution(module: str, said: str, tmp_path: Path) -> None:
+def test_a_broken_one_is_told_with_its_distribution(
+    module: str, said: str, site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert CONTRACT.__name__ == "DomainModule"
-    install(tmp_path, "their-package", {"pearl.data.domains": {"theirs": "theirs"}})
-    (tmp_path / "theirs.py").write_text(module + "\n")
-    lines = _failure(tmp_path)
+    install(site, "their-package", {"pearl.data.domains": {"theirs": "theirs"}})
+    (site / "theirs.py").write_text(module + "\n")
+    assert run(ASKING_FOR_THEIRS) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) <= 3
     assert lines[0].startswith(f"pearl: the plug-in 'theirs' of their-package {said}")
 
 
 def test_one_that_is_there_twice_is_told_with_both(tmp_path: Path) -> None:
     for name in ("their-package", "other-package"):
         install(tmp_path, name, {"pearl.data.domains": {"theirs": "theirs"}})
-    lines = _failure(tmp_path)
-    assert "their-package" in lines[0]
-    assert "other-package" in lines[0]
-
-
-def _failure(site: Path) -> list[str]:
-    """What is said when the domain `theirs` is asked for."""
     done = subprocess.run(
-        [sys.executable, "-m", "pearl", "plan", "Who?", "--domain", "theirs"],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(site)},
+        [sys.executable, "-m", "pearl", *ASKING_FOR_THEIRS],
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
     lines = done.stderr.splitlines()
     assert len(lines) <= 3
-    return lines
+    assert "their-package" in lines[0]
+    assert "other-package" in lines[0]

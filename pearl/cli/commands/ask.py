@@ -10,8 +10,7 @@ import click
 from pearl.cli.files import found_documents, is_file
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, setting_options, trace_option
-from pearl.cli.spending import budget_options
-from pearl.cli.storing import store_option
+from pearl.cli.run_options import budget_options, store_option
 from pearl.cli.writing import force_option, keep_inputs
 from pearl.errors import UsageError
 
@@ -30,11 +29,7 @@ from pearl.errors import UsageError
 @force_option
 @as_json
 def command(
-    question: str,
-    documents: tuple[str, ...],
-    together: bool,
-    out: str | None,
-    **options: Any,
+    question: str, documents: tuple[str, ...], together: bool, out: str | None, **options: Any
 ) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
 

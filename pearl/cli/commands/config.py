@@ -10,16 +10,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pearl.cli.options import CONFIG, FOUND, SETTINGS, as_json
-from pearl.cli.settings import (
-    NAME,
-    SettingsFile,
-    defaults,
-    found_in,
-    found_names,
-    read_settings,
-)
-from pearl.errors import DataError, PearlError
+from pearl.cli.options import CONFIG, FOUND, SETTINGS, as_json, server_notice
+from pearl.cli.settings import NAME, SettingsFile, defaults, found_in, found_names, read_settings
+from pearl.errors import DataError
 
 
 @click.group()
@@ -38,7 +31,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
     """Show every setting, where it is from, and which server is sent which key."""
     files = read_settings(ctx.meta.get(CONFIG))
     rows = _rows(ctx, files)
-    server = _server({row["setting"]: row["value"] for row in rows})
+    server = server_notice({row["setting"]: row["value"] for row in rows})
     if as_json:
         about = [{"path": str(f.path), "found": f.is_found, "trusted": f.is_trusted} for f in files]
         told = {"settings": rows, "files": about, "server": server}
@@ -111,21 +104,6 @@ def _rows(ctx: click.Context, files: list[SettingsFile]) -> list[dict[str, Any]]
             value, where = os.environ[variable], f"${variable}"
         rows.append({"setting": name, "value": value, "from": where})
     return rows
-
-
-def _server(settings: dict[str, Any]) -> str:
-    """The server of the settings and the key sent to it; "" without a server."""
-    from pearl.llm.backends import ModelSettings, address_of, create_model
-
-    model = settings["model"]
-    names = ("base_url", "timeout_s", "window", "server", "api_key_env")
-    chosen = ModelSettings(**{name: settings[name] for name in names})
-    if model is None or address_of(model, chosen) is None:
-        return ""
-    try:
-        return create_model(model, chosen).notice
-    except PearlError as error:
-        return str(error)
 
 
 def _shown(value: object) -> str:

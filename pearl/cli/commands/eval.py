@@ -13,7 +13,8 @@ import click
 from pearl import plugins
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, data_options, read_data, setting_options
-from pearl.cli.units import Finished, Work, run_units, unit_options
+from pearl.cli.run_options import unit_options
+from pearl.cli.units import Finished, Work, run_units
 from pearl.cli.work import no_reply, report_left_out
 from pearl.cli.writing import OutputWriter, keep_inputs
 from pearl.errors import DataError, UsageError
@@ -125,7 +126,7 @@ def _evaluate(
     from pearl.evals import runner
     from pearl.evals.log import EvalLog, EvalRecord
     from pearl.evals.methods import Effort
-    from pearl.evals.recorder import describe, describe_results
+    from pearl.evals.recorder import describe
     from pearl.evals.results import EXECUTED, result_units
     from pearl.evals.scorers import EXACT
     from pearl.llm.prices import read_prices
@@ -155,23 +156,15 @@ def _evaluate(
 
     def prepare(pearl: Pearl) -> Work[Any]:
         nonlocal header
-        if is_executed:  # whose bank and library are not those of the model that maps
-            header = describe_results(
-                pearl.client.name,
-                samples,
-                price=evaluation.price,
-                scorer=evaluation.scorer,
-                data=name,
-                n_bad_rows=n_bad,
-            )
-        else:
+        if not is_executed:
             runner.refuse_known(samples, pearl.examples)
-            header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
-        units = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
+        header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
+        made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
         # Methods and seeds may be added to what is there.
         effort = (evaluation.temperature, *astuple(evaluation.effort))
         settings = {"effort": effort, "kind": "results" if is_executed else "methods"}
-        return Work(tuple(units), settings, {"samples": header.data_sha256})
+        units: tuple[Any, ...] = tuple(made)
+        return Work(units, settings, {"samples": header.data_sha256}, len(units))
 
     def finish(ran: Finished[Any]) -> int:
         assert header is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,17 @@ from pearl.cli.options import (
     setting_options,
     trace_option,
 )
-from pearl.cli.output import read_input
-from pearl.cli.spending import budget_options
-from pearl.cli.storing import executor_options, opened_folder, run_options
-from pearl.cli.writing import force_option, keep_inputs
+from pearl.cli.output import counted, read_input
+from pearl.cli.run_options import budget_options, executor_options, run_options
+from pearl.cli.storing import opened_folder
+from pearl.cli.writing import force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PlanError, UsageError
+from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
+    from pearl.cli.units import Finished
+    from pearl.runs.executors import Task
+    from pearl.runs.summary import Summary
     from pearl.runs.tasks import DocumentTasks, TaskFile
 
 
@@ -62,21 +66,14 @@ def command(
     Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
     resume`, goes on where it stopped, however it was stopped.
     """
-    from pearl.cli.work import report_left_out, run_tasks
+    from pearl.cli.work import report_left_out
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.request import ExecuteRequest
     from pearl.runs.tasks import over_files
 
     if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
     check_data(options)
     data = options["data"]
-    context = click.get_current_context()
-    options["out"] = out
-    asked = None
-    if out is not None:
-        request = ExecuteRequest.of(context.params)
-        asked = request.spec(context.find_root().obj or (), {}, request.worked_on)
     inputs = [*plan_and_documents, *filter(None, (tasks, data))]
     keep_inputs([out, options["trace"]], inputs)
     if data is None and options["longest"] is not None:
@@ -85,7 +82,7 @@ def command(
         raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
-        return run_tasks(_tasks(tasks, rest, options), None, options, asked=asked)
+        return _run(_tasks(tasks, rest, options), None, out, options)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
             "a plan and a document, a plan and --data FILE, or --tasks FILE",
@@ -101,10 +98,10 @@ def command(
     text = _checked(plan, options)
     if data is None:
         work = over_files(found_documents(named), plan=text, is_named=out is not None)
-        return run_tasks(work, len(work), options, asked=asked)
+        return _run(work, len(work), out, options)
     samples = _data_tasks(text, options)
     report_left_out(samples.left_out)
-    code = run_tasks(samples, len(samples), options, asked=asked)
+    code = _run(samples, len(samples), out, options)
     return code or int(bool(samples.left_out))
 
 
@@ -209,3 +206,70 @@ def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
     if Path(options["data"]).is_fifo():  # which can be read once
         read = partial(iter, list(read()))
     return DocumentTasks(read, plan, options["longest"])
+
+
+def _run(
+    tasks: Iterable[Task], n_tasks: int | None, out: str | None, options: dict[str, Any]
+) -> int:
+    """Run the tasks: with `--out` their rows are kept, and written in the end, else they are printed."""
+    from pearl.cli.units import Work, run_units
+    from pearl.cli.work import limited, run_tasks, tasks_code
+    from pearl.runs.request import ExecuteRequest
+
+    if out is None:
+        return run_tasks(tasks, n_tasks, options)
+    keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
+    trace = options["trace"]
+    inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
+
+    def finish(ran: Finished[Task]) -> int:
+        _write(ran, out, trace)
+        _tell_kept(ran.summary, out, options["max_errors"])
+        if ran.is_interrupted:
+            return 130
+        return limited(ran.session, tasks_code(ran.summary, n_tasks, ran.summary.n_rows))
+
+    work = Work(tasks, {}, inputs, n_tasks)
+    return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace])
+
+
+def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
+    """Write the rows of a run, and what happened.
+
+    Raises:
+        DataError: A file cannot be written.
+        UsageError: It may not be replaced.
+        StoreError: The store cannot be read.
+    """
+    from pearl.runs.export import write_rows
+
+    id = ran.summary.id
+    try:
+        with ran.writer.open(out) as file:
+            write_rows(ran.store.rows(id), file)
+    except (DataError, UsageError) as error:
+        help = f"nothing is lost: pearl runs export {id} -o FILE"
+        raise type(error)(error.message, help=help) from None
+    if trace is not None:
+        with ran.writer.open(trace) as file:
+            file.writelines(map(escaped, ran.store.traces(id)))
+
+
+def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
+    """Report what the file contains, and how to resume the rest."""
+    from pearl.cli.work import report_max_errors, resume_command
+
+    known, cut_off = summary.n_known, summary.n_unfinished
+    click.echo(
+        f"pearl: run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
+        + (f", {known:,} of them from before" if known else "")
+        + (f", {cut_off:,} of them not finished" if cut_off else ""),
+        err=True,
+    )
+    if unsure := summary.statuses.get("undecided"):
+        click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)
+    if empty := summary.statuses.get("nothing_found"):
+        click.echo(f"  {counted(empty, 'answer')} with nothing found", err=True)
+    report_max_errors(summary, max_errors)
+    if summary.status != "done":
+        click.echo(f"  to go on: {resume_command(summary.id)}", err=True)

@@ -15,47 +15,30 @@ from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
 @click.command()
 @setting_options("domain", "library")
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMS),
-    default="lark",
-    show_default=True,
+    "--format", "form", type=click.Choice(FORMS), default="lark", show_default=True,
     help="How the decoder wants it.",
-)
+)  # fmt: skip
 @click.option(
-    "--static",
-    is_flag=True,
+    "--static", is_flag=True,
     help="Plans with new actions and free output names, which may still be wrong.",
-)
+)  # fmt: skip
 @click.option(
-    "--max-steps",
-    "longest_plan",  # not the setting of this name, which is for plans that are checked
-    type=click.IntRange(1, MAX_STEPS),
-    default=MAX_WRITTEN_STEPS,
-    show_default=True,
-    metavar="N",
+    "--max-steps", "longest_plan",  # not the setting of this name, which is for plans that are checked
+    type=click.IntRange(1, MAX_STEPS), default=MAX_WRITTEN_STEPS, show_default=True, metavar="N",
     help="Steps of a plan at most.",
-)
+)  # fmt: skip
 @click.option(
-    "--max-text",
-    type=click.IntRange(min=1),
-    metavar="N",
+    "--max-text", type=click.IntRange(min=1), metavar="N",
     help="Characters of a string or an explanation at most [default: no limit].",
-)
+)  # fmt: skip
 @click.option(
     "-o", "--out", type=click.Path(), metavar="FILE", help="Write to FILE, not to stdout."
 )
 @force_option
 def command(
-    library: str | None,
-    domain: str,
-    form: Form,
-    static: bool,
-    longest_plan: int,
-    max_text: int | None,
-    out: str | None,
-    force: bool,
-) -> int:
+    library: str | None, domain: str, form: Form, static: bool, longest_plan: int,
+    max_text: int | None, out: str | None, force: bool,
+) -> int:  # fmt: skip
     """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
 

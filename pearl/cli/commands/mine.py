@@ -12,15 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.help import Command
-from pearl.cli.options import (
-    ASKING,
-    DRAFTING,
-    as_json,
-    data_options,
-    read_data,
-    setting_options,
-)
-from pearl.cli.units import Finished, Work, run_units, unit_options
+from pearl.cli.options import ASKING, DRAFTING, as_json, data_options, read_data, setting_options
+from pearl.cli.run_options import unit_options
+from pearl.cli.units import Finished, Work, run_units
 from pearl.cli.work import no_reply, report_left_out, report_reasons
 from pearl.cli.writing import keep_inputs
 from pearl.data.journal import write_journal
@@ -77,7 +71,7 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
         units = tuple(mine_units(questions, seed_library, miner.prompt))
         # Of the data its place: more questions may come, and those that are known stay so.
         place = str(Path(data).resolve()) if Path(data).exists() else data
-        return Work(units, {"prompt_sha256": miner.prompt_sha256}, {"data": place})
+        return Work(units, {"prompt_sha256": miner.prompt_sha256}, {"data": place}, len(units))
 
     def finish(ran: Finished[MineUnit]) -> int:
         assert header is not None

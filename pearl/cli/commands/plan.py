@@ -24,7 +24,8 @@ from pearl.cli.options import (
     trace_option,
 )
 from pearl.cli.progress import Reporter
-from pearl.cli.storing import store_option, written_store
+from pearl.cli.run_options import store_option
+from pearl.cli.storing import written_store
 from pearl.cli.work import report_failures
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PearlError, PlanningError, UsageError

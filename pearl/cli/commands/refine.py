@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.help import Command
-from pearl.cli.options import (
-    ASKING,
-    PLANNING,
-    READING,
-    data_options,
-    open_pearl,
-    setting_options,
-)
+from pearl.cli.options import ASKING, PLANNING, READING, data_options, open_pearl, setting_options
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
-from pearl.cli.units import unit_options
+from pearl.cli.run_options import unit_options
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
 from pearl.errors.escaping import escaped
@@ -43,37 +36,25 @@ def command(ctx: click.Context) -> None:
 @click.argument("mined", metavar="MINED")
 @click.option("-o", "--out", type=click.Path(), help="Write the library to FILE, not stdout.")
 @click.option(
-    "--max-actions",
-    type=click.IntRange(min=1),
-    default=80,
-    show_default=True,
+    "--max-actions", type=click.IntRange(min=1), default=80, show_default=True,
     help="Actions of the library at most.",
-)
+)  # fmt: skip
 @click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    metavar="TOKENS",
+    "--max-tokens", type=click.IntRange(min=1), metavar="TOKENS",
     help="Tokens of the library in a planner's prompt at most.",
-)
+)  # fmt: skip
 @click.option(
-    "--rounds",
-    type=click.IntRange(min=0),
-    default=6,
-    show_default=True,
+    "--rounds", type=click.IntRange(min=0), default=6, show_default=True,
     help="Rounds of the model at most; 0 merges by rule alone.",
-)
+)  # fmt: skip
 @click.option(
-    "--shard-size",
-    type=click.IntRange(min=2),
-    default=40,
-    show_default=True,
+    "--shard-size", type=click.IntRange(min=2), default=40, show_default=True,
     help="Drafts shown to the model at once.",
-)
+)  # fmt: skip
 @click.option(
-    "--embeddings",
-    metavar="MODEL",
+    "--embeddings", metavar="MODEL",
     help="Measure likeness by these static embeddings (extra: embeddings) [default: by words].",
-)
+)  # fmt: skip
 @click.option(
     "--report", type=click.Path(), help="Write what became of every draft to FILE.html or .json."
 )

@@ -18,7 +18,8 @@ import click
 
 from pearl.cli.options import as_json, trace_option
 from pearl.cli.output import counted
-from pearl.cli.storing import opened_folder, store_option
+from pearl.cli.run_options import store_option
+from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import new_console
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError

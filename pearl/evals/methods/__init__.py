@@ -19,15 +19,7 @@ from pearl.interpreter.chooser import Choice
 from pearl.pipeline import Pearl
 from pearl.trace import Trace
 
-__all__ = [
-    "CONTRACT",
-    "Effort",
-    "Method",
-    "Prediction",
-    "answered",
-    "chosen",
-    "load_method",
-]
+__all__ = ["CONTRACT", "Effort", "Method", "Prediction", "answered", "chosen", "load_method"]
 
 
 @dataclass(frozen=True, slots=True)

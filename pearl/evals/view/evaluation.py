@@ -46,13 +46,7 @@ _FACTS = {
 
 
 def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[Picture]) -> str:
-    """The whole page.
-
-    Args:
-        rows: The series to show.
-        headers: Headers of all logs, including those without records.
-        pictures: The pictures to embed.
-    """
+    """The whole page."""
     listed = _listed(rows)
     n_records = sum(len(row.records) for row in rows)
     return render_page(

@@ -15,16 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.evals import report
 from pearl.evals.stats import Interval
-from pearl.evals.view.canvas import (
-    GREY,
-    colour_of,
-    figure,
-    label_points,
-    legend,
-    marker_of,
-    render,
-    style,
-)
+from pearl.evals.view.canvas import GREY, colour_of, figure, legend, marker_of, render, style
 from pearl.evals.view.summary import Series, heading, one_line, subsets_of, variants
 
 if TYPE_CHECKING:
@@ -115,8 +106,10 @@ def _accuracy_cost(rows: Sequence[Series]) -> Figure:
     if not any(x):
         raise _NoDataError("no costs and no tokens were counted")
     drawn, axes = figure(heading(rows), 4.0)
-    for i, (at, cell) in enumerate(zip(x, cells, strict=True)):
+    handles = [
         _point(axes, i, [at], [cell.accuracy])
+        for i, (at, cell) in enumerate(zip(x, cells, strict=True))
+    ]
     if min(x) > 0 and max(x) / min(x) >= 10:
         axes.set_xscale("log")
         unit += ", logarithmic"
@@ -127,13 +120,7 @@ def _accuracy_cost(rows: Sequence[Series]) -> Figure:
     axes.margins(x=0.15)
     axes.set_xlabel(unit)
     _accuracy_axis(axes, _chance(rows))
-    bars = [
-        (at, 100 * cell.accuracy.estimate, 100 * cell.accuracy.low, 100 * cell.accuracy.high)
-        for at, cell in zip(x, cells, strict=True)
-    ]
-    label_points(
-        drawn, axes, [row.label for row in rows], [colour_of(i) for i in range(len(rows))], bars
-    )
+    legend(drawn, handles, [row.label for row in rows])
     return drawn
 
 

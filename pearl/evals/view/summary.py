@@ -9,14 +9,7 @@ from itertools import chain
 from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import Score, score_of
 
-__all__ = [
-    "Series",
-    "heading",
-    "one_line",
-    "series_of",
-    "subsets_of",
-    "variants",
-]
+__all__ = ["Series", "heading", "one_line", "series_of", "subsets_of", "variants"]
 
 FACTS = {
     "data": "{}",
@@ -80,12 +73,7 @@ def subsets_of(rows: Sequence[Series]) -> tuple[str, ...]:
 
 
 def variants(headers: Sequence[Header], *, without: Collection[str] = ()) -> list[str]:
-    """A label that distinguishes each log: "" for a single one, its number if all fields are equal.
-
-    Args:
-        headers: Headers of the logs.
-        without: Fields to leave out.
-    """
+    """A label that distinguishes each log: "" for a single one, its number if all fields are equal."""
     differ = {
         fact for fact in FACTS if len({getattr(header, fact) for header in headers}) > 1
     } - set(without)

@@ -1,8 +1,7 @@
 """`BACKEND:NAME` → `Model`. Every other module of this folder is one backend.
 
-A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`; `NAME` of
-`--model BACKEND:NAME` is passed through. Backends raise `ModelError`, of the right kind, for every
-unusable reply; they never retry (`middleware` does).
+A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`. Backends raise
+`ModelError`, of the right kind, for every unusable reply; they never retry (`middleware` does).
 
 A backend with a server also has `address(settings) -> str`, "" for the vendor's own. It may have
 `ADDRESS_VARIABLE`, the environment variable for the address, and `key_variable(url, is_named=...)
@@ -53,7 +52,7 @@ class ModelSettings:
 
 
 class Backend(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The interface of a backend module."""
 
     DESCRIPTION: str
 
@@ -70,12 +69,7 @@ CONTRACT = Backend
 
 
 def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
-    """Address of a model's server; "" for the backend's default, None without a server.
-
-    Args:
-        spec: `BACKEND` or `BACKEND:NAME`; an unknown backend has no server.
-        settings: As in `create_model`.
-    """
+    """Address of a model's server; "" for the backend's default, None for no server."""
     address = _optional(spec, "address")
     return None if address is None else str(address(settings or ModelSettings()))
 
@@ -87,14 +81,10 @@ def address_variable(spec: str) -> str:
 
 
 def default_key_variable(spec: str, url: str) -> str | None:
-    """The environment variable of the key for a server that the user has not named; "" for none.
-
-    Args:
-        spec: As in `address_of`.
-        url: Of the server.
+    """The environment variable of the key for a server that the user has not named.
 
     Returns:
-        None for a backend that sends a key only on request.
+        "" for no key, None for a backend that sends one only on request.
 
     Raises:
         UsageError: `url` is not the address of a server.
@@ -120,13 +110,11 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
     backend, _, name = spec.partition(":")
     known = plugins.names(__name__)
     if backend not in known:
-        close = did_you_mean(backend, known)
-        if close:
+        if close := did_you_mean(backend, known):
             help = f"did you mean '{close}{':' + name if name else ''}'?"
-        elif not name:
-            help = f"did you mean 'openai:{backend}'? Backends: {', '.join(known)}"
         else:
-            help = f"backends: {', '.join(known)}"
+            guess = "" if name else f"did you mean 'openai:{backend}'? "
+            help = f"{guess}backends: {', '.join(known)}"
         raise UsageError(f"unknown model '{spec}'", help=help)
     module: Backend = plugins.load(__name__, backend)
     return module.create(name, settings or ModelSettings())

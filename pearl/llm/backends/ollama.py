@@ -26,7 +26,7 @@ ADDRESS_VARIABLE = "OLLAMA_HOST"
 PORT = 11434
 
 WINDOW = 4_096
-"""Tokens of Ollama's own default where a machine has less than 24 GiB of video memory."""
+"""Ollama's default window in tokens, with less than 24 GiB of video memory."""
 
 
 def create(name: str, settings: ModelSettings) -> OllamaModel:
@@ -35,8 +35,8 @@ def create(name: str, settings: ModelSettings) -> OllamaModel:
     Its window is Ollama's default unless `settings` or `OLLAMA_CONTEXT_LENGTH` set another.
 
     Raises:
-        UsageError: The name is empty, or an address or the window is none.
-        ModelError: A variable that is to hold a key does not.
+        UsageError: The name is empty, or the address or window is invalid.
+        ModelError: The variable of the key holds none.
     """
     if not name:
         raise UsageError("ollama: needs the name of a model", help="for example ollama:llama3.2")
@@ -50,11 +50,7 @@ class OllamaModel(OpenAIModel):
     """One model of Ollama."""
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: There is no usable reply, or the prompt is longer than the window.
-        """
+        """Send one request; a prompt that exceeds the window is rejected."""
         window = self.window or WINDOW
         document = getattr(request.task, "document", None)
         excess = Counter.for_model(self.name).excess(request.prompt, window, document or "")
@@ -73,7 +69,7 @@ def address(settings: ModelSettings) -> str:
 
 
 def _address(host: str) -> str:
-    """What `OLLAMA_HOST` stands for, as Ollama's own client reads it.
+    """The address in `OLLAMA_HOST`, parsed like Ollama's own client does.
 
     Example:
         >>> _address(""), _address("0.0.0.0"), _address("https://gpu.example.org/ollama")

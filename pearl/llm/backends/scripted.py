@@ -1,8 +1,8 @@
-r"""Replies written beforehand: for tests and demonstrations; no model, no network.
+r"""Scripted replies: for tests and demonstrations; no model, no network.
 
 `scripted:FILE` reads a JSON array of rules `[{"match": ..., "reply": ...}]`. The first rule whose
-regular expression is found in the prompt (`.` matches line ends) gives the reply, as often as it
-is found; `\1` in a reply stands for the first group of its match.
+regular expression is found in the prompt (`.` matches line ends) gives the reply; `\1` in a reply
+is the first group of its match.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from pearl.data.journal import Frozen
 from pearl.documents.document import file_source
 from pearl.errors import DataError, ModelError, UsageError, did_you_mean
 from pearl.llm import ActionTask, CombineTask, Completion, Constrains, Request
@@ -30,18 +31,17 @@ FORMAT = 'a JSON array of rules: [{"match": "regular expression", "reply": "text
 
 
 class Scripted:
-    """A model that replies what a function says.
+    """A model whose replies are computed by a function.
 
     Attributes:
-        requests: Every request so far, in the order they came, where they are recorded.
+        requests: Every request so far, in order of arrival, if they are recorded.
 
     Args:
-        reply: The reply to a request; may raise `ModelError` in its place.
-        name: What to call it.
-        source: What tells its replies from others under its name.
-        window: Tokens of its window; None for no limit.
-        is_recording: Whether requests are kept to be looked at; over many documents they fill the
-            memory.
+        reply: The reply to a request; may raise `ModelError`.
+        name: Name of the model.
+        source: Distinguishes its replies from others under its name.
+        window: Context window in tokens; None for no limit.
+        is_recording: Whether requests are recorded, with their documents in memory.
 
     Example:
         >>> model = Scripted(lambda request: request.prompt.upper())
@@ -76,10 +76,7 @@ class Scripted:
 
     @classmethod
     def replay(cls, outputs: Mapping[str, str]) -> Scripted:
-        """A model that replies to each step what was recorded for its output.
-
-        Args:
-            outputs: The reply by the name of a step's output.
+        """A model with one recorded reply for the output of each step.
 
         Example:
             >>> Scripted.replay({"hero": "Ada"})
@@ -106,32 +103,26 @@ class Scripted:
         return cls(recorded)
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: The script has no reply to it.
-        """
+        """Send one request."""
         if self.is_recording:
             self.requests.append(request)
-        await asyncio.sleep(0)  # as any model, it lets others go on meanwhile
+        await asyncio.sleep(0)  # like any model, it yields to other tasks
         text = self._reply(request)
         if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty")
         return Completion(text, self.name)
 
     async def aclose(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
-class _Rule(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Rule(Frozen):
     match: str
     reply: str
 
 
 def create(name: str, settings: ModelSettings) -> Scripted:
-    """The model that replies by the rules of the file `name`.
+    """Create the model with the rules of the file `name`.
 
     Raises:
         UsageError: No file is named.
@@ -180,9 +171,7 @@ def _read(path: Path) -> list[tuple[re.Pattern[str], str]]:
 
 
 def _expanded(found: re.Match[str], text: str) -> str:
-    """The reply with its groups filled in; as it is where its backslashes mean something else."""
-    if "\\" not in text:
-        return text
+    """The reply with its groups filled in; unchanged if its backslashes are no references."""
     try:
         return found.expand(text)
     except (re.error, IndexError):

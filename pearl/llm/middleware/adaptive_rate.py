@@ -25,51 +25,50 @@ from pearl.llm.middleware.token_bucket import TokenBucket
 __all__ = ["AdaptiveRate", "AdmittedRate", "Refusal", "Sent"]
 
 Refusal = Literal["limit", "same", "fault", "cleared"]
-"""What a refusal says: that a limit was met; that it is the same one, met by a call which was under way
-by then; nothing but a fault; that those before it were faults too, and there is no limit."""
+"""Meaning of a rejection: a limit; the same limit, met by a call in flight; a random fault; a fault
+that shows that those before it were faults, too, and there is no limit."""
 
 MARGIN = 0.97
 HOLD_S = 10.0
 RAMP = 4e-4
-"""The rate is left by exp(RAMP x s³): 1.5 times after 10 s, 10 times after 18 s."""
+"""The rate is increased by exp(RAMP x s³): 1.5 times after 10 s, 10 times after 18 s."""
 
 APPROACH = 0.15
-"""Share of the way from the known rate to a probe that was refused, which the rate is taken to
-have grown: the margin lets the server's bucket run over, so that rates are found too low. One that
-is taken too high is found by its next refusal."""
+"""Share of the way from the known rate to that of a rejected probe which the rate grows: the margin
+lets the server's bucket overflow, so that estimates are too low."""
 
 BACK = 0.85
-"""What is left of a rate that is refused at once again."""
+"""Factor on a rate that is rejected immediately again."""
 
 SILENT = 0.5
-"""Share of the time in which nothing was sent that counts: of what came in then, the server's
-bucket may have held all, or nothing."""
+"""Weight of the time in which nothing was sent: the server's bucket may have overflowed in it."""
 
 MOVED = 1.7
-"""A refusal so far above the known rate means that the limit has moved, and not that a full bucket
-lasted for a while."""
+"""A rejection so far above the known rate means that the limit has moved, not that a burst ended."""
 
 SHORTEST_S = 1.0
-"""Between refusals that are closer together there are too few calls to tell a rate."""
+"""Minimum seconds between rejections for an estimate."""
 
 MOST_IDLE = 0.2
 """Maximum idle fraction of the time; an idle bucket overflows, which hides the rate."""
 
 FIRST_RATE = 10.0
-"""A first refusal may come before anything was admitted, and then says little about the rate."""
+"""Minimum first estimate, because a first rejection may come before anything was admitted."""
 
 LEAST_RATE = 1 / 120
+"""Minimum calls per second."""
+
 WINDOW_S = 10
-"""Seconds over which what was admitted is counted; where that was nothing, nothing was asked, and no
-rate below one call in so many seconds is told by it."""
+"""Seconds over which admitted calls are counted."""
 
 NOT_BY_CHANCE = 3
 """Consecutive rejections that cannot be random."""
 
 MOST_PAUSE_S = 60.0
-"""Minimum seconds between two probes of an outage."""
+"""Maximum seconds between two probes of an outage."""
 
 FORGET = 1000.0
+"""Increase at which the limit is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class Sent:
     Attributes:
         number: Counted from 1.
         at: Seconds of the monotonic clock.
-        rate: Calls per second that were allowed; None for as many as come.
+        rate: Allowed calls per second; None for no limit.
         is_probe: Whether that was above the rate known to be admitted.
     """
 
@@ -98,7 +97,7 @@ class AdmittedRate:
         self._began: float | None = None
 
     def add(self, at: float, n: int = 1) -> None:
-        """Count a call sent `at`, or with -1 take one back that was refused."""
+        """Count a call sent `at`; -1 removes a rejected one."""
         second = int(at)
         if self._began is None:
             self._began = at
@@ -115,11 +114,11 @@ class AdmittedRate:
 
     @property
     def most(self) -> int:
-        """The most in one second."""
+        """Maximum calls in one second."""
         return max((count for _, count in self._counts), default=0)
 
     def rate(self, now: float, seconds: int) -> float:
-        """Calls per second over the last `seconds`, or over as many as there were, at least 1."""
+        """Calls per second over the last `seconds`, or over the time since the first call."""
         first = int(now) - seconds + 1
         since = max(now if self._began is None else self._began, float(first))
         n = sum(count for second, count in self._counts if second >= first)
@@ -128,14 +127,14 @@ class AdmittedRate:
 
 @dataclass(frozen=True, slots=True)
 class _BucketDrained:
-    """When the server's bucket was empty, and how much had come out of it.
+    """State when the server's bucket was empty.
 
     Attributes:
-        number: Of the last call that was refused; of a storm, the first.
-        at: When that call was sent.
+        number: Number of the last rejected call; in an outage, of the first.
+        at: Time at which that call was sent.
         n_admitted: Calls admitted until then.
-        idle_s: Seconds until then in which less was asked for than the rate allows.
-        until: When the last call was sent that was refused; later than `at` in a storm alone.
+        idle_s: Seconds until then in which demand was below the rate.
+        until: Time at which the last rejected call was sent; later than `at` only in an outage.
     """
 
     number: int
@@ -149,10 +148,10 @@ class AdaptiveRate:
     """Estimates the calls per second that a server admits; unknown until the first rejection.
 
     Attributes:
-        known: Calls per second that the server was last found to admit; None if not known.
-        faults: What it refuses at random.
+        known: Estimated calls per second; None if unknown.
+        faults: The random rejections.
         n_sent: Calls so far.
-        n_refused: Those of them that were refused.
+        n_refused: Those of them that were rejected.
     """
 
     def __init__(self) -> None:
@@ -180,12 +179,12 @@ class AdaptiveRate:
         return self._n_storm > 0
 
     def delay_s(self, now: float) -> float:
-        """Seconds until the next call may be sent; fewer, as time goes by without a refusal."""
+        """Seconds until the next call may be sent."""
         if self._n_storm:
             return max(0.0, self._resume_at - now)
         if self._bucket is None or self.known is None:
             return 0.0
-        # Only while calls are held back does time without a refusal say anything.
+        # Time without a rejection is informative only while calls are delayed.
         self._calm_s += self._bucket.fill(now)
         above = math.exp(min(10.0, RAMP * max(0.0, self._calm_s - HOLD_S) ** 3))
         if above > FORGET:
@@ -195,25 +194,25 @@ class AdaptiveRate:
         return self._bucket.delay_s(1.0, now)
 
     def send(self, now: float) -> Sent:
-        """Count a call that is sent now."""
+        """Record a call that is sent now."""
         self.n_sent += 1
         self._admitted.add(now)
         rate = self.now
         is_probe = rate is not None and self._calm_s > HOLD_S
         self.faults.send(is_probe)
         if self._n_storm:
-            self._pause(now, 0.0)  # the next one has not to wait until this one is answered
+            self._pause(now, 0.0)  # the next one need not wait for its answer
         elif self._bucket:
             self._bucket.spend(1.0)
         return Sent(self.n_sent, now, rate, is_probe)
 
     def refuse(self, sent: Sent, now: float, pause_s: float) -> Refusal:
-        """Learn from a call that was refused.
+        """Learn from a rejected call.
 
         Args:
             sent: The call.
             now: Seconds of the monotonic clock.
-            pause_s: Seconds during which nothing will be sent, where it is of a limit.
+            pause_s: Seconds during which nothing will be sent if it met a limit.
         """
         self.n_refused += 1
         self._admitted.add(sent.at, -1)
@@ -228,7 +227,7 @@ class AdaptiveRate:
             is_early = sent.rate is not None and not sent.is_probe
             if self.faults.suspect(sent.number, self.n_refused, is_early):
                 self._forget()
-                self._episode = 0  # nor was there a limit that calls in flight have met
+                self._episode = 0  # nor did calls in flight meet a limit
                 return "cleared"
             if self._is_unchanged(sent):
                 return self._storm(sent, now, pause_s)
@@ -236,7 +235,7 @@ class AdaptiveRate:
             self.known = rate = max(LEAST_RATE, self._learn(sent, now))
             self._bucket = self._bucket or TokenBucket(rate * MARGIN, now)
             self._bucket.rate = rate * MARGIN
-            self._calm_s = HOLD_S if self._is_guess else 0.0  # what is a guess is not held
+            self._calm_s = HOLD_S if self._is_guess else 0.0
             self._episode = self.n_sent
         self._resume_at = max(self._resume_at, now + pause_s)
         if self._bucket:
@@ -247,16 +246,15 @@ class AdaptiveRate:
             n_admitted = sent.number - self.n_refused
             self._last = _BucketDrained(sent.number, sent.at, n_admitted, idle_s, sent.at)
         elif sent.number < last.number:
-            # Refusals do not come back in the order in which the calls were sent.
+            # Rejections arrive out of order.
             self._last = replace(last, n_admitted=last.n_admitted - 1)
         return "limit" if is_new else "same"
 
     def admit(self, sent: Sent) -> bool:
-        """A call was answered: if it was sent in a storm, that is over.
+        """Record an answer, which ends an outage during which the call was sent.
 
         Returns:
-            Whether it is, and no rate was known before it: as many calls as come are allowed, and the
-            caller had better begin with few.
+            Whether that leaves no known rate, so that the caller should restart with few calls.
         """
         if not self._n_storm or sent.number <= self._episode:
             return False
@@ -269,7 +267,7 @@ class AdaptiveRate:
         return self._is_guess
 
     def _is_unchanged(self, sent: Sent) -> bool:
-        """Whether no call was admitted between the last one that was refused and this one."""
+        """Whether no call was admitted since the last rejected one."""
         return self._last is not None and sent.number - self.n_refused <= self._last.n_admitted
 
     def _storm(self, sent: Sent, now: float, pause_s: float) -> Refusal:
@@ -281,7 +279,7 @@ class AdaptiveRate:
         return "same"
 
     def _pause(self, now: float, pause_s: float) -> None:
-        """Try no other call before the storm has lasted for as long again, or `pause_s` are over."""
+        """Delay the next probe by the length of the outage so far, at least `pause_s`."""
         lasted_s = now - (self._last.at if self._last else now)
         self._resume_at = now + max(pause_s, min(MOST_PAUSE_S, lasted_s))
 
@@ -289,7 +287,7 @@ class AdaptiveRate:
         self.known = self._bucket = self._last = None
 
     def _learn(self, sent: Sent, now: float) -> float:
-        if self.faults.share is not None:  # single refusals say nothing of when a bucket was empty
+        if self.faults.share is not None:  # a rejection may not mean an empty bucket
             return self._admitted.rate(now, WINDOW_S)
         between = self._between(sent)
         if self.known is None or sent.rate is None:
@@ -308,7 +306,7 @@ class AdaptiveRate:
         return min(self.known, max(1 / WINDOW_S, self._admitted.rate(now, WINDOW_S)))
 
     def _between(self, sent: Sent) -> float | None:
-        """Calls per second admitted since the last refusal, if that tells the limit."""
+        """Calls per second admitted since the last rejection, if that tells the limit."""
         if self._last is None:
             return None
         span_s = sent.at - self._last.at
@@ -317,8 +315,7 @@ class AdaptiveRate:
             return None
         n_admitted = sent.number - self.n_refused - self._last.n_admitted
         silent_s = min(span_s, self._resume_at - self._last.until)
-        # This refusal is counted already. One call more: a rate found too high is refused soon,
-        # and found again over a longer time; one found too low takes long to be left. Of a few calls
-        # a minute, one more is too many.
+        # One call more, because an estimate that is too high is corrected soon, and one that is too
+        # low only slowly; of a few calls per minute, one more would be too many.
         more = 1.0 if n_admitted > span_s / 4 else n_admitted / (n_admitted + 1)
         return (n_admitted + more) / (span_s - (1 - SILENT) * silent_s)

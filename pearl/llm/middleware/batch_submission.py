@@ -7,7 +7,7 @@ store the replies, remove the record. A restart finds the record.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TypeVar
@@ -21,7 +21,7 @@ from pearl.llm.middleware.pending_batches import PendingBatch, PendingBatches
 __all__ = ["DEFAULT_PACE", "BatchProgress", "Deliver", "OnTrouble", "Pace", "Submitter"]
 
 KEPT_AT_ONCE = 1_000
-"""Replies that are on their way to the disk together; the store groups them."""
+"""Replies that are stored concurrently; the store groups them."""
 
 POLL_GROWTH = 1.5
 
@@ -33,13 +33,12 @@ class Pace:
     """Timing and size limits.
 
     Attributes:
-        quiet_s: Seconds without a new request after which nothing more is expected to come until
-            there are replies.
-        poll_s: Seconds until a batch is looked at for the first time; grows from there.
-        longest_poll_s: Seconds between two looks at most.
-        patience_s: Seconds for which a server may fail on end before it is given up.
-        max_requests: Requests in one batch.
-        max_bytes: Bytes of one file of requests.
+        quiet_s: Seconds without a new request that end the collection of a round.
+        poll_s: Seconds until a batch is polled for the first time; grows by `POLL_GROWTH`.
+        longest_poll_s: Maximum seconds between two polls.
+        patience_s: Maximum seconds of consecutive failures of the server.
+        max_requests: Maximum requests per batch.
+        max_bytes: Maximum bytes of a file of requests.
     """
 
     quiet_s: float = 2.0
@@ -60,10 +59,10 @@ class BatchProgress:
     Attributes:
         round: Counted from 1.
         n_requests: Requests of the round.
-        n_found: Those of them that were submitted before, by a process that ended meanwhile.
-        n_batches: Batches that they are in, as far as they are submitted.
-        n_done: Requests with a reply or an error, by what the server tells.
-        is_left: Whether nobody waits any more, and the batches go on at the server.
+        n_found: Those of them that an earlier process submitted.
+        n_batches: Submitted batches.
+        n_done: Requests with a reply or an error, as the server reports.
+        is_left: Whether waiting was cancelled, while the batches continue at the server.
     """
 
     round: int
@@ -93,7 +92,6 @@ class BatchProgress:
 Deliver = Callable[[bytes, Completion | Exception], None]
 """Callback for the result of a request, by its key."""
 
-
 OnTrouble = Callable[[ModelError, float], None]
 """Callback for a failed call, with the seconds of further retries."""
 
@@ -102,8 +100,8 @@ class Submitter:
     """Carries out rounds of requests by batches.
 
     Args:
-        batches: The server's side.
-        records: What was submitted and not read.
+        batches: The server's Batch API.
+        records: The batches whose results were not read yet.
         deliver: Callback for the reply or the error of every request, once per round.
         replies: Cache that stores every reply before it is delivered; None for no cache.
         pace: Timing and size limits.
@@ -132,20 +130,12 @@ class Submitter:
         self._is_in_trouble = False
         self._turn = asyncio.Lock()
         self._n_rounds = 0
-        self._n_under_way = 0
+        self.n_under_way = 0
+        """Batches that are waited for."""
         self._has_ended = asyncio.Event()
 
-    @property
-    def n_under_way(self) -> int:
-        """Batches that are waited for."""
-        return self._n_under_way
-
     async def carry_out(self, requests: Mapping[bytes, Request]) -> None:
-        """Carry out one round; returns when every request has been delivered a reply or an error.
-
-        Args:
-            requests: By their keys.
-        """
+        """Carry out one round of requests, by key, until each has its reply or error."""
         self._n_rounds += 1
         records = self._records.take(requests)
         found = {key for record in records for key in record.keys & requests.keys()}
@@ -156,42 +146,43 @@ class Submitter:
                     asked = {key: requests[key] for key in record.keys & requests.keys()}
                     group.create_task(self._see_through(asked, record, round, is_new=False))
                 rest = {key: request for key, request in requests.items() if key not in found}
-                for keys, data in self._files(rest):
-                    asked = {key: rest[key] for key in keys}
-                    try:
-                        record = await self._submit(asked, data)
-                    except Exception as error:  # noqa: BLE001 - it is told to whoever asked
-                        self._fail(asked, error)
-                        continue
-                    group.create_task(self._see_through(asked, record, round, is_new=True))
+                for asked, data in self._files(rest):
+                    if submitted := await self._submitted(asked, data):
+                        group.create_task(self._see_through(asked, submitted, round, is_new=True))
         except asyncio.CancelledError:
             round.left()
             raise
 
-    def _files(self, requests: Mapping[bytes, Request]) -> Iterator[tuple[list[bytes], bytes]]:
+    def _files(
+        self, requests: Mapping[bytes, Request]
+    ) -> Iterator[tuple[dict[bytes, Request], bytes]]:
         """The requests as files within the limits, one at a time: each may be large."""
-        keys: list[bytes] = []
-        lines: list[bytes] = []
-        size = 0
+        part: dict[bytes, Request] = {}
+        data = bytearray()
         for key, request in requests.items():
             line = self._batches.line(key, request)
-            is_full = (
-                size + len(line) > self._pace.max_bytes or len(keys) == self._pace.max_requests
-            )
-            if keys and is_full:
-                yield keys, b"".join(lines)
-                keys, lines, size = [], [], 0
-            keys.append(key)
-            lines.append(line)
-            size += len(line)
-        if keys:
-            yield keys, b"".join(lines)
+            is_too_long = len(data) + len(line) > self._pace.max_bytes
+            if part and (is_too_long or len(part) == self._pace.max_requests):
+                yield part, bytes(data)
+                part, data = {}, bytearray()
+            part[key] = request
+            data += line
+        if part:
+            yield part, bytes(data)
+
+    async def _submitted(self, asked: Collection[bytes], data: bytes) -> PendingBatch | None:
+        """Submit a file of requests; None if it failed, with the error delivered."""
+        try:
+            return await self._submit(asked, data)
+        except Exception as error:  # noqa: BLE001 - delivered to the callers
+            self._fail(asked, error)
+            return None
 
     async def _submit(self, keys: Collection[bytes], data: bytes) -> PendingBatch:
-        """Submit a file of requests.
+        """Upload a file of requests, record it and create its batch.
 
         Raises:
-            ModelError: The server does not take it.
+            ModelError: The server rejects it.
             StoreError: It cannot be recorded, and is not submitted.
         """
         file_id = await self._patiently(lambda: self._batches.upload(data))
@@ -235,54 +226,57 @@ class Submitter:
     async def _see_through(
         self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
     ) -> None:
-        """Wait for a batch and deliver what comes of it, for all that was asked."""
-        self._n_under_way += 1
+        """Wait for a batch and deliver its results; submit again what was rejected or lost."""
+        self.n_under_way += 1
+        try:
+            is_delivered, _ = await self._delivered(asked, record, round, is_new=is_new)
+        finally:
+            self.n_under_way -= 1
+            self._has_ended.set()
+        if not is_delivered:
+            async with self._turn:
+                await self._once_more(asked, round)
+
+    async def _delivered(
+        self, asked: Mapping[bytes, Request], record: PendingBatch, round: _Round, *, is_new: bool
+    ) -> tuple[bool, Batch | None]:
+        """Wait for a batch and deliver its results.
+
+        Returns:
+            Whether every request has its result; if not, the batch that was too large, or None if
+            the server lost it.
+        """
         try:
             batch = await self._ended(record, round, is_new=is_new)
             if batch is not None and not batch.is_too_much:
                 await self._read(asked, record, batch)
-                return
+                return True, batch
             self._records.remove(record)
-        except Exception as error:  # noqa: BLE001 - it is told to whoever asked
+        except Exception as error:  # noqa: BLE001 - delivered to the callers
             self._records.put_back(record)
             self._fail(asked, error)
-            return
-        finally:
-            self._n_under_way -= 1
-            self._has_ended.set()
-        async with self._turn:
-            await self._once_more(asked, round)
+            return True, None
+        return False, batch
 
     async def _once_more(self, asked: Mapping[bytes, Request], round: _Round) -> None:
-        """Submit again what the server would not take or has lost, one batch after the other.
+        """Submit again what the server rejected as too large or lost, one batch after the other.
 
-        Servers limit the tokens that wait in all batches. So a batch that was too much waits for
-        those before it, and is halved where there are none.
+        Servers limit the tokens that wait in all batches. So a batch that was too large waits for
+        those before it, and is halved if there are none.
         """
-        while True:
-            record: PendingBatch | None = None
-            try:
-                data = b"".join(self._batches.line(key, asked[key]) for key in asked)
-                record = await self._submit(asked, data)
-                batch = await self._ended(record, round, is_new=True)
-                if batch is not None and not batch.is_too_much:
-                    await self._read(asked, record, batch)
-                    return
-            except Exception as error:  # noqa: BLE001 - it is told to whoever asked
-                if record is not None:
-                    self._records.put_back(record)
-                self._fail(asked, error)
+        data = b"".join(self._batches.line(key, asked[key]) for key in asked)
+        while record := await self._submitted(asked, data):
+            is_delivered, batch = await self._delivered(asked, record, round, is_new=True)
+            if is_delivered:
                 return
-            self._records.remove(record)
-            if self._n_under_way:
+            if self.n_under_way:
                 self._has_ended.clear()
                 await self._has_ended.wait()
                 continue
-            problem = (batch and batch.problem) or ModelError(
-                f"{self._batches.server} knows nothing of a batch it has created", kind="transport"
-            )
             if batch is None or len(asked) == 1:
-                self._fail(asked, problem)
+                message = f"{self._batches.server} knows nothing of a batch it has created"
+                problem = batch and batch.problem
+                self._fail(asked, problem or ModelError(message, kind="transport"))
                 return
             keys = list(asked)
             middle = len(keys) // 2
@@ -291,12 +285,12 @@ class Submitter:
             return
 
     async def _ended(self, record: PendingBatch, round: _Round, *, is_new: bool) -> Batch | None:
-        """The batch of a record when it is over; None where there is none.
+        """The batch of a record when it is over; None if the server has none.
 
         Args:
-            record: Of the batch.
-            round: Is told.
-            is_new: Whether it was created just now, and cannot be over.
+            record: The record of the batch.
+            round: Reports the progress.
+            is_new: Whether it was just created, and cannot be over.
 
         Raises:
             ModelError: The server does not tell.
@@ -314,7 +308,7 @@ class Submitter:
             await asyncio.sleep(wait_s)
         while True:
             batch = await self._patiently(lambda: self._batches.retrieve(id))
-            if batch is None:  # it is worth a second look: what is submitted again is paid again
+            if batch is None:  # checked twice, because another submission is paid again
                 batch = await self._patiently(lambda: self._find(record.file_id))
             if batch is None:
                 return None
@@ -328,28 +322,23 @@ class Submitter:
     async def _read(
         self, asked: Mapping[bytes, Request], record: PendingBatch, batch: Batch
     ) -> None:
-        """Keep what came of a batch, also of requests that nobody asks for now, and deliver it."""
+        """Store the replies, also to requests that nobody awaits now, and deliver the results."""
         if batch.problem is not None:
             self._records.remove(record)
             self._fail(asked, batch.problem)
             return
         results = await self._patiently(lambda: self._batches.results(batch, asked))
-        paid = [
-            (key, result)
-            for key, result in results.items()
-            if key in record.keys and isinstance(result, Completion)
-        ]
-        await self._keep(paid)
+        if self._replies is not None:
+            keeping = [
+                self._replies.keep(key, result)
+                for key, result in results.items()
+                if key in record.keys and isinstance(result, Completion)
+            ]
+            for start in range(0, len(keeping), KEPT_AT_ONCE):
+                await asyncio.gather(*keeping[start : start + KEPT_AT_ONCE])
         self._records.remove(record)
         for key in asked:
             self._deliver(key, results.get(key) or self._missing(batch))
-
-    async def _keep(self, paid: Sequence[tuple[bytes, Completion]]) -> None:
-        if self._replies is None:
-            return
-        for start in range(0, len(paid), KEPT_AT_ONCE):
-            part = paid[start : start + KEPT_AT_ONCE]
-            await asyncio.gather(*(self._replies.keep(key, completion) for key, completion in part))
 
     def _missing(self, batch: Batch) -> ModelError:
         """The error of a request that has no line."""
@@ -370,7 +359,7 @@ class Submitter:
             self._deliver(key, error)
 
     async def _patiently(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """The result of a call that may fail for a while.
+        """Repeat a call while it fails, up to `Pace.patience_s`.
 
         Raises:
             ModelError: It fails for good, or for too long.
@@ -394,7 +383,7 @@ class Submitter:
 
 
 class _Round:
-    """Counts what becomes of one round, and tells of it."""
+    """Reports the progress of one round."""
 
     def __init__(
         self, progress: BatchProgress, on_progress: Callable[[BatchProgress], None] | None

@@ -29,29 +29,29 @@ from pearl.llm.middleware.wrapper import Wrapper
 __all__ = ["Batched"]
 
 PASSES = 20
-"""Turns of the event loop that have to be quiet, too: on a busy machine time alone tells little."""
+"""Iterations of the event loop that have to be quiet, too, because on a busy machine it lags."""
 
 
 class Batched(Wrapper):
     """Collects requests and sends them by rounds through the Batch API.
 
-    Identical requests are one; a request whose batch is under way, here or since an earlier
-    process, is not submitted again. Requests under a constraint go to the model directly: finding
-    out what a server takes needs single calls. Close it in the event loop that it is used in.
+    Identical requests are deduplicated; a request whose batch is in progress, since this process or
+    an earlier one, is not submitted again. Constrained requests go to the model directly, because
+    probing a server needs single calls. Close it in the event loop that uses it.
 
     Args:
-        model: Takes the requests under a constraint.
+        model: Receives the constrained requests.
         batches: The server's Batch API.
-        replies: Where replies are kept as soon as they are read.
-        folder: Where it is kept which batches are under way; None to forget them with the process.
-        pace: How long to wait for what.
-        breaker: The circuit breaker of the run; share it with `Retrying`.
-        is_busy: Whether somebody is about to ask, of whom nothing has been heard yet.
-        on_progress: Told when a round gets on.
-        on_trouble: Told when the server begins to fail, once until it answers again.
+        replies: Cache that stores replies as soon as they are read.
+        folder: Folder of the store, for records of batches in progress; None for no records.
+        pace: Timing and size limits.
+        breaker: The circuit breaker of the run, shared with `Retrying`.
+        is_busy: Whether callers are about to send requests.
+        on_progress: Callback for progress of a round.
+        on_trouble: Callback when the server starts to fail, once until it recovers.
 
     Raises:
-        StoreError: What is kept in the folder cannot be read.
+        StoreError: A record in the folder cannot be read.
     """
 
     def __init__(
@@ -88,17 +88,12 @@ class Batched(Wrapper):
         self._watch: asyncio.Task[None] | None = None
         self._rounds: set[asyncio.Task[None]] = set()
 
-    @property
-    def n_under_way(self) -> int:
-        """Batches that are waited for."""
-        return self._submitter.n_under_way
-
     def stir(self) -> None:
-        """Something happened, so that more may be asked soon."""
+        """Delay the end of the round, because more requests may follow soon."""
         self._stirred_at = monotonic()
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request, with the others of its round.
+        """Send one request, with the others of its round.
 
         Raises:
             ModelError: The model gave no usable reply.
@@ -121,8 +116,8 @@ class Batched(Wrapper):
             self._leave(key)
 
     def leave(self) -> None:
-        """End the run; batches that are under way go on at the server."""
-        n = self.n_under_way
+        """End the run; submitted batches continue at the server."""
+        n = self._submitter.n_under_way
         left = f"{n:,} batch{'' if n == 1 else 'es'} left under way at the server"
         self.breaker.throw(
             PausedError(
@@ -132,7 +127,7 @@ class Batched(Wrapper):
         )
 
     async def aclose(self) -> None:
-        """Wait for nothing any more. The wrapped model stays open, for it is not this one's own."""
+        """Stop waiting. The wrapped model stays open, because this one does not own it."""
         ending = [*self._rounds, *([self._watch] if self._watch else [])]
         for task in ending:
             task.cancel()
@@ -147,7 +142,7 @@ class Batched(Wrapper):
             self.stir()
 
     async def _collect(self) -> None:
-        """Begin a round each time that it is quiet, until nothing is collected any more."""
+        """Start a round whenever it is quiet, until no requests are left."""
         while self._collected:
             await self._quiet()
             requests, self._collected = self._collected, {}
@@ -171,7 +166,7 @@ class Batched(Wrapper):
     async def _carry_out(self, requests: dict[bytes, Request]) -> None:
         try:
             await self._submitter.carry_out(requests)
-        except Exception as error:  # noqa: BLE001 - a bug must not leave callers waiting for ever
+        except Exception as error:  # noqa: BLE001 - a bug must not leave callers waiting
             for key in requests:
                 self._deliver(key, error)
 
@@ -183,7 +178,7 @@ class Batched(Wrapper):
             future.set_result(result)
             return
         future.set_exception(result.copy() if isinstance(result, ModelError) else result)
-        future.exception()  # nobody may be left to hear of it
+        future.exception()  # marks it as retrieved, if nobody awaits it
 
     def _leave(self, key: bytes) -> None:
         """Drop a request that nobody awaits, unless it was submitted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from pearl.errors import ModelError, PausedError, PearlError
@@ -17,18 +17,13 @@ Result = TypeVar("Result")
 LONGEST_WAIT_S = 600.0
 """Maximum seconds that a server may ask to wait; beyond that the run pauses."""
 
-
 SILENT_CALLS = 10
 SILENT_S = 20.0
 """Consecutive unanswered calls, and their minimum time span in seconds, that indicate an outage."""
 
 
-def fatal_error(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> PearlError | None:
-    """The error that ends the whole run, or None if other calls may succeed.
-
-    Args:
-        error: What one call failed with.
-        longest_wait_s: Seconds that a server may ask to wait.
+def fatal_error(error: ModelError) -> PearlError | None:
+    """The error that ends the whole run after a failed call, or None if other calls may succeed.
 
     Example:
         >>> no_credit = ModelError("no credit", kind="quota")
@@ -40,10 +35,10 @@ def fatal_error(error: ModelError, longest_wait_s: float = LONGEST_WAIT_S) -> Pe
     """
     if error.kind in ("quota", "auth"):
         return error
-    if error.is_retryable and (error.retry_after_s or 0.0) > longest_wait_s:
-        minutes = math.ceil((error.retry_after_s or 0.0) / 60)
+    wait_s = error.retry_after_s or 0.0
+    if error.is_retryable and wait_s > LONGEST_WAIT_S:
         return PausedError(
-            f"the server wants {minutes:,} minutes before the next call: {error.message}",
+            f"the server wants {math.ceil(wait_s / 60):,} minutes before the next call: {error.message}",
             help="run the same command again then: what is done is kept",
         )
     return None
@@ -65,15 +60,14 @@ class OutageDetector:
         return (now - self._since) / 2 if self._n_calls >= SILENT_CALLS else 0.0
 
     def go_on(self, error: ModelError, now: float) -> PausedError | None:
-        """Record an unanswered call; returns the error that ends the run once the outage is too long.
+        """Record an unanswered call at `now`, in seconds of the monotonic clock.
 
-        Args:
-            error: What the call failed with.
-            now: Seconds of the monotonic clock.
+        Returns:
+            The error that ends the run once the outage is too long.
         """
-        self._n_calls += 1
-        if self._n_calls == 1:
+        if not self._n_calls:
             self._since = now
+        self._n_calls += 1
         silent_s = now - self._since
         if self._n_calls < SILENT_CALLS or silent_s < SILENT_S:
             return None
@@ -142,13 +136,10 @@ class CircuitBreaker:
             PearlError: The run is over.
         """
         self.check()
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[None] = loop.create_future()
-        timer = loop.call_later(wait_s, _wake, waiter)
-        try:
-            await self.interruptible(waiter)
-        finally:
-            timer.cancel()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self.interruptible(waiter)
 
     async def interruptible(self, waiter: asyncio.Future[Result]) -> Result:
         """Await `waiter`, unless the run ends first.
@@ -161,8 +152,3 @@ class CircuitBreaker:
             return await waiter
         finally:
             self._waiters.discard(waiter)
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)

@@ -12,39 +12,38 @@ from collections import deque
 __all__ = ["Faults"]
 
 EARLY = 7
-"""So many refusals in a row at rates thought to be admitted are faults: a limit is mostly found by
-fewer, and then refuses nothing for `HOLD_S`."""
+"""Consecutive rejections at admitted rates that count as faults: a limit is mostly found by fewer."""
 
 SUSPECTED = 2
-"""So many are suspicious: from there on the rate falls by steps, lest it be lost before it is known."""
+"""Consecutive rejections that are suspicious; from there on the rate falls by steps."""
 
 MOST_FAULTS = 0.3
-"""Share of the calls; where more are refused, the rate is still much too high."""
+"""Maximum share of faults; if more calls are rejected, the rate is too high."""
 
 MOST_MISSED = 10.0
-"""Faults that were to be expected; where none of so many came, there are none any more."""
+"""Expected faults that have to be absent until there are none any more."""
 
 LONG_RUN = 1000
 SHORT_RUN = 50
-"""Calls over which the usual share of faults and the present share of refusals are averaged."""
+"""Calls over which the usual share of faults and the present share of rejections are averaged."""
 
 RETRIES = 20
-"""Calls made again over which the share of them that is refused is averaged."""
+"""Retries over which the share of rejected ones is averaged."""
 
 MOST_RETRIES = 0.35
-"""More than by a fault a call that is made again is refused by no more than this share: a limit of
-tokens goes on refusing the same long calls, which then are no faults."""
+"""Maximum excess of rejected retries over the share of faults: a token limit rejects the same long
+calls repeatedly."""
 
 EXCESS = 0.1
-"""A limit is met where this share of the calls and twice the usual one are refused, which is seven
-standard deviations of that average above the usual one, or more."""
+"""A limit is met if this share plus twice the usual one is rejected: at least seven standard
+deviations of the average above the usual share."""
 
 
 class Faults:
-    """Refusals at random: their share of the calls does not depend on the rate.
+    """Random rejections: their share of the calls does not depend on the rate.
 
     Attributes:
-        share: Of the calls, refused whatever the rate; None while each refusal is of a limit.
+        share: Share of calls rejected at any rate; None while rejections are those of a limit.
     """
 
     def __init__(self) -> None:
@@ -67,7 +66,7 @@ class Faults:
                 self.share = None
 
     def explain(self, is_probe: bool) -> bool:
-        """Whether a refusal is one of those that were to be expected."""
+        """Whether a rejection is an expected fault."""
         if self.share is None:
             return False
         self._recent += 1 / SHORT_RUN
@@ -86,27 +85,26 @@ class Faults:
         self._retries += (is_refused - self._retries) / RETRIES
         if self._retries > self.share + MOST_RETRIES:
             self.share = None
-            # Not so easily again: each time it takes twice as many.
             self._n_needed *= 2
             self._early = deque(maxlen=self._n_needed)
 
     @property
     def are_suspected(self) -> bool:
-        """Whether the last refusals came too soon, each after the one before."""
+        """Whether the last rejections came too early."""
         return len(self._early) >= SUSPECTED
 
     def doubt(self) -> None:
-        """A refusal was none at random: it was to be expected, or another one of a storm."""
+        """Record a rejection that was not random."""
         if self._early:
             self._early.popleft()
 
     def suspect(self, n_sent: int, n_refused: int, is_early: bool) -> bool:
-        """Think about a refusal that nothing explains; whether it shows that they are faults.
+        """Record an unexplained rejection; returns whether rejections are now considered random.
 
         Args:
             n_sent: Calls so far.
-            n_refused: Refusals so far.
-            is_early: Whether it came at a rate that was thought to be admitted.
+            n_refused: Rejections so far.
+            is_early: Whether it came at a rate considered admitted.
         """
         if self.share is not None:
             return False

@@ -14,12 +14,7 @@ from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.middleware.adaptive_concurrency import AdaptiveConcurrency
 from pearl.llm.middleware.adaptive_rate import AdaptiveRate, Sent
-from pearl.llm.middleware.circuit_breaker import (
-    LONGEST_WAIT_S,
-    CircuitBreaker,
-    OutageDetector,
-    fatal_error,
-)
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker, OutageDetector, fatal_error
 from pearl.llm.middleware.queue import Queue
 from pearl.llm.middleware.token_bucket import per_minute
 from pearl.llm.middleware.wrapper import Wrapper
@@ -30,7 +25,7 @@ Reason = Literal["", "a place", "the rate limit", "the token limit", "the server
 """What the next call waits for; "" if none waits."""
 
 MOST_REFUSED = 1_000
-"""Refused requests that are known again when they are made anew; who gives up does not say so."""
+"""Maximum rejected requests that are remembered, to recognise their retries."""
 
 PAUSE_S = 0.5
 """Backoff in seconds after a rejection without `retry-after`."""
@@ -44,11 +39,11 @@ class LimiterStatus:
         n_running: Calls in flight.
         n_waiting: Calls in the queue.
         n_places: Maximum concurrent calls.
-        requests_per_s: Calls that are sent each second at most; None for as many as come.
-        waits_for: What the first of the queue waits for.
-        wait_s: Seconds until it is sent, at the earliest; 0 where nobody knows.
+        requests_per_s: Maximum calls per second; None for no limit.
+        waits_for: What the first call of the queue waits for.
+        wait_s: Minimum seconds until it is sent; 0 if unknown.
         n_sent: Calls so far.
-        n_refused: Those of them that the server refused for their rate.
+        n_refused: Those of them that were rejected for their rate.
     """
 
     n_running: int
@@ -62,29 +57,25 @@ class LimiterStatus:
 
 
 class Limited(Wrapper):
-    """Sends calls within the limits, first come, first served.
+    """Sends calls within the limits, in order of arrival.
 
-    Allowed are `n` at once and, where they are given, so many requests and tokens per minute. A
-    server that refuses calls is asked for less: it is left alone by all calls for as long as it
-    says, and after that they keep to the rate and the number at once that it was found to bear.
-    Refusals that turn out to come at random, whatever the rate, hold up nothing but their own call.
+    After a rejection all calls pause for as long as the server says, then keep to the learned rate
+    and concurrency. Rejections that turn out to be random delay only their own call.
 
-    One limiter is for one server and one run: all calls share it. When no call can succeed any
-    more (`circuit_breaker.fatal_error`), the calls that wait fail at once, and none is sent.
+    All calls of a run to one server share a limiter. When no call can succeed any more
+    (`circuit_breaker.fatal_error`), waiting calls fail at once, and none is sent.
 
     Args:
-        model: The model to ask.
-        n: Calls at once, at most.
-        start: Calls at once, at first; None for `n`. More are tried while the server bears it.
-        requests_per_minute: None for as many as the server bears.
-        tokens_per_minute: Of prompts and replies together; None for as many as the server bears.
-        count_tokens: Tokens of a prompt before it is sent; what the server says it took is what
-            counts afterwards. None for an estimate.
-        longest_wait_s: Seconds that a server may ask to wait.
-        breaker: The circuit breaker of the run; share it with `Retrying`.
+        model: The wrapped model.
+        n: Maximum concurrent calls.
+        requests_per_minute: None for no configured limit.
+        tokens_per_minute: Of prompts and replies together; None for no configured limit.
+        count_tokens: Tokens of a prompt before it is sent, replaced by the reported usage
+            afterwards; None for an estimate.
+        breaker: The circuit breaker of the run, shared with `Retrying`.
 
     Raises:
-        UsageError: `n` or `start` is less than 1, or a limit is not above 0.
+        UsageError: `n` is less than 1, or a limit is not above 0.
     """
 
     def __init__(
@@ -92,27 +83,23 @@ class Limited(Wrapper):
         model: Model,
         n: int,
         *,
-        start: int | None = None,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         count_tokens: Callable[[Request], int] | None = None,
-        longest_wait_s: float = LONGEST_WAIT_S,
         breaker: CircuitBreaker | None = None,
     ) -> None:
-        if n < 1 or (start is not None and start < 1):
-            few = n if n < 1 else start
-            raise UsageError(f"{few} calls at once are too few", help="use 1 or more")
+        if n < 1:
+            raise UsageError(f"{n} calls at once are too few", help="use 1 or more")
         super().__init__(model)
         self.breaker = breaker or CircuitBreaker()
-        self._longest_wait_s = longest_wait_s
-        self._places = AdaptiveConcurrency(n, start or n)
+        self._places = AdaptiveConcurrency(n, n)
         self._requests = per_minute(requests_per_minute, "requests", monotonic())
         self._tokens = per_minute(tokens_per_minute, "tokens", monotonic())
         self._count_tokens = count_tokens or (lambda request: estimate(request.prompt))
         self._learned = AdaptiveRate()
-        self._silence = OutageDetector()
+        self._outage = OutageDetector()
         self._paused_until = 0.0
-        # By identity, and held, lest another request gets the place of one that is gone.
+        # By identity; the reference keeps the id from being reused.
         self._refused: OrderedDict[int, Request] = OrderedDict()
         self._queue: Queue | None = None
 
@@ -153,7 +140,7 @@ class Limited(Wrapper):
         is_refused = False
         try:
             completion = await self._model.complete(request)
-            self._silence.end()
+            self._outage.end()
             if is_retry:
                 self._learned.faults.retry(is_refused=False)
             if len(queue) and queue.n_running >= self._places.n:
@@ -165,21 +152,18 @@ class Limited(Wrapper):
         except ModelError as error:
             is_refused = error.kind == "rate_limited"
             if is_refused:
-                self._note_refused(request, is_retry=is_retry)
+                self._refused[id(request)] = request
+                if len(self._refused) > MOST_REFUSED:
+                    self._refused.popitem(last=False)
+                if is_retry:
+                    self._learned.faults.retry(is_refused=True)
             self._on_error(error, sent)
             raise
         finally:
-            # Whatever else became of it, even if it was not sent after all: it is no sign of a storm.
+            # Any other outcome, even a cancelled call, shows that the outage is over.
             if not is_refused and self._learned.admit(sent):
                 self._places.restart()
             queue.end()
-
-    def _note_refused(self, request: Request, *, is_retry: bool) -> None:
-        self._refused[id(request)] = request
-        if len(self._refused) > MOST_REFUSED:
-            self._refused.popitem(last=False)
-        if is_retry:
-            self._learned.faults.retry(is_refused=True)
 
     def _enter(self, cost: float) -> Sent:
         if self._requests:
@@ -192,14 +176,14 @@ class Limited(Wrapper):
         return self._blocked(n_running, cost, monotonic())[1]
 
     def _why(self) -> tuple[str, float]:
-        """What a call is held back by; waiting for a place is the usual thing, and is not told."""
+        """What delays a call; waiting for a free slot is normal, and is not reported."""
         limits = self.limits
         if limits.waits_for in ("", "a place"):
             return "", 0.0
         return f"held back by {limits.waits_for}", limits.wait_s
 
     def _blocked(self, n_running: int, cost: float, now: float) -> tuple[Reason, float | None]:
-        """What the next call waits for, and how long; None for until another one has ended."""
+        """What the next call waits for, and the seconds; None for until another call ends."""
         if n_running >= self._places.n:
             return "a place", None
         if self._paused_until > now:
@@ -221,12 +205,12 @@ class Limited(Wrapper):
             PearlError: It ends the run.
         """
         now = monotonic()
-        ends_run = fatal_error(error, self._longest_wait_s)
+        ends_run = fatal_error(error)
         if error.kind in ("transport", "deadline"):
-            ends_run = ends_run or self._silence.go_on(error, now)
-            self._paused_until = max(self._paused_until, now + self._silence.wait_s(now))
+            ends_run = ends_run or self._outage.go_on(error, now)
+            self._paused_until = max(self._paused_until, now + self._outage.wait_s(now))
         else:
-            self._silence.end()
+            self._outage.end()
         if ends_run:
             self.breaker.throw(ends_run)
             raise ends_run from None
@@ -234,13 +218,13 @@ class Limited(Wrapper):
             pause_s = error.retry_after_s or PAUSE_S
             match self._learned.refuse(sent, now, pause_s):
                 case "fault":
-                    return  # to wait is the matter of this call alone
+                    return  # only this call waits
                 case "cleared":
                     self._places.restore()
                     self._paused_until = now
                     return
                 case "limit" if not sent.is_probe:
-                    # A probe of the rate is refused for the rate, whatever runs at once.
+                    # A rejected probe says nothing about the concurrency.
                     self._places.on_refused()
             self._paused_until = max(self._paused_until, now + pause_s)
         if error.is_retryable:

@@ -11,15 +11,14 @@ __all__ = ["Measured"]
 
 
 class Measured(Wrapper):
-    """Finds the replies that it kept itself, with their usage: work that goes on costs what it costs.
+    """Caches replies of one scope with their original usage, so that resumed work has its full cost.
 
-    Unlike `DedupCache`, which tells a reply that is found as one that cost nothing, and which finds
-    what any other work has kept.
+    `DedupCache` shares replies between scopes, and returns cached ones with zero usage.
 
     Args:
-        model: The model to ask.
-        replies: Where they are kept.
-        scope: Names the work; what another one has kept is not found.
+        model: The wrapped model.
+        replies: The cache.
+        scope: Name of the work that shares cached replies.
     """
 
     def __init__(self, model: Model, replies: Replies, scope: str) -> None:
@@ -28,11 +27,7 @@ class Measured(Wrapper):
         self._scope = scope
 
     async def complete(self, request: Request) -> Completion:
-        """Return the cached reply, or send the request.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
+        """Return the cached reply, or send the request."""
         key = digest((self._scope, request_key(request, self.identity).hex()))
         known = await self._replies.reply(key)
         if known is not None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pearl.errors import StoreError
 
@@ -23,42 +22,38 @@ FOLDER = "batches"
 _NEW = os.O_CREAT | os.O_WRONLY | os.O_TRUNC
 
 
-class _Saved(BaseModel):
-    v: int = 1
-    server: str
-    model: str
-    file: str
-    batch: str | None
-    keys: list[str]
-
-
-@dataclass(eq=False, slots=True)
-class PendingBatch:
+class PendingBatch(BaseModel):
     """A batch that was submitted, or was about to be.
 
     Attributes:
-        file_id: Its file of requests, as the server calls it.
-        keys: Of its requests, 32 bytes each.
-        batch_id: None where the server's answer did not come.
-        path: Where it is kept; None where it is kept nowhere.
+        server: Address of the server.
+        model: Name of the model.
+        file_id: The server's id of its file of requests.
+        keys: The keys of its requests, 32 bytes each.
+        batch_id: The server's id of the batch; None if unknown.
+        path: File of the record; None if it is not stored.
     """
 
+    model_config = ConfigDict(ser_json_bytes="hex", val_json_bytes="hex")
+
+    server: str
+    model: str
     file_id: str
     keys: frozenset[bytes]
     batch_id: str | None = None
-    path: Path | None = None
+    path: Path | None = Field(default=None, exclude=True)
 
 
 class PendingBatches:
     """The batches of one model at one server that are not read yet.
 
     Args:
-        folder: Of the store; None to keep nothing beyond this process.
-        server: Its address.
-        model: The model's name.
+        folder: Folder of the store; None to store no records.
+        server: Address of the server.
+        model: Name of the model.
 
     Raises:
-        StoreError: What is kept cannot be read.
+        StoreError: A record cannot be read.
     """
 
     def __init__(self, folder: Path | None, server: str, model: str) -> None:
@@ -75,7 +70,7 @@ class PendingBatches:
                 raise _unusable(self._folder, error) from None
 
     def take(self, keys: Iterable[bytes]) -> list[PendingBatch]:
-        """The batches with these requests; each is given once, unless it is put back."""
+        """Take the batches with these requests; each is returned once, unless it is put back."""
         found = {id(record): record for key in keys if (record := self._by_key.get(key))}
         for record in found.values():
             for key in record.keys:
@@ -84,29 +79,33 @@ class PendingBatches:
         return list(found.values())
 
     def put_back(self, record: PendingBatch) -> None:
-        """Have a batch found again: it was not read after all."""
+        """Return a batch that was not read after all."""
         self._by_key.update(dict.fromkeys(record.keys, record))
 
     def add(self, file_id: str, keys: Iterable[bytes]) -> PendingBatch:
-        """Remember a batch that is about to be created; returns when it is on the disk.
+        """Record a batch that is about to be created, synced to disk.
 
         Raises:
-            StoreError: It is not.
+            StoreError: The record cannot be written.
         """
-        record = PendingBatch(file_id, frozenset(keys))
-        if self._folder is not None:
-            record.path = self._folder / f"{uuid4().hex}.json"
-            self._save(record)
+        record = PendingBatch(
+            server=self._server,
+            model=self._model,
+            file_id=file_id,
+            keys=frozenset(keys),
+            path=self._folder and self._folder / f"{uuid4().hex}.json",
+        )
+        _save(record)
         return record
 
     def created(self, record: PendingBatch, batch_id: str) -> None:
-        """Remember what the server calls a batch; returns when that is on the disk.
+        """Record the server's id of a batch, synced to disk.
 
         Raises:
-            StoreError: It is not.
+            StoreError: The record cannot be written.
         """
         record.batch_id = batch_id
-        self._save(record)
+        _save(record)
 
     def remove(self, record: PendingBatch) -> None:
         """Remove the record of a batch that was read."""
@@ -115,43 +114,37 @@ class PendingBatches:
 
     def _load(self, path: Path) -> None:
         try:
-            saved = _Saved.model_validate_json(path.read_bytes())
-            keys = frozenset(map(bytes.fromhex, saved.keys))
+            record = PendingBatch.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             return  # another process has read its batch meanwhile
-        except (ValidationError, ValueError):
+        except ValidationError:
             raise StoreError(
                 "it is no record of a batch",
                 path=path,
                 help="remove it: its requests may be submitted, and paid, once more",
             ) from None
-        if (saved.server, saved.model) == (self._server, self._model):
-            self.put_back(PendingBatch(saved.file, keys, saved.batch, path))
+        if (record.server, record.model) == (self._server, self._model):
+            record.path = path
+            self.put_back(record)
 
-    def _save(self, record: PendingBatch) -> None:
-        if record.path is None:
-            return
-        saved = _Saved(
-            server=self._server,
-            model=self._model,
-            file=record.file_id,
-            batch=record.batch_id,
-            keys=[key.hex() for key in sorted(record.keys)],
-        )
-        part = record.path.with_suffix(".part")
+
+def _save(record: PendingBatch) -> None:
+    if record.path is None:
+        return
+    part = record.path.with_suffix(".part")
+    try:
+        with os.fdopen(os.open(part, _NEW, 0o600), "wb") as file:
+            file.write(record.model_dump_json().encode())
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(record.path)
+        folder = os.open(part.parent, os.O_RDONLY)  # the name is on the disk with its folder
         try:
-            with os.fdopen(os.open(part, _NEW, 0o600), "wb") as file:
-                file.write(saved.model_dump_json().encode())
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(record.path)
-            folder = os.open(part.parent, os.O_RDONLY)  # the name is on the disk with its folder
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise _unusable(record.path, error) from None
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise _unusable(record.path, error) from None
 
 
 def _unusable(path: Path, error: OSError) -> StoreError:

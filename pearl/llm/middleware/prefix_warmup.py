@@ -1,8 +1,7 @@
 """Prefix warm-up: the first call over a document fills the server's prefix cache for the others.
 
-Servers keep what they computed for the beginning of a prompt and reuse it, in whole blocks, for
-later prompts that begin alike; calls that are sent together do not help each other. So the first
-call that begins with a document goes ahead, and the others that do follow when it has ended.
+Servers reuse the state of a common prefix, in whole blocks, but not between concurrent calls. So the
+first call over a document is sent alone, and the others follow when it has ended.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ LIFETIME_S = 300.0
 """Seconds after which hosted caches evict an unused prefix."""
 
 PROOFS = 3
-"""Calls that ought to have been served from the cache before it is held against the server."""
+"""Calls without cached tokens after which the server is considered to have no cache."""
 
 SAMPLES = 16
-"""The last calls whose durations count; as many at least, for the first ones come in bursts."""
+"""Number of durations, of the last calls, that are compared."""
 
 MIN_FIRST = 4
-"""Calls that primed the cache before durations are compared."""
+"""Minimum number of durations of warm-up calls."""
 
 MIN_SAVED = 0.2
-"""Share of a call's time that the cache has to save, or waiting for it takes longer than it wins."""
+"""Minimum share of a call's time that the cache has to save."""
 
 _BEGIN, _END = "<text>\n", "\n</text>"
-"""What stands around a document that begins a prompt, and cannot stand in it (`pearl.llm.messages.block`)."""
+"""Delimiters of a document at the start of a prompt (`pearl.llm.messages.block`)."""
 
 MAX_PREFIXES = 10_000
-"""Documents whose state is kept; each takes about 200 bytes."""
+"""Maximum documents whose state is stored, about 200 bytes each."""
 
 
 @dataclass(slots=True, eq=False)
@@ -62,27 +61,23 @@ class _Prefix:
 class PrefixWarmup(Wrapper):
     """Delays calls over a document until the first one has filled the server's prefix cache.
 
-    The prefix of a request is its prompt up to the end of its document. If the call that primes
-    fails, the next one primes. Waiting calls have not reached the wrapped model yet, so around a
-    `Limited` they hold none of its places: other documents are read meanwhile, and where there is
-    enough to do, waiting costs no time.
+    The prefix of a request is its prompt up to the end of its document. If the warm-up call fails,
+    the next one takes its place. Waiting calls have not reached the wrapped model yet, so they
+    occupy no slot of a `Limited`, and other documents are read meanwhile.
 
-    `auto` weighs what waiting wins against the time it costs, by what is observed, and says in
-    `Completion.prefix` what it chose and why. It does not wait, from then on to the end of the run,
-    where
+    `auto` stops delaying calls for the rest of the run, with the reason in `Completion.prefix`, if
 
-    - the server reports no cached token though `PROOFS` calls had a primed prefix: no cache;
-    - a call takes as long with the cache as without (less than `MIN_SAVED` saved, by the shortest of
-      the last `SAMPLES` calls that found a free place): writing replies is what takes the time, and
-      whoever waits for a whole reply loses more of it than the shorter reading wins;
+    - `PROOFS` calls with a warm prefix report no cached tokens: there is no cache;
+    - the cache saves less than `MIN_SAVED` of a call's time, by the shortest of the last `SAMPLES`
+      calls that found a free slot: waiting for a whole reply costs more than that.
 
-    and for single calls whose prefix has fewer than `MIN_PREFIX_TOKENS`.
+    Calls whose prefix has fewer than `MIN_PREFIX_TOKENS` are never delayed.
 
     Args:
-        model: The model to ask.
-        mode: `off` lets every call go as it comes.
-        n_places: Calls that the wrapped model carries out at once; durations of calls that may
-            have queued for a place say nothing about the server. None for no limit.
+        model: The wrapped model.
+        mode: `off` delays no call.
+        n_places: Concurrent calls of the wrapped model, because durations of calls that may have
+            queued are not comparable. None for no limit.
 
     Raises:
         UsageError: The mode is neither `auto` nor `off`.
@@ -102,14 +97,10 @@ class PrefixWarmup(Wrapper):
         self._is_proven = False
         self._first_s: deque[float] = deque(maxlen=SAMPLES)
         self._later_s: deque[float] = deque(maxlen=SAMPLES)
-        self._n_tokens, self._n_characters = 1, 4  # of English, until replies tell
+        self._n_tokens, self._n_characters = 1, 4  # English, until usage is reported
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request, after the one that warms up the cache for it.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
+        """Send one request, after the one that warms up the cache for it."""
         length = _prefix_length(request)
         if length is None or self._tokens(length) < MIN_PREFIX_TOKENS:
             why = "no document" if length is None else "the document is short"
@@ -139,7 +130,7 @@ class PrefixWarmup(Wrapper):
         try:
             use = PrefixUse("first", "no call over this document has ended yet", waited_s)
             completion = await self._go(request, use)
-            prefix.is_primed = True  # before the others are woken
+            prefix.is_primed = True  # before the others wake up
             return completion
         finally:
             prefix.priming = None
@@ -163,7 +154,7 @@ class PrefixWarmup(Wrapper):
         return replace(completion, prefix=use)
 
     def _learn(self, completion: Completion) -> None:
-        """Whether waiting is worth while, by one more call whose prefix was primed."""
+        """Decide whether to go on delaying calls, after another call with a warm prefix."""
         if self._off:
             return
         if completion.usage.n_cached_tokens:
@@ -174,18 +165,18 @@ class PrefixWarmup(Wrapper):
                 self._off = "the server reports no cached tokens"
                 return
         if len(self._first_s) >= MIN_FIRST and len(self._later_s) == SAMPLES:
-            # The shortest: the others may have queued in the server, and say nothing about how
-            # they were read. It errs on the side of the cache, which is that of the lower bill.
+            # The shortest, because the others may have queued in the server. That errs on the side
+            # of the cache, which lowers the bill.
             saved = 1 - min(self._later_s) / min(self._first_s)
             if saved < MIN_SAVED:
                 self._off = f"the cache saves {max(0.0, saved):.0%} of a call's time"
 
     def _tokens(self, n_characters: int) -> int:
-        """Tokens of so many characters, by what the server has counted so far."""
+        """Estimate the tokens of a text by the server's counts so far."""
         return n_characters * self._n_tokens // self._n_characters
 
     def _prefix(self, request: Request) -> _Prefix:
-        # Strings remember their hash, so a document is not gone over again with every call.
+        # Strings cache their hash, so a document is not hashed again.
         key = hash((request.messages[0].content, getattr(request.task, "document", None)))
         now = time.monotonic()
         prefix = self._prefixes.get(key)
@@ -193,18 +184,18 @@ class PrefixWarmup(Wrapper):
             prefix = self._prefixes[key] = _Prefix(now)
         self._prefixes.move_to_end(key)
         if len(self._prefixes) > MAX_PREFIXES:
-            self._prefixes.popitem(last=False)  # at worst, it is primed once more
+            self._prefixes.popitem(last=False)
         return prefix
 
 
 def _prefix_length(request: Request) -> int | None:
-    """Characters of the prompt up to the end of its document; None where none begins it."""
+    """Characters of the prompt up to the end of its document; None if it begins with none."""
     document = getattr(request.task, "document", None)
     if not document or len(request.messages) < 2:
         return None
     system, user = request.messages[:2]
     if not user.content.startswith(_BEGIN):
         return None
-    # In the prompt it is as long as the document, or longer where delimiters in it are neutralised.
+    # Escaped delimiters make it longer than the document.
     end = user.content.find(_END, len(document))
     return None if end < 0 else len(system.content) + end

@@ -15,23 +15,14 @@ OnProgress = Callable[[Task, CallProgress | CallWait], None]
 
 
 class ProgressListener(Wrapper):
-    """Reports each call: when it is requested, and whenever it reports progress or a wait.
+    """Reports each call: when it is requested, and whenever it reports progress or a wait."""
 
-    Args:
-        model: The model to ask.
-        tell: The callback.
-    """
-
-    def __init__(self, model: Model, tell: OnProgress) -> None:
+    def __init__(self, model: Model, on_progress: OnProgress) -> None:
         super().__init__(model)
-        self._tell = tell
+        self._on_progress = on_progress
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
-        self._tell(request.task, CallProgress("asked"))
-        with listening(lambda news: self._tell(request.task, news)):
+        """Send one request."""
+        self._on_progress(request.task, CallProgress("asked"))
+        with listening(lambda event: self._on_progress(request.task, event)):
             return await self._model.complete(request)

@@ -15,7 +15,7 @@ from pearl.llm.progress import reporting_wait
 __all__ = ["Queue"]
 
 LOOK_S = 1.0
-"""Seconds after which it is asked again how long the next call has to wait: rates that are learned grow."""
+"""Maximum seconds between two checks of the delay: learned rates grow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,15 +28,15 @@ class Queue:
     """Calls in order of arrival, on one event loop.
 
     Args:
-        delay_s: Of the calls in flight and the cost of the next one, seconds until that may be
-            sent; None for not before one of them ends.
-        enter: Told the cost of each call whose turn it is; what it returns goes along with the call.
-        why: The reason for which the next call waits, and the seconds; reported to those who wait long.
+        delay_s: Number of calls in flight, cost of the next call → seconds until it may be sent;
+            None for not before one of them ends.
+        enter: Callback with the cost of each call that is released; `turn` returns its result.
+        why: The reason for which the next call waits, and the seconds; reported for long waits.
         breaker: The circuit breaker of the run; wakes all waiters when it opens.
 
     Attributes:
-        loop: The event loop; a queue is of no use to another one.
-        n_running: Calls that had their turn and have not ended.
+        loop: The event loop; a queue is bound to one.
+        n_running: Calls in flight.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Queue:
         return self._waiters[0].cost if self._waiters else None
 
     async def turn(self, cost: float) -> Sent:
-        """Return when a call of this cost may be sent; `end` has to be called when it has ended.
+        """Wait until a call of this cost may be sent; call `end` when it has ended.
 
         Raises:
             PearlError: The run is over.
@@ -83,7 +83,7 @@ class Queue:
         except BaseException:
             future = waiter.future
             if future.done() and not future.cancelled() and future.exception() is None:
-                self.end()  # cancelled in the moment in which it was its turn
+                self.end()  # cancelled right after its release
             else:
                 with suppress(ValueError):
                     self._waiters.remove(waiter)

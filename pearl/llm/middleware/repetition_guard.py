@@ -13,16 +13,11 @@ __all__ = ["RepetitionGuard"]
 class RepetitionGuard(Wrapper):
     """Rejects repetitive replies, complete or truncated.
 
-    Put it next to the model, within what keeps replies, so that none of these is kept. Backends
-    that see a reply while it is written cut it off themselves.
+    It belongs inside the cache, so that none is stored. Streaming backends stop them themselves.
     """
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: There is no usable reply; of the kind `repetition` where it is a loop.
-        """
+        """Send one request; a reply that ends in a loop is an error of the kind `repetition`."""
         try:
             completion = await self._model.complete(request)
         except ModelError as error:

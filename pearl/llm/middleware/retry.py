@@ -9,7 +9,7 @@ from math import ceil
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
 from pearl.llm.middleware.budget import Budget
-from pearl.llm.middleware.circuit_breaker import LONGEST_WAIT_S, CircuitBreaker, fatal_error
+from pearl.llm.middleware.circuit_breaker import CircuitBreaker, fatal_error
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.progress import REPORT_S, CallWait, report
 
@@ -17,38 +17,32 @@ __all__ = ["DEADLINE_S", "Retrying"]
 
 DEADLINE_S = 3600.0
 PATIENCE = 3
-"""So many times more attempts has a call that is refused for its rate: with the usual four, it outlasts
-a limit of a few calls a minute that others use as well."""
+"""Factor on the attempts of a rate-limited call: with the usual four, it outlasts a limit of a few
+calls per minute that others share."""
 
 GROWN_WAIT_S = 60.0
-"""Seconds to which the wait grows where the server names none."""
+"""Maximum backoff in seconds if the server names none."""
 
 
 class Retrying(Wrapper):
     """Retries requests after transient failures, and reports the waits.
 
-    The server's own `retry_after_s` is kept to, at any length up to `longest_wait_s`; one that
-    wants more ends the run, as do a spent quota and a key that is refused.
+    The server's own `retry_after_s` is respected; one that is too long ends the run, as do a spent
+    quota and a rejected key (`circuit_breaker.fatal_error`).
 
     Args:
-        model: The model to ask.
-        attempts: Calls of one request at most, the first included; where the server refuses them
-            for their rate, three times as many, unless it is 1.
-        first_wait_s: Seconds before the second call where the server names none; doubles with
-            each further call up to a minute, plus up to as much again at random.
-        longest_wait_s: Seconds that a server may ask to wait.
-        deadline_s: Seconds that all calls of one request may take, waits and queues included;
-            None for no limit.
-        breaker: The circuit breaker of the run; share it with the limiter, so that waits end when it opens.
-        budget: What `Budgeted` within keeps to: no call outlasts its time, waits included.
+        model: The wrapped model.
+        attempts: Maximum calls of one request, the first included; times `PATIENCE` while the
+            server rejects them for their rate, unless it is 1.
+        first_wait_s: Seconds before the second call if the server names none; doubles with each
+            further call up to `GROWN_WAIT_S`, plus a random part of up to `first_wait_s`.
+        deadline_s: Maximum seconds of all calls of one request, waits and queues included; None for
+            no limit.
+        breaker: The circuit breaker of the run, shared with the limiter.
+        budget: Its time limit also ends waits.
 
     Raises:
         UsageError: `attempts` is less than 1, or `deadline_s` is not above 0.
-
-    Example:
-        >>> from pearl.llm.backends.scripted import Scripted
-        >>> Retrying(Scripted(lambda request: "yes")).name
-        'scripted'
     """
 
     def __init__(
@@ -57,7 +51,6 @@ class Retrying(Wrapper):
         attempts: int = 4,
         *,
         first_wait_s: float = 1.0,
-        longest_wait_s: float = LONGEST_WAIT_S,
         deadline_s: float | None = DEADLINE_S,
         breaker: CircuitBreaker | None = None,
         budget: Budget | None = None,
@@ -69,18 +62,17 @@ class Retrying(Wrapper):
         super().__init__(model)
         self._attempts = attempts
         self._first_wait_s = first_wait_s
-        self._longest_wait_s = longest_wait_s
         self._deadline_s = deadline_s
         self._breaker = breaker or CircuitBreaker()
         self._budget = budget
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
+        """Send one request, repeatedly if necessary.
 
         Raises:
-            BudgetError: The time that a budget gives was over before the reply, or between calls.
-            ModelError: There is no usable reply; the error of the last call.
-            PausedError: The server wants a longer wait than it may.
+            BudgetError: The time of the budget ended.
+            ModelError: The error of the last call.
+            PausedError: The server asks for too long a wait.
         """
         failures: list[ModelError] = []
         budget = self._budget
@@ -96,7 +88,6 @@ class Retrying(Wrapper):
             if not over.expired():
                 raise
             if budget is not None and left_s is not None and left_s == min(limits):
-                # A server that wants a wait gets no more time.
                 raise budget.out_of_time() from None
             if failures:
                 raise failures[-1] from None
@@ -109,13 +100,13 @@ class Retrying(Wrapper):
     async def _persist(
         self, request: Request, failures: list[ModelError], deadline: float | None
     ) -> Completion:
-        """Retry until success or a final failure; `failures` is available after a time-out."""
+        """Retry until success or a final failure; `failures` is read after a time-out."""
         while True:
             self._breaker.check()
             try:
                 return await self._model.complete(request)
             except ModelError as error:
-                ends_run = fatal_error(error, self._longest_wait_s)
+                ends_run = fatal_error(error)
                 if ends_run:
                     self._breaker.throw(ends_run)
                     raise ends_run from None
@@ -124,7 +115,7 @@ class Retrying(Wrapper):
                     raise
                 wait_s = self._wait_s(error, len(failures))
                 if deadline and asyncio.get_running_loop().time() + wait_s >= deadline:
-                    raise  # nobody is left waiting for what cannot come in time
+                    raise
             await self._sleep(wait_s, failures)
 
     async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
@@ -133,12 +124,11 @@ class Retrying(Wrapper):
             await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:
-        """Maximum calls, the first included."""
         is_patient = error.kind == "rate_limited" and self._attempts > 1
         return self._attempts * (PATIENCE if is_patient else 1)
 
     def _wait_s(self, error: ModelError, n_failed: int) -> float:
-        if error.retry_after_s:  # one that says "0" says nothing about when it is worth while
+        if error.retry_after_s:  # 0 is no estimate
             return error.retry_after_s
         grown_s: float = self._first_wait_s * 2.0 ** min(n_failed - 1, 30)
         return min(GROWN_WAIT_S, grown_s) + random.uniform(0, self._first_wait_s)

@@ -11,13 +11,7 @@ __all__ = ["Sampling"]
 
 
 class Sampling(Wrapper):
-    """Sends every request with a seed, and with a temperature if one is given.
-
-    Args:
-        model: The model to ask.
-        seed: For servers that take one; others ignore it.
-        temperature: 0 for the most likely reply; None leaves the request's own.
-    """
+    """Sends every request with a seed, and with a temperature unless it is None."""
 
     def __init__(self, model: Model, seed: int, temperature: float | None = None) -> None:
         super().__init__(model)
@@ -25,11 +19,7 @@ class Sampling(Wrapper):
         self._temperature = temperature
 
     async def complete(self, request: Request) -> Completion:
-        """Send one request.
-
-        Raises:
-            ModelError: The model gave no usable reply.
-        """
+        """Send one request."""
         temperature = request.temperature if self._temperature is None else self._temperature
         return await self._model.complete(
             replace(request, seed=self._seed, temperature=temperature)

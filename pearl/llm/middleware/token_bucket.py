@@ -8,7 +8,7 @@ __all__ = ["TokenBucket", "per_minute"]
 
 BURST_S = 0.5
 BURST = 2.0
-"""So much may be made up for at once: an event loop is not always on time."""
+"""Capacity, in seconds of the rate and at least in units: an event loop is not always on time."""
 
 
 class TokenBucket:
@@ -30,7 +30,7 @@ class TokenBucket:
         self._level = self._most
         self._at = now
         self.idle_s = 0.0
-        """Seconds that the bucket was full: less was asked for than the rate allows."""
+        """Seconds in which the bucket was full, so that demand was below the rate."""
 
     @property
     def rate(self) -> float:
@@ -47,7 +47,7 @@ class TokenBucket:
         return max(BURST, self._rate * BURST_S)
 
     def fill(self, now: float) -> float:
-        """Add what has come since the last time; the seconds in which it was not full."""
+        """Refill up to `now`; returns the seconds in which it was not full."""
         elapsed_s = max(0.0, now - self._at)
         self._at = max(self._at, now)
         used_s = min(elapsed_s, max(0.0, self._most - self._level) / self._rate)
@@ -56,10 +56,10 @@ class TokenBucket:
         return used_s
 
     def delay_s(self, n: float, now: float) -> float:
-        """Seconds until `n` units may be spent; more than the bucket holds need a full one."""
+        """Seconds until `n` units may be spent; more than the capacity need a full bucket."""
         self.fill(now)
         missing = min(n, self._most) - self._level
-        # A rest from rounding would have the caller come back for nothing, for ever.
+        # A rounding error would make the caller wait for ever.
         return missing / self._rate + max(0.0, self._at - now) if missing > 1e-9 else 0.0
 
     def spend(self, n: float) -> None:
@@ -67,7 +67,7 @@ class TokenBucket:
         self._level -= n
 
     def drain(self, until: float) -> None:
-        """Empty it, and let it fill no sooner than `until`."""
+        """Empty it; refilling starts at `until`."""
         self._level = min(self._level, 0.0)
         self._at = max(self._at, until)
 

@@ -13,13 +13,7 @@ __all__ = ["compared"]
 def compared(
     refinement: Refinement, other: ActionLibrary, likeness: Likeness = by_words
 ) -> Refinement:
-    """The refinement with a comparison to another library.
-
-    Args:
-        refinement: The refined library.
-        other: The other library.
-        likeness: The similarity measure.
-    """
+    """The refinement with a comparison to another library."""
     ours = read_actions("\n".join(action.text for action in refinement.actions))[0]
     names = {action.name for action in ours}
     alike = likeness([*ours, *other.values()])[len(ours) :, : len(ours)]

@@ -40,10 +40,6 @@ class Drafts:
 def read_drafts(text: str, source: str) -> Drafts:
     """Read `mined.jsonl` or an action file; duplicate names and missing definitions are allowed.
 
-    Args:
-        text: The whole file.
-        source: Its name in messages.
-
     Raises:
         DataError: It is empty, has no readable action, or is of another version.
     """

@@ -57,13 +57,6 @@ async def refine_actions(
 ) -> Refinement:
     """Refine drafts into a library.
 
-    Args:
-        found: The result of `read_drafts`.
-        model: The model that merges what rules cannot.
-        settings: The limits.
-        rules: The similarity thresholds.
-        counter: Counts tokens; the model's counter by default.
-
     Raises:
         DataError: No action remains.
         ModelError: The first round got no reply at all.

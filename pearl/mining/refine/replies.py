@@ -36,11 +36,7 @@ class MergeReply:
 
 
 def read_reply(text: str, drafts: Sequence[Action]) -> MergeReply:
-    """Parse a reply, tolerating bullets, fences and prose around its lines.
-
-    Args:
-        text: The reply.
-        drafts: The drafts in the prompt, number 1 first.
+    """Parse a reply, where draft 1 is the first, with bullets, fences and prose around.
 
     Example:
         >>> draft, = read_actions("FIND_X(CTX) : Find X")[0]

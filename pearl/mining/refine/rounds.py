@@ -48,15 +48,6 @@ async def run_rounds(
 
     Native actions are kept and not shown.
 
-    Args:
-        entries: The entries to merge.
-        model: The model that merges.
-        budget: The limits to reach.
-        rules: How alike is the same.
-        max_rounds: Maximum number of rounds.
-        shard_size: Maximum drafts per call.
-        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
-
     Raises:
         ModelError: No call of the first round got a reply.
     """

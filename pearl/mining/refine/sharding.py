@@ -11,13 +11,7 @@ __all__ = ["shards"]
 
 
 def shards(entries: Sequence[Entry], size: int, likeness: Likeness) -> list[list[Entry]]:
-    """Split the leaves of a hierarchical clustering in optimal leaf order.
-
-    Args:
-        entries: Entries in a deterministic order.
-        size: Maximum entries per shard; at least 2.
-        likeness: The similarity measure.
-    """
+    """Split the leaves of a hierarchical clustering in optimal leaf order, at most `size` (from 2) a shard."""
     n_shards = -(-len(entries) // size)
     if n_shards <= 1:
         return [list(entries)]

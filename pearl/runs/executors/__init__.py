@@ -40,6 +40,8 @@ from pearl.runs.resources import OnBegun, Resources
 from pearl.trace import Event, Trace
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from pearl.llm.middleware.dedup_cache import Replies
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Listener",
     "Offered",
     "Outcome",
+    "RecordUnit",
     "Task",
     "Unit",
     "load_executor",
@@ -112,10 +115,6 @@ class Unit(ABC):
     async def perform(self, resources: Resources, trace: Trace) -> Any:
         """Execute the unit.
 
-        Args:
-            resources: `Pearl`, documents, and what else the units of a process share.
-            trace: Records all events.
-
         Returns:
             What `row` is made of.
 
@@ -138,6 +137,23 @@ class Unit(ABC):
         Returns:
             None where an error is no row of this kind: it ends the run.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUnit(Unit):
+    """A unit whose result is a record with a `status`, of which its row is the JSON data."""
+
+    id: str
+    document: Callable[[], Document] | None
+    source: str
+
+    def is_failure(self, result: Any) -> bool:
+        """Whether the unit is to be tried again."""
+        return bool(result.status == "failed")
+
+    def row(self, result: BaseModel | None, error: Exception | None) -> Mapping[str, Any] | None:
+        """The record as it is in a file."""
+        return None if result is None else result.model_dump(mode="json")
 
 
 @dataclass(frozen=True, slots=True)

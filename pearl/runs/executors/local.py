@@ -84,13 +84,7 @@ async def run(
 
 
 async def perform(unit: U, resources: Resources, listener: Listener | None = None) -> Outcome[U]:
-    """Execute one unit; errors are recorded in the outcome, never raised.
-
-    Args:
-        unit: What is to be done.
-        resources: What it shares with others.
-        listener: Callback for every event.
-    """
+    """Execute one unit; errors are recorded in the outcome, never raised."""
     trace = Trace(unit.id, (lambda event: listener(unit.id, event)) if listener else None)
     try:
         if not isinstance(unit, Task):  # what a task takes is known with its document

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pearl.errors import StoreError
-from pearl.llm import Completion, Usage
+from pearl.llm import Completion
 from pearl.runs.store.database import (
     FAILURES,
     FILE,
@@ -90,7 +90,7 @@ class FreshCache:
         self._known.add(key)
 
 
-class Store:
+class Store(Reader):
     """An open store; use it as a context manager, or close it. `Store.open` makes one.
 
     Attributes:
@@ -99,11 +99,15 @@ class Store:
     """
 
     def __init__(
-        self, folder: Path, reader: Reader, writer: StoreWriter | None, warning: str | None = None
+        self,
+        folder: Path,
+        connection: sqlite3.Connection,
+        writer: StoreWriter | None,
+        warning: str | None = None,
     ) -> None:
+        super().__init__(folder / FILE, connection)
         self.folder = folder
         self.warning = warning
-        self._reader = reader
         self._writer = writer
         self._runs: list[Run] = []
 
@@ -122,7 +126,7 @@ class Store:
         path = folder / FILE
         try:
             if read_only:
-                return cls(folder, Reader(path, open_existing(path)), None)
+                return cls(folder, open_existing(path), None)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls._opened(folder, path)
         except FAILURES as error:
@@ -139,20 +143,10 @@ class Store:
             raise
         writer = StoreWriter(path, connection, lock)
         try:
-            return cls(folder, Reader(path, connect(path, "ro")), writer, warning)
+            return cls(folder, connect(path, "ro"), writer, warning)
         except BaseException:
             writer.close()
             raise
-
-    @property
-    def n_bad_replies(self) -> int:
-        """Replies that were asked for, and were found damaged: they count as not there."""
-        return self._reader.n_bad_replies
-
-    @property
-    def n_bad_rows(self) -> int:
-        """Results that were read, and were found damaged: they count as not there."""
-        return self._reader.n_bad_rows
 
     async def reply(self, key: bytes) -> Completion | None:
         """The reply that was kept under this key, if it is there and whole.
@@ -160,7 +154,7 @@ class Store:
         Raises:
             StoreError: The store cannot be read.
         """
-        return self._reader.reply(key)
+        return self.kept_reply(key)
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         """Keep a reply; returns when it is on the disk.
@@ -197,49 +191,9 @@ class Store:
                 spec.
         """
         run_id, lease = begin_run(self.folder, self._writing, spec, is_fresh=fresh, id=id)
-        run = Run(run_id, self._reader, self._writing, lease)
+        run = Run(run_id, self, self._writing, lease)
         self._runs.append(run)
         return run
-
-    def runs(self) -> list[RunInfo]:
-        """All runs, latest first.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
-        return self._reader.runs()
-
-    def run(self, name: str) -> RunInfo:
-        """The run with this id, or with an id that begins so, with its day or without.
-
-        Raises:
-            StoreError: There is none, there are several, or the store cannot be read.
-        """
-        return self._reader.run(name)
-
-    def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """As `Run.rows`, of a run that somebody else may be writing."""
-        return self._reader.rows(run_id)
-
-    def traces(self, run_id: str) -> Iterator[str]:
-        """As `Run.traces`, of a run that somebody else may be writing."""
-        return self._reader.traces(run_id)
-
-    def is_done(self, run_id: str, key: bytes) -> bool:
-        """As `Run.has`, of a run that somebody else may be writing."""
-        return self._reader.is_done(run_id, key)
-
-    def outcome(self, run_id: str, key: bytes) -> dict[str, Any] | None:
-        """As `Run.outcome`, of a run that somebody else may be writing."""
-        return self._reader.outcome(run_id, key)
-
-    def tally(self, run_id: str) -> dict[str, int]:
-        """How many rows of a run have which status."""
-        return self._reader.tally(run_id)
-
-    def usage(self, run_id: str) -> Usage:
-        """Tokens of all rows of a run, of replies that were of use."""
-        return self._reader.usage(run_id)
 
     def prune(
         self,
@@ -283,7 +237,7 @@ class Store:
             if folder.resolve() == self.folder.resolve():
                 raise StoreError("cannot be merged into itself", path=folder, help="name another")
             with Store.open(folder, read_only=True) as other:
-                merged += merge(other._reader, self.folder, self._writing)
+                merged += merge(other, self.folder, self._writing)
         return merged
 
     @property
@@ -300,7 +254,7 @@ class Store:
                 with suppress(StoreError):
                     run.finish("stopped")
         finally:
-            self._reader.close()  # first: the last connection removes the log, this one cannot
+            super().close()  # first: the last connection removes the log, this one cannot
             if self._writer is not None:
                 self._writer.close()
 

@@ -38,6 +38,9 @@ class Reader:
     Attributes:
         n_bad_replies: Replies that were found and are not what was kept; they count as not there.
         n_bad_rows: The same of results.
+
+    Raises:
+        StoreError: By every method: the file cannot be read.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -61,7 +64,7 @@ class Reader:
         except FAILURES as error:
             raise to_store_error(error, self._path) from None
 
-    def reply(self, key: bytes) -> Completion | None:
+    def kept_reply(self, key: bytes) -> Completion | None:
         """The reply that was kept under this key, if any."""
         rows = self.all("SELECT checksum, body FROM replies WHERE key = ?", (key,))
         if not rows:

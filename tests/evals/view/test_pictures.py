@@ -6,7 +6,6 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -165,23 +164,26 @@ def test_thirty_methods_look_different() -> None:
     assert len(looks) == 30
 
 
-def test_labels_do_not_meet() -> None:
-    bars = [(x, y, y - 10, y + 10) for x, y in ((1, 50), (1, 51), (1.01, 52), (9, 50), (5, 49))]
-    labels = [f"a method with the name {i}" for i in range(len(bars))]
-    with canvas.style("test"):
-        figure, axes = canvas.figure("title", 4.0)
-        axes.set_xlim(0, 10)
-        axes.set_ylim(0, 100)
-        canvas.label_points(figure, axes, labels, ["#000000"] * len(bars), bars)
-        from matplotlib.text import Text
+def test_every_point_is_in_a_legend_that_leaves_the_axes_their_height() -> None:
+    def of_methods(n: int) -> Picture:
+        names = tuple(f"a method with a longer name {i}" for i in range(n))
+        made = of(*(record(method=name) for name in names), methods=names)
+        return drawn(made)[0]["accuracy-cost"]
 
-        figure.draw_without_rendering()
-        boxes = [Text.get_window_extent(text) for text in axes.texts]
-    assert [text.get_text() for text in axes.texts] == labels
-    for first, second in combinations(boxes, 2):
-        assert not first.overlaps(second)
-    for box in boxes:
-        assert axes.bbox.x0 <= box.x0 < box.x1 <= axes.bbox.x1
+    few, many = of_methods(1), of_methods(20)
+    svg = ET.fromstring(many.svg)
+    legend = next(group for group in svg.iter() if group.get("id") == "legend_1")
+    named = [text.strip() for text in legend.itertext() if text.strip()]
+    assert named == [f"a method with a longer name {i}" for i in range(20)]
+    assert legend not in list(next(group for group in svg.iter() if group.get("id") == "axes_1"))
+    assert axes_height(many) > 0.9 * axes_height(few)
+
+
+def axes_height(picture: Picture) -> float:
+    """Points from the lowest to the highest corner of the background of the axes."""
+    axes = next(g for g in ET.fromstring(picture.svg).iter() if g.get("id") == "axes_1")
+    numbers = [float(n) for n in re.findall(r"[\d.]+", axes[0][0].get("d", ""))]
+    return max(numbers[1::2]) - min(numbers[1::2])
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,9 +223,9 @@ def test_a_limiter_serves_one_event_loop_after_the_other() -> None:
 
 
 def test_limits_that_allow_nothing_are_refused() -> None:
-    for settings in ({"requests_per_minute": 0}, {"tokens_per_minute": -1}, {"start": 0}):
+    for n, settings in ((1, {"requests_per_minute": 0}), (1, {"tokens_per_minute": -1}), (0, {})):
         with pytest.raises(UsageError, match="too few"):
-            Limited(Gated(), 1, **settings)  # type: ignore[arg-type]
+            Limited(Gated(), n, **settings)  # type: ignore[arg-type]
 
 
 def test_a_bucket_never_has_its_caller_come_back_for_nothing() -> None:

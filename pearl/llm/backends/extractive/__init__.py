@@ -24,11 +24,10 @@ from pearl.llm import (
 )
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive.choosing import choose_option
-from pearl.llm.backends.extractive.mining import propose
+from pearl.llm.backends.extractive.drafts import propose, refine
 from pearl.llm.backends.extractive.planning import write_other_plan, write_plan
 from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out, combine
-from pearl.llm.backends.extractive.refining import refine
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
 

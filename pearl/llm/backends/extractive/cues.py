@@ -8,34 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
-from enum import StrEnum
+from typing import Literal
 
 from pearl.documents.passages import terms
 
 __all__ = ["Kind", "sign"]
 
 
-class Kind(StrEnum):
-    """What kind of thing is asked for."""
-
-    ADVICE = "advice"
-    AGE = "age"
-    CHANGE = "change"
-    COMPARISON = "comparison"
-    DEFINITION = "definition"
-    DURATION = "duration"
-    EFFECT = "effect"
-    EMOTION = "emotion"
-    LESSON = "lesson"
-    MANNER = "manner"
-    NUMBER = "number"
-    PERSON = "person"
-    PLACE = "place"
-    REASON = "reason"
-    SPEECH = "speech"
-    THING = "thing"
-    TIME = "time"
-
+Kind = Literal[
+    "advice", "age", "change", "comparison", "definition", "duration", "effect", "emotion", "lesson",
+    "manner", "number", "person", "place", "reason", "speech", "thing", "time",
+]  # fmt: skip
+"""What kind of thing is asked for."""
 
 _MONTHS = (
     "january|february|march|april|may|june|july|august|september|october|november|december"
@@ -105,13 +89,6 @@ _SPAN_OF_TIME = re.compile(
     rf" of an)[ -](?:\w+[ -]){{0,2}}?(?:{_UNITS})s?\b",
     re.I,
 )
-_AGE = re.compile(
-    rf"\b(?:\d+|(?:{_NUMBER_WORDS})(?:[ -](?:one|{_NUMBER_WORDS}))*)[ -](?:years?|months?|weeks?)[ -]?(?:old|of age)\b"
-    rf"|\baged? (?:of )?(?:\d|{_NUMBER_WORDS})|\b(?:is|was|am|turned|were|be) (?:now |only |just )?(?:\d{{1,3}}|(?:{_NUMBER_WORDS})"
-    rf"(?:-\w+)?)(?=[,.;!?]| and| when| at| years?)|\bin (?:his|her|their|my) (?:early |late |mid-?)?"
-    r"(?:teens|twenties|thirties|forties|fifties|sixties|seventies|eighties|nineties)|\bborn in\b",
-    re.I,
-)
 _FREQUENCY = re.compile(
     r"\b(?:daily|weekly|monthly|yearly|hourly|nightly|once|twice|times|always|never|often|rarely"
     r"|seldom|usually)\b",
@@ -140,13 +117,32 @@ _WEAK_REASON = re.compile(
     r"|intended|explained|trying)\b|\bto\s+[a-z]+\s+(?:the|an?|his|her|their|its|it|him|them)\b",
     re.I,
 )
-_MANNER = re.compile(
-    r"\b(?:by (?:\w+ly )?\w+ing|using|with (?:the|an?|his|her|their)|through|by means of|means"
-    r"|thanks to|with the help|via|step|first|then|finally|so that|used)\b",
-    re.I,
-)
-_EMOTION = re.compile(
-    r"\b(?:feel|feels|felt|feelings?|emotions?|afraid|fear\w*|anger|angry|furious|rage|annoy\w*"
+
+_CUES: dict[Kind, str] = {
+    "advice": r"\b(?:should\w*|ought|must\w*|need(?:s|ed)? to|advis\w+|advice|recommend\w+|suggest\w+|stop"
+    r"|tr(?:y|ies)|avoid|cut (?:down|back|out)|start|make sure|have to|has to|had better|i(?:['’]d)?"
+    r" (?:want|like) (?:you|him|her|them) to|i['’]ll ask|please|do not|don['’]t|never|always|instead"
+    r"|reduce|limit|increase|continue|take|keep|switch|quit|give up|let['’]s|we['’]ll|plan|goal"
+    r"|follow[ -]?up|encourag\w+|remember to|at least|no more than)\b",
+    "age": rf"\b(?:\d+|(?:{_NUMBER_WORDS})(?:[ -](?:one|{_NUMBER_WORDS}))*)[ -](?:years?|months?|weeks?)[ -]?(?:old|of age)\b"
+    rf"|\baged? (?:of )?(?:\d|{_NUMBER_WORDS})|\b(?:is|was|am|turned|were|be) (?:now |only |just )?(?:\d{{1,3}}|(?:{_NUMBER_WORDS})"
+    rf"(?:-\w+)?)(?=[,.;!?]| and| when| at| years?)|\bin (?:his|her|their|my) (?:early |late |mid-?)?"
+    r"(?:teens|twenties|thirties|forties|fifties|sixties|seventies|eighties|nineties)|\bborn in\b",
+    "change": r"\b(?:chang\w+|becom\w+|became|turn(?:ed|s)? (?:into|out)|grew|grow(?:n|s)|no longer|used to"
+    r"|any ?more|now|since then|from then|afterwards?|instead|improv\w+|wors\w+|better|rose|fell"
+    r"|increas\w+|decreas\w+|earlier|later|at first|in the end|by the end|once|previously|formerly"
+    r"|until then|began to|start(?:ed|s)? to|stopped|more and more|less and less)\b",
+    "comparison": r"\b(?:than|whereas|while|unlike|like|both|but|more|less|however|although|though|compared"
+    r"|comparison|contrast|differ\w*|similar\w*|same|on the other hand|instead|neither|either"
+    r"|equal\w*|alike|rather|\w+er than|yet)\b",
+    "definition": r"\b(?:is|are|was|were) (?:an?|the|called|known|defined|one of|when|any)\b|\b(?:means?|meant"
+    r"|meaning|refers? to|defin\w+|known as|called|that is|i\.e\.|in other words|namely|stands? for"
+    r"|consists? of|which is|term|signif\w+)\b|[:(–—=]",
+    "effect": r"\b(?:as a result|result(?:s|ed|ing)?|caus\w+|led to|lead(?:s|ing)? to|so|therefore|thus|hence"
+    r"|consequen\w+|affect\w*|effects?|impact\w*|made|makes?|making|mean(?:s|t)|wors\w+|better"
+    r"|harm\w*|damag\w+|hurts?|helps?|improv\w+|increas\w+|reduc\w+|rais\w+|lower\w*|pushes|brings?"
+    r"|brought|because of|from then|can|could|keeps?|disturb\w*|prevent\w*)\b",
+    "emotion": r"\b(?:feel|feels|felt|feelings?|emotions?|afraid|fear\w*|anger|angry|furious|rage|annoy\w*"
     r"|irritat\w*|happy|happiness|unhapp\w+|glad|joy\w*|delight\w*|pleas(?:ed|ure)|sad\w*|sorrow\w*"
     r"|grief|griev\w*|sorry|regret\w*|ashamed|shame|guilt\w*|proud|pride|jealous\w*|env(?:y|ious)"
     r"|love[ds]?|loving|hat(?:e|es|ed|red)|dislike\w*|like[ds]?|fond\w*|ador\w+|admir\w+|resent\w*"
@@ -155,54 +151,16 @@ _EMOTION = re.compile(
     r"|anxi\w+|nervous\w*|relie(?:f|ved)|calm|grateful|gratitude|disappoint\w*|frustrat\w*|upset"
     r"|miser\w+|cr(?:y|ied|ying)|wept|weep\w*|tears|smil\w+|laugh\w*|troubled|tired|suspicio\w+"
     r"|enjoy\w*|excit\w+|thrill\w*|bored|curious|car(?:es?|ed) (?:about|for)|mind(?:ed)?)\b",
-    re.I,
-)
-_CHANGE = re.compile(
-    r"\b(?:chang\w+|becom\w+|became|turn(?:ed|s)? (?:into|out)|grew|grow(?:n|s)|no longer|used to"
-    r"|any ?more|now|since then|from then|afterwards?|instead|improv\w+|wors\w+|better|rose|fell"
-    r"|increas\w+|decreas\w+|earlier|later|at first|in the end|by the end|once|previously|formerly"
-    r"|until then|began to|start(?:ed|s)? to|stopped|more and more|less and less)\b",
-    re.I,
-)
-_ADVICE = re.compile(
-    r"\b(?:should\w*|ought|must\w*|need(?:s|ed)? to|advis\w+|advice|recommend\w+|suggest\w+|stop"
-    r"|tr(?:y|ies)|avoid|cut (?:down|back|out)|start|make sure|have to|has to|had better|i(?:['’]d)?"
-    r" (?:want|like) (?:you|him|her|them) to|i['’]ll ask|please|do not|don['’]t|never|always|instead"
-    r"|reduce|limit|increase|continue|take|keep|switch|quit|give up|let['’]s|we['’]ll|plan|goal"
-    r"|follow[ -]?up|encourag\w+|remember to|at least|no more than)\b",
-    re.I,
-)
-_COMPARISON = re.compile(
-    r"\b(?:than|whereas|while|unlike|like|both|but|more|less|however|although|though|compared"
-    r"|comparison|contrast|differ\w*|similar\w*|same|on the other hand|instead|neither|either"
-    r"|equal\w*|alike|rather|\w+er than|yet)\b",
-    re.I,
-)
-_EFFECT = re.compile(
-    r"\b(?:as a result|result(?:s|ed|ing)?|caus\w+|led to|lead(?:s|ing)? to|so|therefore|thus|hence"
-    r"|consequen\w+|affect\w*|effects?|impact\w*|made|makes?|making|mean(?:s|t)|wors\w+|better"
-    r"|harm\w*|damag\w+|hurts?|helps?|improv\w+|increas\w+|reduc\w+|rais\w+|lower\w*|pushes|brings?"
-    r"|brought|because of|from then|can|could|keeps?|disturb\w*|prevent\w*)\b",
-    re.I,
-)
-_DEFINITION = re.compile(
-    r"\b(?:is|are|was|were) (?:an?|the|called|known|defined|one of|when|any)\b|\b(?:means?|meant"
-    r"|meaning|refers? to|defin\w+|known as|called|that is|i\.e\.|in other words|namely|stands? for"
-    r"|consists? of|which is|term|signif\w+)\b|[:(–—=]",
-    re.I,
-)
-_LESSON = re.compile(
-    r"\b(?:learn(?:ed|t|s)?|reali[sz]ed?|understood|understands?|lesson|moral|truth|always|never"
+    "lesson": r"\b(?:learn(?:ed|t|s)?|reali[sz]ed?|understood|understands?|lesson|moral|truth|always|never"
     r"|remember|everyone|nobody|people|life|love|after all|in the end|mistake|wrong|right|worth"
     r"|matters?|means?|better|should|must|only|knew|true)\b",
-    re.I,
-)
-_SPEECH = re.compile(
-    r"[\"“”«»]|\b(?:said|says?|told|tells?|asked|answered|replied|wrote|writes?|promised|explained"
+    "manner": r"\b(?:by (?:\w+ly )?\w+ing|using|with (?:the|an?|his|her|their)|through|by means of|means"
+    r"|thanks to|with the help|via|step|first|then|finally|so that|used)\b",
+    "speech": r"[\"“”«»]|\b(?:said|says?|told|tells?|asked|answered|replied|wrote|writes?|promised|explained"
     r"|claim(?:ed|s)?|announced|declared|warned|shouted|whispered|according to|stated?|insisted"
     r"|reported|admitted|added|suggested)\b",
-    re.I,
-)
+}
+"""Patterns of the kinds that single words indicate."""
 
 _CAPITALISED = re.compile(r"(?<![\w'’])([A-Z][\w'’-]*[\w]|[A-Z](?=\.? ))")
 _PERSON_NOUN = re.compile(
@@ -230,47 +188,33 @@ def sign(
         counted: Terms of the things that are counted, for a number.
 
     Example:
-        >>> sign(Kind.TIME, "It opened on 4 May 1911.", frozenset(), frozenset())
+        >>> sign("time", "It opened on 4 May 1911.", frozenset(), frozenset())
         1.0
-        >>> sign(Kind.PERSON, "Ada sold it.", frozenset({"ada"}), frozenset())
+        >>> sign("person", "Ada sold it.", frozenset({"ada"}), frozenset())
         0.0
     """
     match kind:
-        case Kind.PERSON:
+        case "person":
             return _person(sentence, asked, common)
-        case Kind.PLACE:
+        case "place":
             return _place(sentence, asked)
-        case Kind.NUMBER:
+        case "number":
             return _number(sentence, asked, counted)
-        case Kind.TIME:
+        case "time":
             return _time(sentence, asked)
-        case Kind.DURATION:
+        case "duration":
             if any(_is_new(m[0], asked) for m in _SPAN_OF_TIME.finditer(sentence)):
                 return 1.0
             return 0.6 if _FREQUENCY.search(sentence) else 0.5 * _number(sentence, asked, counted)
-        case Kind.REASON:
+        case "reason":
             return (
                 1.0 if _REASON.search(sentence) else 0.5 if _WEAK_REASON.search(sentence) else 0.0
             )
-        case Kind.THING:
+        case "thing":
             return 0.0
         case _:
-            found = {match.casefold() for match in _CUES[kind].findall(sentence)}
+            found = {match.casefold() for match in re.findall(_CUES[kind], sentence, re.I)}
             return min(1.0, 0.7 * len(found))
-
-
-_CUES: dict[Kind, re.Pattern[str]] = {
-    Kind.ADVICE: _ADVICE,
-    Kind.AGE: _AGE,
-    Kind.CHANGE: _CHANGE,
-    Kind.COMPARISON: _COMPARISON,
-    Kind.DEFINITION: _DEFINITION,
-    Kind.EFFECT: _EFFECT,
-    Kind.EMOTION: _EMOTION,
-    Kind.LESSON: _LESSON,
-    Kind.MANNER: _MANNER,
-    Kind.SPEECH: _SPEECH,
-}
 
 
 def _is_new(text: str, asked: Set[str]) -> bool:

@@ -23,35 +23,35 @@ _MAX_ARGUMENT = 2_000
 
 _ROLES: dict[Form, tuple[str, str, str]] = {
     # form: words of names that play the role (best first), name of the output, explanation
-    Form.ADVICE: ("RECOMMENDED RECOMMENDATION RECOMMENDATIONS ADVICE IMPROVEMENT", "advice", "Find what is advised"),
-    Form.CHANGE: ("CHANGE CHANGES DEVELOPMENT CHARACTER", "change", "Find what is different afterwards, and from when"),
-    Form.CLAIM: ("VERIFY CHECK EVIDENCE", "verdict", "Find the passage that decides it"),
-    Form.COMPARISON: ("COMPARE COMPARISON CONTRAST DIFFERENCE", "comparison", "Set the two findings side by side"),
-    Form.DEFINITION: ("DEFINITION DEFINE MEANING INTERPRET", "meaning", "Find what the term means in the text"),
-    Form.DURATION: ("DURATION TIME WHEN", "duration", "Find how long or how often it is"),
-    Form.EFFECT: ("EFFECT EFFECTS IMPACT IMPACTS CONSEQUENCES", "effect", "Find what comes of it"),
-    Form.EMOTION: ("EMOTION EMOTIONS FEELING FEELINGS ATTITUDE", "feeling", "Find the feelings and what shows them"),
-    Form.ENDING: ("ENDING END OUTCOME", "ending", "Find how it ends"),
-    Form.EVENT: ("EVENT EVENTS INSTANCE", "event", "Find what happens"),
-    Form.EXCEPTION: ("EXCEPTION EXCEPT", "exception", "Find the one that does not belong"),
-    Form.HYPOTHESIS: ("HYPOTHETICAL COUNTERFACTUAL PREDICT INFER", "outcome", "Find what would follow"),
-    Form.LESSON: ("MORAL THEME LESSON MESSAGE", "lesson", "Find what the text as a whole teaches"),
-    Form.LIST: ("LIST EXTRACT", "entries", "Gather every one of them"),
-    Form.MANNER: ("PROCESS METHOD", "way", "Find how it is done"),
-    Form.NUMBER: ("NUMBER AMOUNT QUANTITY", "stated", "Find where the text states the number"),
-    Form.PERSON: ("IDENTIFY WHO PERSON", "who", "Find out who it is"),
-    Form.PLACE: ("PLACE LOCATION WHERE", "place", "Find where it is"),
-    Form.REASON: ("REASON CAUSE CAUSES WHY EXPLANATION", "reason", "Find the reasons that are given"),
-    Form.RELATION: ("RELATION RELATIONSHIP CONNECTION", "relation", "Find how the two are connected"),
-    Form.SUMMARY: ("SUMMARIZE SUMMARISE SUMMARY", "summary", "Sum it up"),
-    Form.THING: ("", "answer", "Find what the text says about it"),
-    Form.TIME: ("TIME DATE WHEN", "time", "Find when it is"),
+    "advice": ("RECOMMENDED RECOMMENDATION RECOMMENDATIONS ADVICE IMPROVEMENT", "advice", "Find what is advised"),
+    "change": ("CHANGE CHANGES DEVELOPMENT CHARACTER", "change", "Find what is different afterwards, and from when"),
+    "claim": ("VERIFY CHECK EVIDENCE", "verdict", "Find the passage that decides it"),
+    "comparison": ("COMPARE COMPARISON CONTRAST DIFFERENCE", "comparison", "Set the two findings side by side"),
+    "definition": ("DEFINITION DEFINE MEANING INTERPRET", "meaning", "Find what the term means in the text"),
+    "duration": ("DURATION TIME WHEN", "duration", "Find how long or how often it is"),
+    "effect": ("EFFECT EFFECTS IMPACT IMPACTS CONSEQUENCES", "effect", "Find what comes of it"),
+    "emotion": ("EMOTION EMOTIONS FEELING FEELINGS ATTITUDE", "feeling", "Find the feelings and what shows them"),
+    "ending": ("ENDING END OUTCOME", "ending", "Find how it ends"),
+    "event": ("EVENT EVENTS INSTANCE", "event", "Find what happens"),
+    "exception": ("EXCEPTION EXCEPT", "exception", "Find the one that does not belong"),
+    "hypothesis": ("HYPOTHETICAL COUNTERFACTUAL PREDICT INFER", "outcome", "Find what would follow"),
+    "lesson": ("MORAL THEME LESSON MESSAGE", "lesson", "Find what the text as a whole teaches"),
+    "list": ("LIST EXTRACT", "entries", "Gather every one of them"),
+    "manner": ("PROCESS METHOD", "way", "Find how it is done"),
+    "number": ("NUMBER AMOUNT QUANTITY", "stated", "Find where the text states the number"),
+    "person": ("IDENTIFY WHO PERSON", "who", "Find out who it is"),
+    "place": ("PLACE LOCATION WHERE", "place", "Find where it is"),
+    "reason": ("REASON CAUSE CAUSES WHY EXPLANATION", "reason", "Find the reasons that are given"),
+    "relation": ("RELATION RELATIONSHIP CONNECTION", "relation", "Find how the two are connected"),
+    "summary": ("SUMMARIZE SUMMARISE SUMMARY", "summary", "Sum it up"),
+    "thing": ("", "answer", "Find what the text says about it"),
+    "time": ("TIME DATE WHEN", "time", "Find when it is"),
 }  # fmt: skip
 _GENERIC = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
 """Actions that can be asked for anything, best first."""
 _AS_CLAUSE = frozenset(
-    {Form.REASON, Form.TIME, Form.PLACE, Form.EVENT, Form.EFFECT, Form.CHANGE, Form.MANNER, Form.RELATION,
-     Form.DEFINITION, Form.EMOTION, Form.SUMMARY, Form.LIST, Form.ENDING, Form.LESSON}
+    {"reason", "time", "place", "event", "effect", "change", "manner", "relation",
+     "definition", "emotion", "summary", "list", "ending", "lesson"}
 )  # fmt: skip
 """Forms whose action takes what it is about; the others take the question as it is asked."""
 _VERBS = frozenset(
@@ -157,15 +157,15 @@ def missing_role(part: Part, library: ActionLibrary) -> tuple[str, str] | None:
 def _plan(part: Part, draft: _Draft) -> None:
     """Add the steps for one part of a question."""
     match part.form:
-        case Form.COMPARISON if part.other:
+        case "comparison" if part.other:
             _compare(part, draft)
-        case Form.EXCEPTION:
+        case "exception":
             _except(part, draft)
-        case Form.NUMBER if part.is_tally:
+        case "number" if part.is_tally:
             _tally(part, draft)
-        case Form.SUMMARY | Form.LESSON if part.is_about_document:
+        case "summary" | "lesson" if part.is_about_document:
             _about_whole(part, draft)
-        case Form.THING if named := _named(part, draft):
+        case "thing" if named := _named(part, draft):
             _step(part, draft, *named)
         case _:
             _step(part, draft)
@@ -177,7 +177,7 @@ def _step(part: Part, draft: _Draft, action: Action | None = None, about: str = 
     if action is not None:
         draft.add(output, action, explanation, _text(about, part))
         return
-    if part.other and part.form is not Form.NUMBER:
+    if part.other and part.form != "number":
         two = draft.playing(part.form, 2)
         if two is not None:
             draft.add(output, two, explanation, _text(part.topic, part), _text(part.other))
@@ -192,29 +192,29 @@ def _step(part: Part, draft: _Draft, action: Action | None = None, about: str = 
 
 def _compare(part: Part, draft: _Draft) -> None:
     """Find both things, then set them side by side."""
-    one = draft.playing(Form.SUMMARY, 1) or draft.generic()
+    one = draft.playing("summary", 1) or draft.generic()
     found = [
         draft.add(name, one, f"Find what the text says about the {nth}", _text(topic, part))
         for name, nth, topic in (("one", "first", part.topic), ("two", "second", part.other))
     ]
-    _, output, explanation = _ROLES[Form.COMPARISON]
-    if action := draft.playing(Form.COMPARISON, 2):
+    _, output, explanation = _ROLES["comparison"]
+    if action := draft.playing("comparison", 2):
         draft.add(output, action, explanation, *found)
-    elif action := draft.playing(Form.COMPARISON, 3):
+    elif action := draft.playing("comparison", 3):
         draft.add(output, action, explanation, *found, _text(part.asked))
 
 
 def _except(part: Part, draft: _Draft) -> None:
     """Gather what does belong; what is named in the question and not among it does not."""
-    gather = draft.playing(Form.LIST, 1) or draft.generic()
+    gather = draft.playing("list", 1) or draft.generic()
     belonging = draft.add(
         "belonging", gather, "Gather everything that does belong", _text(part.topic, part)
     )
     named = options(part.asked)
-    action = draft.playing(Form.EXCEPTION, 2)
+    action = draft.playing("exception", 2)
     if named and action:
         items = ListLiteral(tuple(String(option) for option in named))
-        _, output, explanation = _ROLES[Form.EXCEPTION]
+        _, output, explanation = _ROLES["exception"]
         draft.add(output, action, explanation, items, belonging)
 
 
@@ -223,12 +223,12 @@ def _tally(part: Part, draft: _Draft) -> None:
 
     They are not counted: passages that match are no entries, and how many there are is no answer.
     """
-    _, output, explanation = _ROLES[Form.NUMBER]
-    gather = draft.playing(Form.LIST, 1)
+    _, output, explanation = _ROLES["number"]
+    gather = draft.playing("list", 1)
     if gather is not None:
         draft.add("entries", gather, "List every one of them", _text(part.topic, part))
         return
-    one = draft.playing(Form.NUMBER, 1) or draft.generic()
+    one = draft.playing("number", 1) or draft.generic()
     draft.add(output, one, explanation, _text(part.asked, part))
 
 

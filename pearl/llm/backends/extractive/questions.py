@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from pearl.documents.passages import terms
 from pearl.llm.backends.extractive.cues import Kind
@@ -17,7 +18,6 @@ from pearl.llm.backends.extractive.forms import (
     BEFORE_WH,
     DOCUMENT,
     IS,
-    KINDS,
     MAX_LENGTH,
     NAME,
     WH,
@@ -30,6 +30,9 @@ __all__ = ["Part", "Roles", "options", "parts"]
 MAX_PARTS = 6
 """More questions in one than this are answered as one."""
 _MAX_LEAD_INS = 4
+
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)} | {"hypothesis": "effect"}
+"""The kind of thing that answers a form; other forms are answered by anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +71,9 @@ class Part:
     @property
     def kind(self) -> Kind:
         """The kind of thing that would answer it."""
-        if self.form is Form.DURATION and re.match(r"(?:\w+ )?how old\b", self.text, re.I):
-            return Kind.AGE
-        return KINDS.get(self.form, Kind.THING)
+        if self.form == "duration" and re.match(r"(?:\w+ )?how old\b", self.text, re.I):
+            return "age"
+        return _KINDS.get(self.form, "thing")
 
     @property
     def asked(self) -> str:
@@ -162,7 +165,7 @@ def parts(question: str) -> tuple[Part, ...]:
     """Take a question apart.
 
     Example:
-        >>> [(part.form.value, part.topic) for part in parts("Who sold the mill, and why?")]
+        >>> [(part.form, part.topic) for part in parts("Who sold the mill, and why?")]
         [('person', 'sold the mill'), ('reason', 'sold the mill')]
     """
     line = " ".join(question.split())
@@ -244,7 +247,7 @@ def _part(text: str) -> Part:
         text = text[match.end() :]
     form, about = recognise(text)
     other = " ".join(about[1:])
-    if form is Form.NUMBER and (counted := _COUNTED.match(text)):
+    if form == "number" and (counted := _COUNTED.match(text)):
         other = counted["noun"]
     return Part(form, text, (about[0] if about else "") or text, other)
 

@@ -1,9 +1,7 @@
-"""Document + query → its sentences, best first.
+"""Document + query → ranked sentences.
 
-A sentence is good if it has the query's terms, the rarer ones above all (coverage), densely (BM25)
-and together (proximity), and if it holds something of the kind that is asked for and not in the
-query. The sentences around it count a little, for its pronouns' sake. Everything that depends on
-the document alone is computed once, in `SentenceIndex`.
+The score of a sentence is the IDF-weighted coverage of the query, with that of the sentences around
+it for its pronouns, plus density (BM25), proximity of the terms, and signs of the kind of answer.
 """
 
 from __future__ import annotations
@@ -28,20 +26,20 @@ from pearl.retrieval.bm25 import Index
 __all__ = ["Hit", "Query", "SentenceIndex"]
 
 _SYNONYM = 0.7
-"""What a synonym in place of a term counts; the term itself counts 1."""
 _RELATED = 0.6
-"""What a word with the same beginning counts: another form that the stemmer keeps apart."""
 _NARROWER = 0.5
-"""What a narrower word counts: one of sleep, work, meals for lifestyle."""
+"""Weights of a match by a synonym, a word with the same prefix, a narrower word (`topics.txt`)."""
 _MIN_PREFIX = 4
+"""Minimum characters of that prefix."""
 
 _NEARBY = ((0, 1.0), (-1, 0.3), (1, 0.25), (-2, 0.2), (2, 0.15), (-3, 0.15))
 _LEANING = ((0, 1.0), (-1, 0.5), (1, 0.25), (-2, 0.35), (2, 0.15), (-3, 0.25))
-"""What a term counts in the sentences around: offset, share; the second for one with a pronoun."""
+"""Offset and weight of a match in the sentences around; `_LEANING` for a sentence with a pronoun."""
 _ANSWERING = 0.7
 _REPLYING = 0.3
 _SPEAKING = 0.4
-"""The same in the question before a sentence, in what its turn replies to, in the name of its speaker."""
+"""Weights of a match in the preceding question, in the sentence that the turn replies to, in the
+name of the speaker."""
 
 _DENSITY = 0.07
 _PROXIMITY = 0.15
@@ -49,15 +47,15 @@ _KIND = 0.4
 _NEAR = 0.1
 _NEWS = 0.15
 _ROLES = 0.15
-"""What each adds to coverage, which is 1 at most."""
+"""Weights of the other features; coverage is at most 1."""
 _NO_ANSWER = 0.6
 _HEADING = 0.8
 _KNOWN = 0.8
-"""What a score is multiplied by where the sentence asks, repeats the query or says next to nothing;
-where it is a heading, which only names what the text below it says; where it was quoted before."""
+"""Factors for a question, a repetition of the query or a very short sentence; for a heading; for a
+sentence quoted before."""
 
 N_CANDIDATES = 200
-"""Sentences whose wording is looked at closely; the rest have too few of the terms."""
+"""Sentences with the best coverage that are scored."""
 
 _ANAPHOR = re.compile(
     r"[\W_]*(?:\w+ ){0,2}?(?:he|she|it|they|him|her|his|hers|its|them|their|this|that|these|those|there"
@@ -75,20 +73,20 @@ _TERMINAL = re.compile(r"[.!?…:;。！？।]\W*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for.
+    """A query.
 
     Attributes:
-        weights: How much each term counts, 1 for those of the step's own arguments.
-        kind: What kind of thing would answer it.
+        weights: Term → weight, 1 for those of the step's own arguments.
+        kind: Kind of the answer.
         counted: Terms of the things that are counted, for a number.
-        is_claim: Whether a sentence that merely says the query again is what is wanted.
-        place: Where in the document it is likely to be, 0 (beginning) to 1 (end); None for anywhere.
-        roles: Who does what to whom, as far as the question says.
-        near: Sentences that earlier findings quote: what stands by them is more likely meant.
+        is_claim: Whether a sentence that repeats the query is an answer.
+        roles: Who does what to whom, if the question says so.
+        near: Sentences quoted by earlier findings, around which the answer is more likely.
+        place: Likely position in the document, 0 (beginning) to 1 (end); None for anywhere.
     """
 
     weights: Mapping[str, float]
-    kind: Kind = Kind.THING
+    kind: Kind = "thing"
     counted: frozenset[str] = frozenset()
     is_claim: bool = False
     roles: Roles | None = None
@@ -101,11 +99,10 @@ class Hit:
     """A sentence with its score.
 
     Attributes:
-        number: Place among the document's sentences, from 0.
+        number: Index of the sentence, from 0.
         score: Higher is better.
-        coverage: Share of the query's weight in the sentence itself, 0 to 1; terms that are nowhere
-            in the document count as missing.
-        n_terms: How many different terms of the query it has itself.
+        coverage: Share of the query's weight in the sentence itself, 0 to 1.
+        n_terms: Number of different terms of the query in the sentence itself.
     """
 
     number: int
@@ -116,7 +113,7 @@ class Hit:
 
 @dataclass(slots=True)
 class _Matches:
-    """Where the terms of a query are: sentence → term → how good the match is, 0 to 1."""
+    """Matches of a query: `own` is sentence → term → quality of the match, 0 to 1."""
 
     gains: dict[str, float] = field(default_factory=dict)
     own: dict[int, dict[str, float]] = field(default_factory=dict)
@@ -125,11 +122,7 @@ class _Matches:
 
 
 class SentenceIndex:
-    """A document's sentences, ready to be ranked for many queries.
-
-    Args:
-        text: The document, or an earlier result that stands for one.
-    """
+    """The sentences of a text, indexed for many queries."""
 
     def __init__(self, text: str) -> None:
         spans = sentences(text)
@@ -151,17 +144,17 @@ class SentenceIndex:
         )
 
     def _labels(self) -> list[str]:
-        """Of every sentence, the label of a speaker that it begins with, or ""."""
+        """The speaker's label at the start of each sentence, or ""."""
         found = [match[0] if (match := _TURN.match(text)) else "" for text in self.texts]
         counts = Counter(found)
-        # A label that stands only once or twice is a heading: `Founder: Ann Lee`.
+        # A rare label is a heading: `Founder: Ann Lee`.
         return [label if counts[label] > 2 else "" for label in found]
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def idf(self, term: str) -> float:
-        """How much a term tells, from its rareness among the sentences; Lucene's formula."""
+        """Inverse sentence frequency of a term, by Lucene's formula."""
         n = len(self._postings.get(term, ()))
         return math.log(1 + (len(self) - n + 0.5) / (n + 0.5))
 
@@ -170,13 +163,13 @@ class SentenceIndex:
         return self._terms[number]
 
     def rank(self, query: Query) -> list[Hit]:
-        """The sentences that have something of the query, best first, at most `N_CANDIDATES`."""
+        """At most `N_CANDIDATES` matching sentences, best first."""
         matches = self._match(query)
         total = sum(matches.gains.values())
         if not matches.own or total <= 0:
             return []
         covers = {number: self._coverage(number, matches) / total for number in matches.own}
-        for number in list(covers):  # what follows a match may speak of it
+        for number in list(covers):  # the sentence after a match may refer to it
             if number + 1 < len(self) and number + 1 not in covers:
                 covers[number + 1] = self._coverage(number + 1, matches) / total
         chosen = sorted(covers, key=lambda number: (-covers[number], number))[:N_CANDIDATES]
@@ -211,7 +204,6 @@ class SentenceIndex:
             most = self.idf(term) if term in expansion else max(map(self.idf, expansion))
             found.gains[term] = weight * most
             for other, match in expansion.items():
-                # A word that stands in for a term is as telling as it is rare itself, at most.
                 match *= min(1.0, self.idf(other) / most)
                 for number in self._postings[other]:
                     row = found.own.setdefault(number, {})
@@ -219,7 +211,7 @@ class SentenceIndex:
         return found
 
     def _expand(self, term: str) -> dict[str, float]:
-        """The terms of the document that may stand for a term, with what they count."""
+        """The terms of the document that match a term, with their weights."""
         found = {other: _SYNONYM for other in synonyms().get(term, ()) if other in self._postings}
         for other in _topics().get(term, ()):
             if other in self._postings:
@@ -237,7 +229,7 @@ class SentenceIndex:
         return found
 
     def _coverage(self, number: int, matches: _Matches) -> float:
-        """Weight of the query's terms in a sentence and, for less, around it."""
+        """Weight of the query's terms in a sentence and, discounted, around it."""
         leans = bool(_ANAPHOR.match(self.texts[number]))
         nearby = _LEANING if leans else _NEARBY
         around = [(row, share) for away, share in nearby if (row := matches.own.get(number + away))]
@@ -289,7 +281,7 @@ class SentenceIndex:
         return score
 
     def _proximity(self, number: int, matches: _Matches) -> float:
-        """Share of the query's neighbouring terms that stand within three words of each other."""
+        """Share of the query's adjacent terms that are within three words of each other."""
         order = list(matches.gains)
         if len(order) < 2:
             return 0.0
@@ -307,7 +299,7 @@ class SentenceIndex:
         return together / whole if whole else 0.0
 
     def _roles(self, number: int, roles: Roles, matches: _Matches) -> int:
-        """Whether a sentence has the named one in the same role: 1 yes, -1 in the other, 0 open."""
+        """1 if the named one has the same role in a sentence, -1 if the opposite one, else 0."""
         deed = matches.expansions.get(roles.deed, {})
         others = [matches.expansions.get(term, {}) for term in roles.others]
         words = terms(self.texts[number])
@@ -318,7 +310,7 @@ class SentenceIndex:
         nearest = min(places, key=lambda i: abs(i - at))
         is_passive = not _BE.isdisjoint(words[max(0, at - 3) : at])
         if is_passive and nearest > at and "by" not in words[at + 1 : nearest]:
-            return 0  # "was sold to Ann" says neither
+            return 0  # "was sold to Ann"
         if not _RELATIVE.isdisjoint(words[min(nearest, at) : max(nearest, at)]):
             return 0
         is_doer = (nearest < at) != is_passive
@@ -328,10 +320,9 @@ class SentenceIndex:
 def _read_turns(
     text: str, spans: Sequence[Span], labels: Sequence[str]
 ) -> tuple[list[frozenset[str]], list[int]]:
-    """Of every sentence, who says it (terms of the label of its turn), and the prompt.
+    """For each sentence, the terms of its speaker's label, and the last sentence before its turn or -1.
 
-    The prompt is the last sentence before the turn, or -1: what the turn replies to. Turns end
-    at a blank line.
+    Turns end at a blank line.
     """
     speakers: list[frozenset[str]] = []
     prompts: list[int] = []
@@ -350,14 +341,14 @@ def _read_turns(
 
 
 def _shown(sentence: str) -> str:
-    """A sentence as it is quoted: on one line, without the marks of a list or of a quotation."""
+    """A sentence on one line, without the marks of a list or quotation at its start."""
     line = _BLANKS.sub(" ", sentence)
-    return _MARKS.sub("", line, count=1) if _MARKS.match(line) else line
+    return line[match.end() :] if (match := _MARKS.match(line)) else line
 
 
 @cache
 def _topics() -> dict[str, tuple[str, ...]]:
-    """Broad term → narrower ones, from the list beside this file."""
+    """Broad term → narrower ones."""
     rows = Path(__file__).with_name("topics.txt").read_text(encoding="utf-8").splitlines()
     pairs = [row.split(":") for row in rows if row and not row.startswith("#")]
     return {term: tuple(terms(narrow)) for broad, narrow in pairs for term in terms(broad)}

@@ -15,7 +15,6 @@ from pearl.documents.passages import terms
 from pearl.dsl.signatures import Action
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.cues import Kind
-from pearl.llm.backends.extractive.forms import Form
 from pearl.llm.backends.extractive.questions import Part, parts
 from pearl.llm.backends.extractive.ranking import Query, SentenceIndex
 
@@ -60,44 +59,39 @@ def _stems(words: str) -> frozenset[str]:
     return frozenset(terms(words))
 
 
-_NAME_KINDS = {
-    word: kind
-    for kind, words in {
-        Kind.ADVICE: "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
-        Kind.CHANGE: "CHANGE CHANGES DEVELOPMENT TURNING",
-        Kind.COMPARISON: "COMMON COMPARE COMPARISON CONTRAST DIFFERENCE",
-        Kind.DEFINITION: "DEFINE DEFINITION INTERPRET MEANING",
-        Kind.DURATION: "DURATION FREQUENCY",
-        Kind.EFFECT: "COMPLICATIONS CONSEQUENCE COUNTERFACTUAL EFFECT EFFECTS HYPOTHETICAL IMPACT IMPACTS OUTCOME",
-        Kind.EMOTION: "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
-        Kind.LESSON: "LESSON MESSAGE MORAL THEME",
-        Kind.MANNER: "METHOD PROCESS",
-        Kind.NUMBER: "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
-        Kind.PERSON: "AUTHOR PEOPLE PERSON WHO",
-        Kind.PLACE: "LOCATION PLACE SETTING WHERE",
-        Kind.REASON: "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
-        Kind.SPEECH: "DIALOGUE QUOTE",
-        Kind.TIME: "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
-    }.items()
-    for word in words.split()
+_KIND_NAMES: dict[Kind, str] = {
+    "advice": "ADVICE FOLLOW IMPROVEMENT PREVENTION RECOMMENDATION RECOMMENDATIONS RECOMMENDED TREATMENT",
+    "change": "CHANGE CHANGES DEVELOPMENT TURNING",
+    "comparison": "COMMON COMPARE COMPARISON CONTRAST DIFFERENCE",
+    "definition": "DEFINE DEFINITION INTERPRET MEANING",
+    "duration": "DURATION FREQUENCY",
+    "effect": "COMPLICATIONS CONSEQUENCE COUNTERFACTUAL EFFECT EFFECTS HYPOTHETICAL IMPACT IMPACTS OUTCOME",
+    "emotion": "ATTITUDE CONCERNS EMOTION EMOTIONS FEELING FEELINGS IMPRESSION OPINION REACTION",
+    "lesson": "LESSON MESSAGE MORAL THEME",
+    "manner": "METHOD PROCESS",
+    "number": "AMOUNT COST COSTS COUNT DOSAGE DOSES NUMBER PRICE QUANTITY RESULTS",
+    "person": "AUTHOR PEOPLE PERSON WHO",
+    "place": "LOCATION PLACE SETTING WHERE",
+    "reason": "CAUSE CAUSES EXPLANATION JUSTIFICATION MOTIVATION MOTIVE PURPOSE REASON REASONS WHY",
+    "speech": "DIALOGUE QUOTE",
+    "time": "DATE DATES TIME TIMELINE TIMES WHEN YEAR",
 }
-_DEFINED_KINDS = tuple(
-    (kind, re.compile(rf"\b(?:{words})\b", re.I))
-    for kind, words in (
-        (Kind.REASON, r"why|reasons?|causes?|motives?"),
-        (Kind.DURATION, r"how (?:long|often)|duration"),
-        (Kind.TIME, r"when|dates?|times? (?:at|of)|years?"),
-        (Kind.PLACE, r"where|places?|locations?"),
-        (Kind.NUMBER, r"how (?:many|much)|numbers?|amounts?|counts?"),
-        (Kind.PERSON, r"who|whom|persons?|people"),
-        (Kind.EMOTION, r"feel(?:s|ings?)?|emotions?|attitudes?"),
-        (Kind.DEFINITION, r"means|meaning|definition|defin(?:e|ed|es)"),
-        (Kind.ADVICE, r"advi[cs]es?|advised|recommend(?:s|ed|ations?)?|should"),
-        (Kind.COMPARISON, r"compar\w+|differ\w*|contrast"),
-        (Kind.CHANGE, r"chang(?:e|es|ed)"),
-        (Kind.EFFECT, r"effects?|consequences?|affect\w*"),
-    )
+_NAME_KINDS = {word: kind for kind, words in _KIND_NAMES.items() for word in words.split()}
+_DEFINITIONS: tuple[tuple[Kind, str], ...] = (
+    ("reason", r"why|reasons?|causes?|motives?"),
+    ("duration", r"how (?:long|often)|duration"),
+    ("time", r"when|dates?|times? (?:at|of)|years?"),
+    ("place", r"where|places?|locations?"),
+    ("number", r"how (?:many|much)|numbers?|amounts?|counts?"),
+    ("person", r"who|whom|persons?|people"),
+    ("emotion", r"feel(?:s|ings?)?|emotions?|attitudes?"),
+    ("definition", r"means|meaning|definition|defin(?:e|ed|es)"),
+    ("advice", r"advi[cs]es?|advised|recommend(?:s|ed|ations?)?|should"),
+    ("comparison", r"compar\w+|differ\w*|contrast"),
+    ("change", r"chang(?:e|es|ed)"),
+    ("effect", r"effects?|consequences?|affect\w*"),
 )
+"""Kinds and the words of definitions that tell them, the first that fits."""
 _MANY = _set("ALL COLLECT ENUMERATE EVENTS EVERY EXTRACT GATHER INSTANCES LIST ORDER TIMELINE")
 _CLAIMING = _set("CHECK CONSISTENCY VERIFY")
 _GENERAL = _set("FIND EXTRACT COMPREHEND INFER IDENTIFY LIST_ALL SUMMARIZE_X VERIFY SELECT")
@@ -118,17 +112,17 @@ _FRAME = _stems(
 )
 """Terms that say what kind of answer is wanted, or where; the sentence need not have them."""
 _KIND_FRAMES = {
-    Kind.ADVICE: _stems("recommend recommendation advise advice suggest change make patient"),
-    Kind.AGE: _stems("old age"),
-    Kind.CHANGE: _stems("change"),
-    Kind.COMPARISON: _stems("compare comparison contrast differ different difference similar"),
-    Kind.DEFINITION: _stems("mean meaning define definition sense"),
-    Kind.EFFECT: _stems("affect effect impact influence consequence"),
-    Kind.EMOTION: _stems("feel feeling emotion attitude react reaction think opinion respond"),
-    Kind.LESSON: _stems("moral lesson theme message learn"),
-    Kind.NUMBER: _stems("amount total number"),
-    Kind.REASON: _stems("cause explain explanation motive"),
-    Kind.TIME: _stems("year month day hour"),
+    "advice": _stems("recommend recommendation advise advice suggest change make patient"),
+    "age": _stems("old age"),
+    "change": _stems("change"),
+    "comparison": _stems("compare comparison contrast differ different difference similar"),
+    "definition": _stems("mean meaning define definition sense"),
+    "effect": _stems("affect effect impact influence consequence"),
+    "emotion": _stems("feel feeling emotion attitude react reaction think opinion respond"),
+    "lesson": _stems("moral lesson theme message learn"),
+    "number": _stems("amount total number"),
+    "reason": _stems("cause explain explanation motive"),
+    "time": _stems("year month day hour"),
 }
 """The same for one kind: its cues look for them."""
 _ASKING = re.compile(
@@ -155,11 +149,11 @@ def by_question(part: Part) -> Wanted:
         weights,
         part.kind,
         counted=_counted(part),
-        is_claim=part.form is Form.CLAIM,
+        is_claim=part.form == "claim",
         roles=part.roles,
         place=_place(part.text),
     )
-    return Wanted(query, part.form is Form.LIST, part.text)
+    return Wanted(query, part.form == "list", part.text)
 
 
 def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
@@ -215,20 +209,21 @@ def _about(questions: tuple[Part, ...], own: Iterable[str]) -> str:
 
 def _kind(action: Action, asked: Iterable[Part], questions: tuple[Part, ...]) -> Kind:
     """What kind of thing a step looks for."""
-    said = [part.kind for part in asked if _ASKING.match(part.text) and part.kind is not Kind.THING]
+    said = [part.kind for part in asked if _ASKING.match(part.text) and part.kind != "thing"]
     named = next((_NAME_KINDS[w] for w in action.name.split("_") if w in _NAME_KINDS), None)
-    if named is Kind.TIME and said[:1] in ([Kind.DURATION], [Kind.AGE]):
+    if named == "time" and said[:1] in (["duration"], ["age"]):
         return said[0]  # few libraries have an action for how long something is
     if named is not None:
         return named
     if said:
         return said[0]
-    if len(questions) == 1 and questions[0].kind is not Kind.THING:
+    if len(questions) == 1 and questions[0].kind != "thing":
         return questions[0].kind
     if action.name in _GENERAL:
-        return Kind.THING
-    found = (kind for kind, pattern in _DEFINED_KINDS if pattern.search(action.definition))
-    return next(found, Kind.THING)
+        return "thing"
+    text = action.definition
+    found = (kind for kind, words in _DEFINITIONS if re.search(rf"\b(?:{words})\b", text, re.I))
+    return next(found, "thing")
 
 
 def _weights(texts: Iterable[tuple[str, float]], kind: Kind) -> dict[str, float]:
@@ -249,7 +244,7 @@ def _place(text: str) -> float | None:
 
 def _counted(part: Part) -> frozenset[str]:
     """The term of the things that a question counts."""
-    found = terms(part.other) if part.kind is Kind.NUMBER else []
+    found = terms(part.other) if part.kind == "number" else []
     return frozenset(found[-1:])
 
 

@@ -1,19 +1,14 @@
 """A model in a GGUF file on this machine, embedded: `llamacpp:PATH.gguf`; no server to set up.
 
-llama.cpp runs in a child process (`worker`), which is started by the first request and ends with
-`aclose` or with this process. So a damaged file, too little memory or a crash raise errors instead
-of ending the program. `OpenAIModel` is the client; replies are streamed, to report progress
-(`pearl.llm.progress`) and to stop repetitive replies.
+llama.cpp runs in a child process (`worker`), started by the first request and ended by `aclose` or
+with this process, so that a damaged file or a crash raises an error. `OpenAIModel` is the client;
+replies are streamed, to report progress and to stop repetitive ones.
 
-**Prefix caching.** The steps of a plan share the document, which comes first in their prompts; the
-state of the longest common prefix is reused (`Usage.n_cached_tokens`). Requests are processed one
-at a time: concurrent requests over one document would each process it (six over 1,400 tokens on two
-cores: 11 s sequentially, 14 to 18 s in four slots). The states of other documents are kept in
-memory, up to `CACHE_MIB`, so that documents may alternate.
+The state of the longest common prefix of prompts, such as a document, is reused. Requests are
+processed sequentially, because concurrent ones over one document would each process it (six over
+1,400 tokens on two cores: 11 s sequentially, 14 to 18 s in four slots).
 
-**The context window** is set by the user, or else by the model's training, up to `MAX_WINDOW`: its
-memory is allocated at once, 2 GiB for 16,384 tokens of a common 8B model.
-
+The memory of the context window is allocated at once: 2 GiB for 16,384 tokens of a common 8B model.
 Without a chat template in the file, llama.cpp uses ChatML.
 """
 
@@ -48,7 +43,7 @@ CACHE_MIB = 4_096
 POLL_S = 0.01
 """Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop."""
 
-LAST_BREATH_S = 2.0
+EXIT_TIMEOUT_S = 2.0
 """Seconds to wait for a process to exit after its connections closed."""
 
 
@@ -79,9 +74,9 @@ class LlamaCppModel:
 
     Args:
         path: The file.
-        timeout_s: Time limit in seconds for loading the model, and for each call; waiting for other
-            calls does not count.
-        window: Context window in tokens, allocated in full.
+        timeout_s: Time limit in seconds for loading the model, and for each call without waiting
+            for other calls.
+        window: Context window in tokens.
         reuse: Whether prefix states are reused.
     """
 
@@ -207,7 +202,7 @@ class LlamaCppModel:
 
 async def _has_ended(worker: WorkerProcess) -> bool:
     """Whether an unresponsive worker has ended."""
-    for _ in range(int(LAST_BREATH_S / POLL_S)):
+    for _ in range(int(EXIT_TIMEOUT_S / POLL_S)):
         if not worker.is_alive:
             return True
         await asyncio.sleep(POLL_S)

@@ -1,11 +1,11 @@
 """Weights in a folder, run in this process by transformers: `transformers:PATH`.
 
-Replies can be held to a grammar, token by token, or to a new one after every line (`masks`). What
-prompts share at their beginning is read once (`prefixes`), so steps over one document cost what
-they say besides it. Calls of the model are made one after the other, in a thread of their own.
+Replies can be constrained by a grammar, or by a new one after every line (`masks`). The state of a
+common prefix of prompts is reused (`prefixes`). Requests are processed sequentially, in a worker
+thread.
 
-A model whose tokenizer has a chat template is asked by it. Any other is shown the contents of the
-messages with a blank line between them and a line break at the end, and goes on from there.
+Without a chat template in the tokenizer, the prompt is the contents of the messages, separated by
+blank lines and ended by a line break.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ __all__ = ["DESCRIPTION", "TransformersModel", "create"]
 DESCRIPTION = "weights in a folder, run in this process: transformers:PATH"
 
 MAX_OUTPUT_TOKENS = 4_096
-"""Tokens of a reply where nothing else is said: a model that never ends one would write on."""
+"""Default limit of a reply in tokens."""
 
-LOOKED_AT_EVERY = 64
-"""Tokens between two looks whether a reply repeats itself."""
+CHECKED_EVERY = 64
+"""Tokens between two checks for repetition."""
 
-LOOKED_AT = 4_096
-"""Tokens at the end of it that are looked at."""
+CHECKED = 4_096
+"""Tokens at the end of a reply that are checked for repetition."""
 
 MAX_TEXT = 240
-"""Characters of a free text under a constraint: enough for an explanation of a step."""
+"""Maximum characters of a free text under a constraint, as for the explanation of a step."""
 
 
 def create(name: str, settings: ModelSettings) -> TransformersModel:
-    """The model of the folder `name`. It is loaded on its first use.
+    """Create the model of the folder `name`, which is loaded on first use.
 
     Raises:
         UsageError: No folder is named, or the extra `transformers` is not installed.
@@ -76,11 +76,11 @@ class TransformersModel:
     """One model of one folder.
 
     Args:
-        folder: Where its weights are.
-        name: What to call it, after `transformers:`.
-        window: Tokens it reads and writes in one call; None for no limit.
-        timeout_s: Seconds that one call may compute, counted from when its turn comes.
-        n_kept: Prompts whose keys and values are kept for others that begin alike.
+        folder: The folder of the weights.
+        name: Name of the model after `transformers:`.
+        window: Context window in tokens; None for no limit.
+        timeout_s: Time limit of one call in seconds, without waiting for other calls.
+        n_kept: Prompts whose keys and values are cached; None for the default.
     """
 
     notice = ""
@@ -111,7 +111,7 @@ class TransformersModel:
         return f"TransformersModel({self.name!r})"
 
     async def complete(self, request: Request) -> Completion:
-        """Carry out one request, when those before it are done.
+        """Send one request, after those before it.
 
         Raises:
             ModelError: The model gave no usable reply.
@@ -119,34 +119,35 @@ class TransformersModel:
         """
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="transformers")
-        is_left = threading.Event()
+        is_cancelled = threading.Event()
         loop, context = asyncio.get_running_loop(), copy_context()
 
-        def tell(progress: CallProgress) -> None:
-            with suppress(RuntimeError):  # the loop has ended, and nobody listens
+        def on_progress(progress: CallProgress) -> None:
+            with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(report, progress, context=context)
 
         try:
-            reply = self._worker.submit(self._reply, request, is_left, tell)
+            reply = self._worker.submit(self._reply, request, is_cancelled, on_progress)
             return await asyncio.wrap_future(reply)
         finally:
-            is_left.set()  # whoever was cancelled waits for one token at most
+            is_cancelled.set()  # the thread stops at the next token
 
     async def aclose(self) -> None:
-        """Let go of the weights; the next request would load them again."""
+        """Release the weights; the next request loads them again."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.shutdown(wait=False, cancel_futures=True)
         self._weights = self._prefixes = None
 
-    # -----------------------------------------------------------------------------------------
-    # In the worker's thread
-
     def _reply(
-        self, request: Request, is_left: threading.Event, tell: Callable[[CallProgress], None]
+        self,
+        request: Request,
+        is_cancelled: threading.Event,
+        on_progress: Callable[[CallProgress], None],
     ) -> Completion:
+        """Compute a reply, in the worker thread."""
         if self._weights is None:
-            tell(CallProgress("loading"))
+            on_progress(CallProgress("loading"))
         weights, prefixes = self._loaded()
         prompt = self._encoded(request, weights.tokenizer)
         limit = self._limit(request, len(prompt))
@@ -155,34 +156,33 @@ class TransformersModel:
             held = hold(request.constraint, request.constrain_by, weights.vocabulary)
         until = time.monotonic() + self._timeout_s
 
-        def look_up() -> None:
-            if is_left.is_set() or time.monotonic() > until:
+        def before_call() -> None:
+            if is_cancelled.is_set() or time.monotonic() > until:
                 raise ModelError(
                     f"no complete reply from {self.name} within {self._timeout_s:g} s",
                     kind="deadline",
                     help="allow more with --timeout-s",
                 )
-
             if n_cached <= len(prefix.tokens) < len(prompt):
-                tell(CallProgress("reading", len(prefix.tokens), len(prompt)))
+                on_progress(CallProgress("reading", len(prefix.tokens), len(prompt)))
 
-        def look_at(tokens: Sequence[int]) -> None:
-            tell(CallProgress("writing", len(tokens)))
-            if len(tokens) % LOOKED_AT_EVERY:
+        def after_token(tokens: Sequence[int]) -> None:
+            on_progress(CallProgress("writing", len(tokens)))
+            if len(tokens) % CHECKED_EVERY:
                 return
-            text = weights.tokenizer.decode(tokens[-LOOKED_AT:])
+            text = weights.tokenizer.decode(tokens[-CHECKED:])
             loop = loop_in(text)
             if loop is not None:
                 raise repeats(self.name, loop, Usage(len(prompt), len(tokens), n_cached), text)
 
         prefix = prefixes.take(prompt)
         n_cached = len(prefix.tokens)
-        look_up()
+        before_call()
         draw = Draw(request.temperature or 0.0, request.seed)
         try:
-            written = write(weights, prefix, prompt, limit, draw, held, look_up, look_at)
+            written = write(weights, prefix, prompt, limit, draw, held, before_call, after_token)
         except RuntimeError as error:  # out of memory, most of all
-            # Its prefix is not kept: what it says it has read and what it has may differ.
+            # The prefix is not kept, because its tokens and its cache may differ.
             said = " ".join(str(error).split())[:200]
             raise ModelError(
                 f"{self.name} could not compute: {said}",
@@ -210,7 +210,7 @@ class TransformersModel:
         from jinja2 import TemplateError
 
         said = ""
-        # Some models know no system: what it says is then the user's.
+        # Some templates reject system messages, which then become part of the user's.
         for messages in (request.messages, _without_system(request.messages)):
             shown = [{"role": m.role, "content": m.content} for m in messages]
             try:
@@ -226,10 +226,9 @@ class TransformersModel:
         )
 
     def _limit(self, request: Request, n_prompt: int) -> int:
-        """Tokens that the reply may have."""
-        limit = (
-            MAX_OUTPUT_TOKENS if request.max_output_tokens is None else request.max_output_tokens
-        )
+        """Maximum tokens of the reply."""
+        limit = request.max_output_tokens
+        limit = MAX_OUTPUT_TOKENS if limit is None else limit
         if self.window is None:
             return limit
         if n_prompt >= self.window:
@@ -241,7 +240,7 @@ class TransformersModel:
         return min(limit, self.window - n_prompt)
 
     def _usable(self, written: Written, held: Held | None, tokenizer: Any, usage: Usage) -> str:
-        """The text of a reply. Why it ends comes first: a cut reply may be blank, too."""
+        """The text of a reply. Truncation is checked first, because a cut reply may be blank."""
         if not written.has_ended:
             raise ModelError(
                 f"the reply of {self.name} was cut off after {written.n_tokens:,} tokens",
@@ -253,28 +252,27 @@ class TransformersModel:
             text = held.text
         else:
             decoded: str = tokenizer.decode(written.tokens, skip_special_tokens=True)
-            text = decoded.replace("\ufffd", "")  # bytes that are no characters
+            text = decoded.replace("\ufffd", "")  # invalid bytes
         if is_blank(text):
             raise ModelError(f"the reply of {self.name} is blank", kind="empty", usage=usage)
         return text
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:
-    """The same with what the system says put before what the user says next."""
-    told: list[str] = []
-    found: list[Message] = []
+    """The messages with each system message prepended to the next one."""
+    system: list[str] = []
+    others: list[Message] = []
     for message in messages:
         if message.role == "system":
-            told.append(message.content)
+            system.append(message.content)
         else:
-            content = "\n\n".join([*told, message.content])
-            found.append(Message(message.role, content))
-            told = []
-    return found
+            others.append(Message(message.role, "\n\n".join([*system, message.content])))
+            system = []
+    return others
 
 
 def _tokens(tokenizer: Any, text: str, *, is_whole: bool) -> list[int]:
-    """The tokens of a text; what begins a text is put before it only where it is not there yet."""
-    sound = text.encode(errors="replace").decode()  # half a character is no text to a tokenizer
-    ids: list[int] = tokenizer(sound, add_special_tokens=is_whole, verbose=False)["input_ids"]
+    """The tokens of a text, with special tokens added if it `is_whole` (a template adds its own)."""
+    valid = text.encode(errors="replace").decode()  # tokenizers reject lone surrogates
+    ids: list[int] = tokenizer(valid, add_special_tokens=is_whole, verbose=False)["input_ids"]
     return ids

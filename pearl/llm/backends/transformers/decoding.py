@@ -1,4 +1,4 @@
-"""Tokens of a prompt → tokens of a reply, one after the other."""
+"""Tokens of a prompt → tokens of a reply: the decoding loop."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["Draw", "Written", "write"]
 
 N_READ_AT_ONCE = 512
-"""Tokens of a prompt between two looks at the clock."""
+"""Tokens of a prompt per call of the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How the next token is chosen.
+    """Sampling parameters.
 
     Attributes:
-        temperature: 0 for the most likely one.
-        seed: The same one draws the same reply on the same machine; None for another every time.
+        temperature: 0 for greedy decoding.
+        seed: Reproducible on one machine; None for a random one.
     """
 
     temperature: float = 0.0
@@ -39,8 +39,8 @@ class Written:
     """A reply.
 
     Attributes:
-        tokens: Without the one that ended it.
-        has_ended: Whether the model ended it; else the limit did.
+        tokens: Without the end token.
+        has_ended: Whether it has an end token, else it was truncated.
     """
 
     tokens: list[int]
@@ -48,7 +48,7 @@ class Written:
 
     @property
     def n_tokens(self) -> int:
-        """Tokens that were computed, the one that ended it included."""
+        """Computed tokens, the end token included."""
         return len(self.tokens) + self.has_ended
 
 
@@ -59,23 +59,23 @@ def write(
     limit: int,
     draw: Draw,
     held: Held | None,
-    look_up: Callable[[], None],
-    look_at: Callable[[Sequence[int]], None],
+    before_call: Callable[[], None],
+    after_token: Callable[[Sequence[int]], None],
 ) -> Written:
-    """Write a reply.
+    """Generate a reply.
 
     Args:
         weights: The model.
-        prefix: What it has read of the prompt already; grows by all that is read here.
+        prefix: The cached prefix of the prompt; extended in place.
         prompt: Tokens, more than the prefix.
-        limit: Tokens of the reply at most, 1 or more.
-        draw: How tokens are chosen.
-        held: What the reply is held by, if anything.
-        look_up: Called before every call of the model; raises to have it stop.
-        look_at: Shown what is written after every token; raises to have it stop.
+        limit: Maximum tokens of the reply, 1 or more.
+        draw: Sampling parameters.
+        held: The constraint, or None.
+        before_call: Callback before every call of the model; raises to stop.
+        after_token: Callback with the tokens so far; raises to stop.
 
     Raises:
-        ModelError: The model computes no numbers, or the constraint allows nothing.
+        ModelError: The logits are NaN, or the constraint allows no token.
     """
     import torch
 
@@ -86,34 +86,34 @@ def write(
         generator.manual_seed(draw.seed % 2**63)
     tokens: list[int] = []
     with torch.inference_mode():
-        logits = _read(weights, prefix, prompt[len(prefix.tokens) :], look_up)
+        logits = _read(weights, prefix, prompt[len(prefix.tokens) :], before_call)
         while True:
             token = _chosen(logits, weights, draw, generator, held)
             if token in weights.ends:
                 return Written(tokens, True)
             tokens.append(token)
-            look_at(tokens)
+            after_token(tokens)
             if held is not None:
                 held.take(token)
             if len(tokens) == limit:
                 return Written(tokens, False)
-            logits = _read(weights, prefix, [token], look_up)
+            logits = _read(weights, prefix, [token], before_call)
 
 
 def _read(
-    weights: Weights, prefix: Prefix, tokens: Sequence[int], look_up: Callable[[], None]
+    weights: Weights, prefix: Prefix, tokens: Sequence[int], before_call: Callable[[], None]
 ) -> Tensor:
-    """Read tokens after a prefix; the logits of the token after them, of shape `[n_tokens]`."""
+    """Append tokens to a prefix; returns the logits of the next token, of shape `[n_tokens]`."""
     import torch
 
     model = weights.model
-    # Of a prompt's logits only the last are of use, and there may be gigabytes of the others.
+    # The logits of a whole prompt may have gigabytes.
     last_only: dict[str, Any] = (
         {"logits_to_keep": 1} if "logits_to_keep" in signature(model.forward).parameters else {}
     )
     logits: Tensor | None = None
     for start in range(0, len(tokens), N_READ_AT_ONCE):
-        look_up()
+        before_call()
         part = list(tokens[start : start + N_READ_AT_ONCE])
         inputs = torch.tensor([part], device=model.device)
         done = model(input_ids=inputs, past_key_values=prefix.cache, use_cache=True, **last_only)
@@ -131,7 +131,7 @@ def _chosen(logits: Tensor, weights: Weights, draw: Draw, generator: Any, held: 
         raise ModelError("the model computes no numbers: its weights are broken", kind="transport")
     if held is not None:
         bits = np.unpackbits(held.mask().view(np.uint8), bitorder="little")[: weights.n_tokens]
-        # Where a text is forced that reads like a special token, llguidance would have the token.
+        # llguidance would encode a forced text that looks like a special token as that token.
         bits[[t for t in weights.special if not (held.may_end and t in weights.ends)]] = 0
         if not bits.any():
             raise ModelError("the constraint allows no token here", kind="unconstrained")

@@ -1,7 +1,4 @@
-"""Folder of weights → tokenizer and model, or an error that says what is wrong with the folder.
-
-Nothing is fetched and no code of the folder is run.
-"""
+"""Folder of weights → tokenizer and model. Nothing is downloaded, and no code of the folder is run."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ __all__ = ["Weights", "load", "read_window"]
 _EXPECTED = "a folder as save_pretrained writes it: config.json, *.safetensors, tokenizer.json"
 
 _WINDOWS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-"""What configurations call the tokens of a window."""
+"""Names of the window in configurations."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +26,9 @@ class Weights:
     Attributes:
         tokenizer: A fast tokenizer of transformers.
         model: A causal language model of transformers, on its device.
-        ends: Tokens that end a reply.
-        special: Tokens that are no text, `ends` among them.
-        n_tokens: Tokens of the vocabulary; the model's own may be padded.
+        ends: End tokens.
+        special: Special tokens, `ends` included.
+        n_tokens: Size of the tokenizer's vocabulary; the model's may be padded.
     """
 
     tokenizer: Any
@@ -42,14 +39,14 @@ class Weights:
 
     @cached_property
     def vocabulary(self) -> Any:
-        """The tokenizer as llguidance wraps it; takes up to 2 s for 100,000 tokens."""
+        """The tokenizer for llguidance; takes up to 2 s for 100,000 tokens."""
         from llguidance.hf import from_tokenizer
 
         return from_tokenizer(self.tokenizer, n_vocab=self.n_tokens, eos_token=sorted(self.ends))
 
 
 def read_window(folder: Path) -> int | None:
-    """Tokens of the window by the folder's `config.json`; None where it does not say.
+    """The context window in tokens, from `config.json`; None if it has none.
 
     Raises:
         DataError: There is no such folder, or it has no configuration.
@@ -74,7 +71,7 @@ def read_window(folder: Path) -> int | None:
 
 
 def load(folder: Path) -> Weights:
-    """The model of a folder: on a GPU in bfloat16 where there is one, else in single precision.
+    """Load the model of a folder, on a GPU in bfloat16 if there is one, else in single precision.
 
     Raises:
         DataError: The folder cannot be loaded.
@@ -87,7 +84,7 @@ def load(folder: Path) -> Weights:
     own: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     has_gpu = torch.cuda.is_available()
     dtype = torch.bfloat16 if has_gpu else torch.float32
-    # What a broken file makes of these two is any exception at all, Rust's panics excepted.
+    # A broken file may raise any exception here.
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, **own)
     except Exception as error:
@@ -101,7 +98,7 @@ def load(folder: Path) -> Weights:
     except Exception as error:
         raise _broken(folder, "the weights cannot be loaded", error) from error
     model, info = loaded
-    # transformers draws what is missing at random, and only warns.
+    # transformers initialises missing weights at random, and only warns.
     for problem in ("missing_keys", "mismatched_keys"):
         if names := sorted(map(str, info.get(problem) or ())):
             count = f"{len(names)} of them, such as {names[0][:100]}"
@@ -125,10 +122,10 @@ def load(folder: Path) -> Weights:
 
 
 def _ends(tokenizer: Any, model: Any, folder: Path) -> frozenset[int]:
-    """The tokens that end a reply; a model of conversations may name more than its tokenizer."""
+    """The end tokens; a chat model may declare more than its tokenizer."""
     found: set[int] = set()
-    for told in (tokenizer, model.generation_config, model.config):
-        ends = getattr(told, "eos_token_id", None)
+    for source in (tokenizer, model.generation_config, model.config):
+        ends = getattr(source, "eos_token_id", None)
         found.update([ends] if isinstance(ends, int) else ends or ())
     if not found:
         raise DataError("neither the tokenizer nor the model says how a text ends", path=folder)

@@ -1,8 +1,7 @@
-"""Constraint → which tokens may come next.
+"""Constraint → mask of the allowed next tokens.
 
-A mask has one bit for each token of the vocabulary, 32 to a word, lowest bit first. Grammars speak
-of bytes, so a token that is half a character is allowed where the other half may follow, and a
-special token nowhere. The end of the reply is allowed where the sentence may end.
+A mask has one bit per token of the vocabulary, 32 to a word, lowest bit first. Grammars are over
+bytes, so a token may be a part of a character. End tokens are allowed where the sentence may end.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ __all__ = ["Held", "hold"]
 
 
 def hold(constraint: Constraint, by: ConstrainBy, vocabulary: LLTokenizer) -> Held:
-    """What a reply under a constraint is held by.
+    """The state of a constrained reply.
 
     Raises:
-        ModelError: It cannot be held to this constraint in this form.
+        ModelError: The constraint has no such form, or llguidance rejects it.
     """
     if by == "line" and constraint.next_line is not None:
         return Held(constraint, vocabulary, is_by_line=True)
@@ -38,18 +37,15 @@ def hold(constraint: Constraint, by: ConstrainBy, vocabulary: LLTokenizer) -> He
 
 
 class Held:
-    r"""One reply being written under a constraint.
-
-    By line, there is a new grammar after every line break. A token never reaches beyond its line:
-    the grammar of a line ends with the break.
+    """A reply under a constraint, token by token.
 
     Args:
-        constraint: What the reply has to be.
-        vocabulary: The tokenizer as llguidance wraps it.
-        is_by_line: Whether each line has a grammar of its own.
+        constraint: The constraint.
+        vocabulary: The tokenizer for llguidance.
+        is_by_line: Whether each line has its own grammar, which ends with the line break.
 
     Raises:
-        ModelError: llguidance refuses the grammar.
+        ModelError: llguidance rejects the grammar.
     """
 
     def __init__(
@@ -68,21 +64,19 @@ class Held:
 
     @property
     def text(self) -> str:
-        """What is written so far; it is whole characters where the sentence may end."""
+        """The text so far; it consists of whole characters where the sentence may end."""
         return self._written.decode("utf-8")
 
     @property
     def may_end(self) -> bool:
-        """Whether what is written so far is a whole sentence."""
+        """Whether the text so far is a whole sentence."""
         return bool(self._matcher.is_accepting())
 
     def mask(self) -> NDArray[np.int32]:
-        """The tokens that may come next, as words of shape `[ceil(n_tokens / 32)]`.
-
-        It is overwritten by the next call.
+        """The allowed next tokens, of shape `[ceil(n_tokens / 32)]`; overwritten by the next call.
 
         Raises:
-            ModelError: llguidance gave up on the grammar.
+            ModelError: llguidance failed.
         """
         # llguidance.torch compiles for half a minute on its first use; this does the same.
         from llguidance.numpy import fill_next_token_bitmask
@@ -93,10 +87,10 @@ class Held:
         return words
 
     def take(self, token: int) -> None:
-        """Go on after a token that the mask allowed and that does not end the reply.
+        """Append an allowed token that is no end token.
 
         Raises:
-            ModelError: llguidance did not allow it, or refuses the grammar of the next line.
+            ModelError: llguidance rejects it, or the grammar of the next line.
         """
         self._matcher.consume_token(token)
         self._check(self._matcher)

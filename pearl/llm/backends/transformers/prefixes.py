@@ -1,8 +1,4 @@
-"""Prompts that share their beginning, such as a document, are read once.
-
-What a model computed for a token depends on the tokens before it only, so the keys and values of
-a common beginning are those of any prompt that begins so.
-"""
+"""Prefix cache: the keys and values of a common prefix of prompts, such as a document."""
 
 from __future__ import annotations
 
@@ -13,35 +9,35 @@ from typing import Any
 __all__ = ["Prefix", "Prefixes", "n_common"]
 
 MAX_KEPT = 4
-"""Prompts kept: as many documents can be asked about in turn."""
+"""Maximum cached prompts."""
 
 
 @dataclass
 class Prefix:
-    """What a model has read.
+    """A cached prompt.
 
     Attributes:
         cache: Keys and values, a `DynamicCache`.
-        tokens: The tokens they are of.
+        tokens: The tokens of the prompt.
     """
 
     cache: Any
     tokens: list[int] = field(default_factory=list)
 
     def crop(self, n: int) -> None:
-        """Forget all but the first n tokens."""
+        """Remove all but the first n tokens."""
         if n < len(self.tokens):
-            # A negative number is how many to remove, in every release that knows this method.
+            # A negative argument is the number to remove, in every release.
             self.cache.crop(n - len(self.tokens))
             del self.tokens[n:]
 
 
 class Prefixes:
-    """The prompts that were read last.
+    """The last prompts.
 
     Args:
-        config: Of the model, as transformers has it.
-        most: Prompts kept at most; 0 for none.
+        config: The model's configuration.
+        most: Maximum cached prompts; 0 for none.
     """
 
     def __init__(self, config: Any, most: int = MAX_KEPT) -> None:
@@ -50,13 +46,7 @@ class Prefixes:
         self._kept: list[Prefix] = []
 
     def take(self, prompt: Sequence[int]) -> Prefix:
-        """The longest beginning of a prompt that is known, at least one token short of it all.
-
-        Whoever takes it owns it, and may give it back longer.
-
-        Args:
-            prompt: Tokens.
-        """
+        """Take the longest cached prefix of a prompt, without its last token; `give` it back."""
         best = max(self._kept, key=lambda kept: n_common(kept.tokens, prompt), default=None)
         n = min(n_common(best.tokens, prompt), len(prompt) - 1) if best else 0
         if best is None or n <= 0:
@@ -65,11 +55,11 @@ class Prefixes:
             self._kept.remove(best)
             best.crop(n)
             return best
-        # The rest may be another document, which will be asked about again.
+        # The rest may be another document, which is needed again.
         return self._copied(best, n)
 
     def give(self, prefix: Prefix) -> None:
-        """Keep what was read; what was not asked about for longest makes place for it."""
+        """Cache a prompt; the least recently used one is evicted."""
         if self._most and all(_can_be_cropped(layer) for layer in prefix.cache.layers):
             self._kept.append(prefix)
             del self._kept[: -self._most]
@@ -87,7 +77,7 @@ class Prefixes:
 
 
 def n_common(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many tokens two texts begin with alike.
+    """Length of the common prefix of two token sequences.
 
     Example:
         >>> n_common([1, 2, 3], [1, 2, 4, 5])
@@ -98,7 +88,7 @@ def n_common(left: Sequence[int], right: Sequence[int]) -> int:
 
 
 def _can_be_cropped(layer: Any) -> bool:
-    """Whether it keeps every token: a sliding window or a running state knows no way back."""
+    """Whether a layer stores every token, unlike a sliding window or a recurrent state."""
     from transformers.cache_utils import DynamicLayer
 
     return type(layer) is DynamicLayer

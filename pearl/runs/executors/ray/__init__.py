@@ -178,12 +178,7 @@ class _Found:
 
 
 class _Crew:
-    """The workers and their limiter.
-
-    Args:
-        pearl: What each worker builds one like; its places are those of all of them.
-        n_workers: None for one a node.
-    """
+    """The workers and their limiter."""
 
     def __init__(self, pearl: Pearl, n_workers: int | None) -> None:
         nodes = _nodes()

@@ -46,12 +46,7 @@ class WorkerConfig:
 
 
 class RayWorker:
-    """Executes units like `local`.
-
-    Args:
-        setup: What it needs to know.
-        limiter: Name of the actor that gives leases.
-    """
+    """Executes units like `local`."""
 
     def __init__(self, setup: WorkerConfig, limiter: str) -> None:
         # Nothing here may fail: who asks could not be told why.
@@ -64,11 +59,7 @@ class RayWorker:
     async def is_there(self) -> None:
         """Return once the worker is ready."""
 
-    async def work(
-        self,
-        unit: Unit,
-        driver: str,
-    ) -> dict[str, Any]:
+    async def work(self, unit: Unit, driver: str) -> dict[str, Any]:
         """Execute one unit.
 
         Args:

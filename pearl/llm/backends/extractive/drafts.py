@@ -1,28 +1,31 @@
-"""Question + library → the actions that answering it would need besides, by rule.
-
-A draft is named after the form of the question, where the library has no action for the form, or
-after the kind of thing that is asked for ("the symptoms of X": `FIND_SYMPTOMS`).
-"""
+"""Drafts of new actions: proposed for a question, and merged, by rule."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
+from pearl.actions.likeness import by_words, may_merge
 from pearl.dsl.nodes import CTX
-from pearl.dsl.printer import print_plan
+from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.llm import RefineTask
 from pearl.llm.backends.extractive.planning import build_plan, missing_role
 from pearl.llm.backends.extractive.questions import Part, parts
 
-__all__ = ["propose"]
+__all__ = ["propose", "refine"]
 
 _PARAMETERS = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
+_LEAST = 0.25
+"""Minimum likeness of drafts that are merged."""
 _NOUN = re.compile(r"(?:the |some |any )?([a-z]{3,}(?: [a-z]{3,})?)")
 
 
 def propose(question: str, library: ActionLibrary) -> str:
     """A plan for the question that declares the new actions it calls.
+
+    An action is named after the thing that is asked for or, if the library has none for the form of
+    the question, after the form.
 
     Example:
         >>> find = Action("FIND", _PARAMETERS, "Find X")
@@ -50,3 +53,33 @@ def _draft(part: Part, library: ActionLibrary) -> Action | None:
     else:
         return None
     return None if name in library else Action(name, _PARAMETERS, definition)
+
+
+def refine(task: RefineTask) -> str:
+    """Merge the two most similar drafts, repeatedly: an action a line, with the numbers of its drafts.
+
+    Drafts are compared by their words. Unlike drafts stay apart, even if that leaves more than
+    `task.max_actions`.
+    """
+    import numpy as np
+
+    drafts = task.drafts
+    close = np.triu(by_words(drafts), 1)
+    groups = {i: [i] for i in range(len(drafts))}
+    while len(groups) > task.max_actions and close.max(initial=0) >= _LEAST:
+        i, j = (int(at) for at in np.unravel_index(close.argmax(), close.shape))
+        close[i, j] = 0
+        if not may_merge(drafts[i], drafts[j]):
+            continue
+        keep, fold = sorted((i, j), key=lambda k: (*_specificity(drafts[k]), k))
+        groups[keep] += groups.pop(fold)
+        close[fold, :] = close[:, fold] = 0
+    return "\n".join(
+        f"{print_action(drafts[i])} {[number + 1 for number in sorted(group)]}"
+        for i, group in sorted(groups.items())
+    )
+
+
+def _specificity(action: Action) -> tuple[int, int]:
+    """Lower for a more general action: words of its name, characters of its definition."""
+    return action.name.count("_"), len(action.definition)
