@@ -1,7 +1,9 @@
 """Question + library → plan text, by rule from the form of the question.
 
-A form has a role ("finds a reason"); the library's action for it is found by the words of its name.
-Without one, any action of shape `(CTX, X)` is used; without one of that shape, the plan declares it.
+A question that counts rows is planned with the operators on rows, where the library has them. Any
+other form has a role ("finds a reason"); the library's action for it is found by the words of its
+name. Without one, any action of shape `(CTX, X)` is used; without one of that shape, the plan
+declares it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.llm.backends.extractive.forms import Form
 from pearl.llm.backends.extractive.questions import Part, options, parts
+from pearl.llm.backends.extractive.row_planning import plan_rows
+from pearl.llm.backends.extractive.row_questions import row_question
 
 __all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]
 
@@ -139,8 +143,10 @@ def write_other_plan(question: str, library: ActionLibrary) -> str:
 def build_plan(question: str, library: ActionLibrary) -> Plan:
     """The plan of `write_plan` as a tree."""
     draft = _Draft(library)
-    for part in parts(question):
-        _plan(part, draft)
+    asked = row_question(question)
+    if asked is None or not plan_rows(asked, library, draft.add):
+        for part in parts(question):
+            _plan(part, draft)
     return draft.plan
 
 
