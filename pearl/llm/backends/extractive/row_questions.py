@@ -216,7 +216,8 @@ def _scoped(line: str) -> tuple[str, tuple[Where, ...]]:
     """The question itself, and which rows it is about as far as fields of rows tell."""
     where: list[Where] = []
     if users := _USERS.search(line):
-        where.append(("User", "in", _entries(users["ids"])))
+        ids = (id for id in re.findall(r"\w+", users["ids"]) if id != "and")
+        where.append(("User", "in", tuple(dict.fromkeys(ids))))
     if month := _ANY_MONTH.search(line):
         number = _MONTHS.split().index(month["month"].lower()) + 1
         where.append(("Date by month", "contains", f"-{number:02}"))
@@ -245,10 +246,14 @@ def _are_dates(*texts: str) -> bool:
 
 
 def _entries(text: str) -> tuple[str, ...]:
-    """The entries of a list in a sentence."""
-    found = (
-        entry.strip(" '‘’\"“”") for entry in re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", text)
-    )
+    """The entries of a list in a sentence; an "and" within one of them belongs to it.
+
+    Example:
+        >>> _entries("spam, ham and eggs, or neither"), _entries("spam and ham")
+        (('spam', 'ham and eggs', 'neither'), ('spam', 'ham'))
+    """
+    between = r",\s*(?:(?:and|or)\s)?\s*|\s+or\s+" if "," in text else r"\s+(?:and|or)\s+"
+    found = (entry.strip(" '‘’\"“”") for entry in re.split(between, text))
     return tuple(dict.fromkeys(entry for entry in found if entry))
 
 
