@@ -75,16 +75,17 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
         return _found(rows, name, kind)
     column = _found(rows, part["name"], "date")
     every = [*column.values, *column.doubtful]
-    dates = read_dates([value or "" for value in every])
-    keys: list[str | None] = []
-    n_unread = 0
-    for value, date in zip(every, dates.dates, strict=True):
-        is_unread = date is None and bool(value and value.strip())
-        n_unread += is_unread
-        keys.append(date_part(date, part["part"].lower()) if date else None if is_unread else value)
+    dates = read_dates(every)
+    keys = [
+        date_part(period, part["part"].lower()) if period else value if _is_blank(value) else None
+        for value, period in zip(every, dates.periods, strict=True)
+    ]
+    n_unread = sum(
+        key is None and value is not None for key, value in zip(keys, every, strict=True)
+    )
     notes = [*column.notes, *([dates.note] if dates.note else [])]
     if n_unread:
-        notes.append(f"{n_unread:,} of {len(every):,} in {column.name} are read as no date")
+        notes.append(f"{n_unread:,} of {len(every):,} in {column.name} have no {part['part']}")
     n = len(column.values)
     return Column(f"{column.name} by {part['part'].lower()}", keys[:n], keys[n:], tuple(notes))
 
@@ -136,8 +137,12 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
     if kind == "number":
         n_read = sum(_is_number(value) for value in different)
     else:
-        n_read = sum(date is not None for date in read_dates(different).dates)
+        n_read = sum(period is not None for period in read_dates(different).periods)
     return 2 * n_read > len(different)
+
+
+def _is_blank(value: str | None) -> bool:
+    return value is not None and not value.strip()
 
 
 def _is_number(text: str) -> bool:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from typing import Any
 
 from pearl.actions.columns import Column, Kind, are_mostly, read_column
-from pearl.actions.native import Scalar, Value, as_text, coerce, key_of
 from pearl.actions.numbers import quantity
-from pearl.documents.dates import read_dates, read_period
+from pearl.actions.values import Scalar, Value, as_text, coerce, key_of
+from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import ValueType
 
@@ -98,7 +98,7 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> Judged:
         if len(wanted.sure) + len(wanted.possible) != 1 or wanted.may_be_any:
             raise ValueError(f"'{operator}' compares with one value, not with several")
         (text,) = (*wanted.sure, *wanted.possible)
-        kind = "number" if read_period(text) is None else "date"
+        kind = "date" if read_period(text)[0] else "number"
     column = read_column(rows, name, kind)
     values = dict.fromkeys((*column.values, *column.doubtful))
     values.pop(None, None)
@@ -114,7 +114,7 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> Judged:
     return Judged(
         tuple((row, verdicts[v]) for row, v in zip(rows.rows, column.values, strict=True)),
         tuple((row, verdicts[v]) for row, v in zip(rows.doubtful, column.doubtful, strict=True)),
-        tuple(dict.fromkeys((*column.notes, *notes))),
+        tuple(dict.fromkeys(note for note in (*column.notes, *notes) if note)),
     )
 
 
@@ -158,22 +158,24 @@ def _sameness(
     """Whether two texts say the same: the same words, or beside dates the same date, and so on."""
     texts = (*wanted.sure, *wanted.possible)
     keys = {text: key_of(text) for text in (*texts, *values)}
-    periods = {text: period for text in texts if (period := read_period(text))}
-    if periods and are_mostly("date", values):
-        dates, notes = _dates(values)
+    if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
+        dates = read_dates(values)
+        read = [read_period(text, dates.is_day_first) for text in texts]
+        periods = {text: period for text, (period, _) in zip(texts, read, strict=True) if period}
+        of_value = dict(zip(values, dates.periods, strict=True))
 
         def is_same_date(value: str, text: str) -> Verdict:
             if keys[value] == keys[text] or not (keys[value] and text in periods):
                 return keys[value] == keys[text]
-            return _between(dates[value], *periods[text])
+            return _within(of_value[value], periods[text])
 
-        return is_same_date, notes
+        return is_same_date, [dates.note, *(note for _, note in read)]
     amounts = {text: amount for text in texts if (amount := _quantity(text))}
     if amounts and are_mostly("number", values):
-        read = {value: _quantity(value) for value in values}
+        of_number = {value: _quantity(value) for value in values}
 
         def is_same_number(value: str, text: str) -> Verdict:
-            one, other = read[value], amounts.get(text)
+            one, other = of_number[value], amounts.get(text)
             if keys[value] == keys[text] or one is None or other is None:
                 return keys[value] == keys[text]
             return None if one[1] and other[1] and one[1] != other[1] else one[0] == other[0]
@@ -182,8 +184,13 @@ def _sameness(
     return (lambda value, text: keys[value] == keys[text]), []
 
 
-def _between(day: date | None, first: date, last: date) -> Verdict:
-    return None if day is None else first <= day <= last
+def _within(one: Period | None, other: Period) -> Verdict:
+    """Whether a period lies in another one; None if only a part of it does."""
+    if one is None:
+        return None
+    if other.first <= one.first and one.last <= other.last:
+        return True
+    return False if one.is_before(other) or other.is_before(one) else None
 
 
 def _quantity(text: str) -> tuple[int | float, str] | None:
@@ -197,10 +204,18 @@ def _order(
     operator: str, text: str, values: Sequence[str]
 ) -> tuple[Callable[[str], Verdict], list[str]]:
     """The test of a value's place in time or of its size."""
-    period = read_period(text)
-    if period is not None and (not _YEAR.fullmatch(text) or are_mostly("date", values)):
-        dates, notes = _dates(values)
-        return (lambda v: _placed(operator, dates[v], *period, is_empty=not v.strip())), notes
+    if read_period(text)[0] and (not _YEAR.fullmatch(text) or are_mostly("date", values)):
+        dates = read_dates(values)
+        period, note = read_period(text, dates.is_day_first)
+        of_value = dict(zip(values, dates.periods, strict=True))
+
+        def is_placed(value: str) -> Verdict:
+            found = of_value[value]
+            if found is None or period is None:
+                return None if value.strip() else False
+            return _placed(operator, (found.first, found.last), (period.first, period.last))
+
+        return is_placed, [dates.note, note]
     try:
         number, unit = quantity(text)
     except ValueError as error:
@@ -212,7 +227,7 @@ def _order(
         if found is None:
             return None if value.strip() else False
         is_other = unit and found[1] and unit != found[1]
-        return None if is_other else _placed(operator, found[0], number, number)
+        return None if is_other else _placed(operator, (found[0], found[0]), (number, number))
 
     units = dict.fromkeys([unit, *(found[1] for found in read.values() if found)])
     units.pop("", None)
@@ -220,26 +235,18 @@ def _order(
     return meets, differ
 
 
-def _placed(
-    operator: str, value: object, first: object, last: object, *, is_empty: bool = False
-) -> Verdict:
-    """Compare with what goes from a first to a last date, or with one number."""
-    if value is None:
-        return False if is_empty else None
+def _placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
+    """Compare what goes from a first to a last with another; None if only a part of it is there."""
     match operator:
         case "before":
-            return bool(value < first)  # type: ignore[operator]
+            ends = one[1] < other[0], one[0] < other[0]
         case "after":
-            return bool(value > last)  # type: ignore[operator]
+            ends = one[0] > other[1], one[1] > other[1]
         case "at least":
-            return bool(value >= first)  # type: ignore[operator]
+            ends = one[0] >= other[0], one[1] >= other[0]
         case _:
-            return bool(value <= last)  # type: ignore[operator]
-
-
-def _dates(values: Sequence[str]) -> tuple[dict[str, date | None], list[str]]:
-    read = read_dates(values)
-    return dict(zip(values, read.dates, strict=True)), [read.note] if read.note else []
+            ends = one[1] <= other[1], one[0] <= other[1]
+    return ends[0] if ends[0] == ends[1] else None
 
 
 def _spellings(matched: Sequence[str], name: str) -> list[str]:

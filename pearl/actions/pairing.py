@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pearl.documents.rows import Row
 
-__all__ = ["MAX_PAIRS", "check_number", "pair", "unread_pairs"]
+__all__ = ["MAX_PAIRS", "check_number", "identity", "pair", "unread_pairs"]
 
 MAX_PAIRS = 1_000_000
 """Pairs at most: more would fill the memory, and nobody asks a model about them."""
@@ -27,6 +27,11 @@ def pair(a: Row, b: Row) -> Row:
             name = f"{name} (2)"
         fields[name] = value
     return Row(text, fields, text=text, members=(a, b))
+
+
+def identity(row: Row) -> object:
+    """Equal for rows that are one row of the document, and for no others."""
+    return row.key if row.spans else id(row)
 
 
 def unread_pairs(unread: Iterable[Row], others: tuple[Row, ...]) -> list[Row]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+from zlib import crc32
 
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType, outputs_for
 from pearl.errors import LibraryError
@@ -61,9 +62,9 @@ class Slot(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Tells it from other slots in the names of rules."""
+        """Tells it from other slots in the names of rules; short, since each state names it."""
         if self.choices:
-            return f"one_of_{'_'.join(self.choices)}".lower().replace(" ", "_")
+            return f"c{crc32(repr(self.choices).encode()):08x}"
         return "labels" if self.is_labels else self.type.lower()
 
 

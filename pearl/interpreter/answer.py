@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
-from pearl.actions.native import Scalar, Value
+from pearl.actions.values import Scalar, Value
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed
 from pearl.documents.rows import Rows

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import ceil
 
 from pearl.actions import native
-from pearl.actions.native import Value
+from pearl.actions.values import EmptyListError, Value, as_rows, as_text
 from pearl.documents.passages import chunks
 from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Argument, Reference, Step
@@ -185,22 +185,22 @@ class CostEstimator:
     def _compute(self, step: Step, action: Action) -> None:
         values = self._calls.values(step, self._values)
         # What is known of a document has no placeholders, and may be long.
-        shown = ["" if isinstance(value, Rows) else native.as_text(value) for value in values]
+        shown = ["" if isinstance(value, Rows) else as_text(value) for value in values]
         marks = [mark for text in shown for mark in self._marks.findall(text)]
         if not marks:
             try:
                 value = native.compute(action, values)
-            except native.EmptyListError:
+            except EmptyListError:
                 value = []
             except ValueError as error:
                 raise ExecutionError(str(error), step=step.output) from error
             is_rows = isinstance(value, Rows)
             self._values[step.output] = value
-            self._texts[step.output] = value if is_rows else native.as_text(value)
+            self._texts[step.output] = value if is_rows else as_text(value)
             return
         if action.returns is ValueType.LIST and action.parameter(0).type is ValueType.LIST:
             given = [
-                self._possible_rows(argument, native.as_rows(value))
+                self._possible_rows(argument, as_rows(value))
                 if action.parameter(i).type is ValueType.LIST else None
                 for i, (argument, value) in enumerate(zip(step.arguments, values, strict=True))
             ]  # fmt: skip
@@ -210,7 +210,7 @@ class CostEstimator:
                 return
         n: float | None = 0.0
         for text, value in zip(shown, values, strict=True):
-            most = self._wide(native.as_text(value) if isinstance(value, Rows) else text)
+            most = self._wide(as_text(value) if isinstance(value, Rows) else text)
             n = None if n is None or most is None else n + most + SEAM_TOKENS
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):
             n = NUMBER_TOKENS

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pearl.actions import native
-from pearl.actions.native import Value
 from pearl.actions.reply import says_nothing
+from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
 from pearl.documents.tokens import Counter
@@ -158,10 +157,10 @@ class RequestBuilder:
         for i, (argument, raw) in enumerate(zip(step.arguments, values, strict=True)):
             parameter = action.parameter(i)
             if parameter.type is ValueType.CONTEXT:
-                document = raw.as_context() if isinstance(raw, Rows) else native.as_text(raw)
+                document = raw.as_context() if isinstance(raw, Rows) else as_text(raw)
                 shown = None if _is_context(argument) else document
                 continue
-            value = native.as_text(raw)
+            value = as_text(raw)
             arguments.append((parameter.name, value))
             if not isinstance(argument, String | Number):
                 inputs.add(parameter.name)
@@ -330,7 +329,7 @@ def chunk_size(available_tokens: int) -> int:
 
 
 def _entries(value: Value) -> list[str]:
-    return value.values if isinstance(value, Rows) else [native.as_text(value)]
+    return value.values if isinstance(value, Rows) else [as_text(value)]
 
 
 def _is_context(argument: Argument) -> bool:

@@ -13,6 +13,7 @@ from math import ceil
 
 from pearl.actions import native
 from pearl.actions.columns import read_column
+from pearl.actions.values import Value, as_text
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
@@ -92,7 +93,7 @@ class RowEstimator:
 
     def selected(
         self, action: Action, first: PossibleRows, others: Sequence[PossibleRows | None],
-        values: Sequence[native.Value],
+        values: Sequence[Value],
     ) -> PossibleRows:  # fmt: skip
         """The rows that a native action over possible rows may give.
 
@@ -120,12 +121,12 @@ class RowEstimator:
         return PossibleRows(n, most)
 
     def _computed(
-        self, action: Action, first: PossibleRows, values: Sequence[native.Value]
+        self, action: Action, first: PossibleRows, values: Sequence[Value]
     ) -> PossibleRows | None:
         """What the action gives of all rows that are possible, if it reads known columns only."""
         assert first.rows is not None
         try:
-            column = read_column(first.rows, native.as_text(values[1])).name
+            column = read_column(first.rows, as_text(values[1])).name
             if column in first.unknown:
                 rows = first.rows if action.name == "FIELD" else None
                 if rows is None:

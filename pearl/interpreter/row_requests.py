@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pearl.actions import native
 from pearl.actions.by_row import ByRow, by_row, reading
-from pearl.actions.native import Value, as_rows
+from pearl.actions.numbers import whole_number
+from pearl.actions.values import Value, as_rows, as_text, number_of, without_repeats
 from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Number, Step, String
 from pearl.dsl.signatures import EACH, Action
@@ -82,11 +82,11 @@ class RowRequests:
             for i, value in enumerate(values, start=1):
                 parameter = action.parameter(i)
                 if how.KIND == "label" and parameter.name == "LABELS":
-                    labels = tuple(native.without_repeats(as_rows(value).values))
+                    labels = tuple(without_repeats(as_rows(value).values))
                 elif how.KIND == "pick" and parameter.reads == "number":
-                    n_picks = native.whole_number(value)
+                    n_picks = whole_number(number_of(value), parameter.name, least=1)
                 else:
-                    arguments.append((parameter.name, native.as_text(value)))
+                    arguments.append((parameter.name, as_text(value)))
                     if not isinstance(step.arguments[i], String | Number):
                         inputs.add(parameter.name)
             if how.KIND == "label" and not labels:

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Literal
 
 from pearl.actions import native
-from pearl.actions.native import Scalar, Value, behind
 from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
+from pearl.actions.values import EmptyListError, Scalar, Value, as_text, behind
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
@@ -86,7 +86,7 @@ class StepResult:
     @property
     def text(self) -> str:
         """The value as text."""
-        return native.as_text(self.value)
+        return as_text(self.value)
 
     @property
     def rows(self) -> Rows | None:
@@ -109,7 +109,7 @@ class StepResult:
         return StepFinished(
             step=self.output,
             action=self.action,
-            value=native.as_text(self.value, MAX_TRACED_ROWS),
+            value=as_text(self.value, MAX_TRACED_ROWS),
             state=self.state,
             is_native=self.is_native,
             context=self.context,
@@ -272,7 +272,7 @@ class _Interpreter:
         values = {name: result.value for name, result in before.items()}
         try:
             value = native.compute(action, self._calls.values(step, values))
-        except native.EmptyListError:
+        except EmptyListError:
             value = []
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error

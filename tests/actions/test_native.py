@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pearl.actions import native
-from pearl.actions.native import Value, as_text, coerce, compute
+from pearl.actions.native import compute
+from pearl.actions.values import Value, as_text, coerce
 from pearl.dsl.signatures import ValueType
 
 

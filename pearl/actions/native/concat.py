@@ -1,6 +1,6 @@
 """CONCAT(S1, S2, ...): texts, joined by a blank line."""
 
-from pearl.actions.native import Value
+from pearl.actions.values import Value
 from pearl.dsl.signatures import Action, Parameter
 
 ACTION = Action(

@@ -1,6 +1,6 @@
 """COUNT(ITEMS): how many entries a list has."""
 
-from pearl.actions.native import Value
+from pearl.actions.values import Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

@@ -2,15 +2,14 @@
 
 from pearl.actions.conditions import wanted_by
 from pearl.actions.groups import are_groups, n_of_any
-from pearl.actions.native import Value, bounded, key_of
+from pearl.actions.values import Value, bounded, key_of
 from pearl.documents.rows import Row, Rows
-from pearl.dsl.signatures import Action, Parameter, ValueType
+from pearl.dsl.signatures import Action, Parameter
 
 ACTION = Action(
     "COUNT_OF",
     (Parameter.named("ROWS"), Parameter("KEY", reads="value")),
     "Return how many rows the group KEY of ROWS has, or how many of ROWS have the value KEY",
-    returns=ValueType.NUMBER,
     is_native=True,
 )
 

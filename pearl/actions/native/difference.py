@@ -1,6 +1,6 @@
 """DIFFERENCE(A, B): the entries of one list that another lacks."""
 
-from pearl.actions.native import Value, key_of
+from pearl.actions.values import Value, key_of
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pearl.actions.columns import read_column
-from pearl.actions.native import Value
+from pearl.actions.values import Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

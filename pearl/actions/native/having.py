@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from pearl.actions.groups import are_groups, n_of_any, size_range
-from pearl.actions.native import Value
 from pearl.actions.numbers import whole_number
+from pearl.actions.values import Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

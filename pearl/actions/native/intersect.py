@@ -1,6 +1,6 @@
 """INTERSECT(A, B): the entries that two lists share."""
 
-from pearl.actions.native import Value, key_of, without_repeats
+from pearl.actions.values import Value, key_of, without_repeats
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

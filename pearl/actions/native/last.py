@@ -1,6 +1,6 @@
 """LAST(ITEMS): the entry that stands last."""
 
-from pearl.actions.native import EmptyListError, Value
+from pearl.actions.values import EmptyListError, Value
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

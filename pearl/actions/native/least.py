@@ -1,7 +1,7 @@
 """LEAST(ROWS): what there is least of."""
 
-from pearl.actions.native import Value
 from pearl.actions.ranking import place
+from pearl.actions.values import Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter
 

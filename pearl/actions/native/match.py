@@ -1,8 +1,8 @@
 """MATCH(A, B, NAME): the pairs of rows with the same value in a field."""
 
 from pearl.actions.columns import read_column
-from pearl.actions.native import Value
-from pearl.actions.pairing import check_number, pair, unread_pairs
+from pearl.actions.pairing import check_number, identity, pair, unread_pairs
+from pearl.actions.values import Value
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
@@ -54,9 +54,10 @@ def run(a: Rows, b: Rows, name: str) -> Value:
     seen: set[tuple[object, object]] = set()
     for row, value, is_sure in both:
         for other, is_other_sure in partners[value]:
-            if row.key == other.key or (other.key, row.key) in seen:
+            one, two = identity(row), identity(other)
+            if one == two or (two, one) in seen:
                 continue
-            seen.add((row.key, other.key))
+            seen.add((one, two))
             (sure if is_sure and is_other_sure else unsure).append(pair(row, other))
     unread = [
         *unread_pairs(_unread(a, [*left.values, *left.doubtful]), (*b, *b.doubtful)),

@@ -1,7 +1,7 @@
 """MIN(NUMBERS): the smallest number."""
 
-from pearl.actions.native import EmptyListError, Value
 from pearl.actions.numbers import numbers
+from pearl.actions.values import EmptyListError, Value
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

@@ -1,8 +1,8 @@
 """NEAR(A, B, K): for each row, the likeliest partners by their words."""
 
-from pearl.actions.native import Value
 from pearl.actions.numbers import whole_number
-from pearl.actions.pairing import check_number, pair, unread_pairs
+from pearl.actions.pairing import check_number, identity, pair, unread_pairs
+from pearl.actions.values import Value
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -46,12 +46,13 @@ def run(a: Rows, b: Rows, k: int | float) -> Value:
         n_before = n_sure_before = 0
         for i in index.best(_words(row), n_best + n_unsure + 1):
             other, is_other_sure = rights[i]
-            if row.key == other.key:
+            one, two = identity(row), identity(other)
+            if one == two:
                 continue
             if n_sure_before >= n_best:
                 break
-            if (other.key, row.key) not in seen:
-                seen.add((row.key, other.key))
+            if (two, one) not in seen:
+                seen.add((one, two))
                 is_in = is_sure and is_other_sure and n_before < n_best
                 (sure if is_in else unsure).append(pair(row, other))
             n_before += 1

@@ -1,8 +1,8 @@
 """NTH(ROWS, K): what has a place in the ranking."""
 
-from pearl.actions.native import Value
 from pearl.actions.numbers import whole_number
 from pearl.actions.ranking import place
+from pearl.actions.values import Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter
 

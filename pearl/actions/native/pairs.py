@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from itertools import combinations, product
 
-from pearl.actions.native import Value
 from pearl.actions.numbers import read_number
 from pearl.actions.pairing import check_number, unread_pairs
+from pearl.actions.values import Value
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from pearl.actions.groups import counted
-from pearl.actions.native import Value
 from pearl.actions.ranking import ranked, ranking
+from pearl.actions.values import Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

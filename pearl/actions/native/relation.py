@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from pearl.actions.native import Scalar, Value, as_text, behind
 from pearl.actions.numbers import numbers
+from pearl.actions.values import Scalar, Value, as_text, behind
 from pearl.dsl.signatures import Action, Parameter
 
 ACTION = Action(

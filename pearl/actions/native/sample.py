@@ -3,8 +3,8 @@
 import random
 from dataclasses import replace
 
-from pearl.actions.native import Value
 from pearl.actions.numbers import whole_number
+from pearl.actions.values import Value
 from pearl.documents.digest import text_sha256
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType

@@ -4,15 +4,14 @@ from dataclasses import replace
 
 from pearl.actions.conditions import judge
 from pearl.actions.estimates import wilson
-from pearl.actions.native import EmptyListError, Scalar, Value
+from pearl.actions.values import EmptyListError, Scalar, Value
 from pearl.documents.rows import Rows
-from pearl.dsl.signatures import Action, Parameter, ValueType
+from pearl.dsl.signatures import Action, Parameter
 
 ACTION = Action(
     "SHARE_OF",
     (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
     "Return which share of ROWS has the value X in the field NAME, a number from 0 to 1",
-    returns=ValueType.NUMBER,
     is_native=True,
 )
 

@@ -1,16 +1,16 @@
-"""SHOW(R1, R2, ...): columns side by side."""
+"""SHOW(A, B, ...): columns side by side."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 
-from pearl.actions.native import Value
+from pearl.actions.values import Value
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
     "SHOW",
-    (Parameter("R1", ValueType.LIST, "rows"), Parameter("R2", ValueType.LIST, "rows")),
+    (Parameter("A", ValueType.LIST, "rows"), Parameter("B", ValueType.LIST, "rows")),
     "Return a table of the rows, the values of each argument in a column of its own",
     is_variadic=True,
     returns=ValueType.LIST,

@@ -1,7 +1,7 @@
 """SPLIT(CTX, UNIT): the rows that a document consists of."""
 
 from pearl import plugins
-from pearl.actions.native import Value
+from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -54,7 +54,7 @@ def _parts(rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str]
     if text is None:
         return [row]
     start = row.spans[0].start if row.spans and text == row.text else None
-    parts = ()
+    parts: tuple[tuple[str, int], ...] = ()
     if unit == "page" and start is not None:
         before = [page for page in rows.pages if page[1] <= start][-1:]
         inside = [page for page in rows.pages if start < page[1] < start + len(text)]

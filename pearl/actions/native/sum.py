@@ -3,8 +3,8 @@
 import math
 from decimal import Decimal
 
-from pearl.actions.native import Value
 from pearl.actions.numbers import numbers
+from pearl.actions.values import Value
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

@@ -2,7 +2,7 @@
 
 from itertools import chain
 
-from pearl.actions.native import Value, without_repeats
+from pearl.actions.values import Value, without_repeats
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

@@ -1,6 +1,6 @@
 """UNIQUE(ITEMS): a list without repeats."""
 
-from pearl.actions.native import Value, without_repeats
+from pearl.actions.values import Value, without_repeats
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

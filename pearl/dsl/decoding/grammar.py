@@ -112,7 +112,7 @@ class _CallRules:
             parts = ' ", " '.join(passed)
             if shape.more is not None and (last := argument(shape.more)):
                 parts += f' (", " {last})*'
-            found.append(f'A{i} {parts} ")"' if parts else f'A{i} ")"')
+            found.append(f"A{i} {parts}" if parts else f"A{i}")
         return found
 
 
@@ -152,7 +152,7 @@ _LABELS = '"[" LABEL (", " LABEL)+ "]"'
 
 _CONTEXT = f'"{CTX}"'
 
-_END = '" : " TEXT'
+_END = '") : " TEXT'
 
 # The first dash belongs to the heading: if it began both "- None" and a declaration, a lexer
 # without backtracking would read every name that starts with N as None.
@@ -193,7 +193,7 @@ def static_grammar(
     ways = calls.rules(argument)
     if new_actions != "none":
         text = argument(Slot(ValueType.TEXT))
-        ways.append(f'NEW [{text} (", " {text})*] ")"')
+        ways.append(f'NEW [{text} (", " {text})*]')
     if not ways:
         raise nothing_to_call(library)
     first = {"none": "s1", "allowed": "[new] s1", "required": "new s1"}
@@ -201,7 +201,7 @@ def static_grammar(
     if new_actions != "none":
         lines += [
             f'new: {_HEADING} ("None\\n" | action ("- " action)*) "\\n"',
-            f'action: NEW [NAME (", " NAME)* [", ..."]] ")" {_END} "\\n"',
+            f'action: NEW [NAME (", " NAME)* [", ..."]] {_END} "\\n"',
             _new_name(library),
         ]
     lines += [
@@ -362,7 +362,7 @@ def _declaration(library: ActionLibrary) -> list[str]:
     more = " ".join(f'[", {name}"' for name in NEW_PARAMETERS) + "]" * len(NEW_PARAMETERS)
     own = '"X" [", ..." | ", Y" [", ..." | ", Z" [", ..."]]]'
     return [
-        f'action: NEW (("CTX" | "ROWS") {more} | {own}) ")" {_END} "\\n"',
+        f'action: NEW (("CTX" | "ROWS") {more} | {own}) {_END} "\\n"',
         _new_name(library),
     ]
 

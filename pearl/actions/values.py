@@ -1,0 +1,242 @@
+"""Values of steps: texts, numbers, lists, rows, and what is computed from rows.
+
+List entries that differ only in case and blanks are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from pearl.actions.estimates import sample_note
+from pearl.actions.numbers import read_number
+from pearl.documents.rows import Row, Rows, without_duplicates
+from pearl.dsl.signatures import NOTHING, Parameter, ValueType
+
+__all__ = [
+    "EmptyListError",
+    "Scalar",
+    "Value",
+    "argument",
+    "as_rows",
+    "as_text",
+    "behind",
+    "bounded",
+    "coerce",
+    "items_of",
+    "key_of",
+    "number_of",
+    "without_repeats",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A text, a number or a truth value that is computed from rows.
+
+    Attributes:
+        value: Computed from the rows that are decided.
+        rows: The rows behind it; those that are undecided might change it.
+        is_marked: Whether the value is a text that shows what is undecided itself.
+        low: Of a number, the least that it is whatever the undecided rows are; None: not known.
+        high: The most that it is.
+    """
+
+    value: str | int | float | bool
+    rows: Rows
+    is_marked: bool = False
+    low: int | float | None = None
+    high: int | float | None = None
+
+
+Value = str | int | float | bool | list[str] | Rows | Scalar
+
+
+class EmptyListError(ValueError):
+    """The list to select from is empty."""
+
+
+_BULLET = re.compile(
+    r"\A\s*+(?:>\s*+)*+(?:[-*•–](?:\s++|\Z)|(?:\(?\d{1,4}[.)]|\(?[a-zA-Z]\))\s++)?"
+)
+
+
+def as_rows(value: Value) -> Rows:
+    """A value as rows; the entries of a list or a text have no place in the document."""
+    match value:
+        case Rows():
+            return value
+        case Scalar(rows=rows):
+            found = tuple(Row(item, text=item) for item in items_of(value))
+            if rows.undecided:
+                return Rows((), doubtful=found, notes=rows.notes)
+            return Rows(found, notes=rows.notes)
+        case _:
+            return Rows(tuple(Row(item, text=item) for item in items_of(value)))
+
+
+def behind(values: Iterable[object]) -> Rows | None:
+    """The rows from which values are computed, each once; None if they are from no rows."""
+    given = [v.rows if isinstance(v, Scalar) else v for v in values if isinstance(v, Rows | Scalar)]
+    if not given:
+        return None
+    first, *others = given
+    if not others:
+        return first
+    return replace(
+        first,
+        rows=without_duplicates(row for each in given for row in each),
+        doubtful=without_duplicates(row for each in given for row in each.undecided),
+        notes=tuple(dict.fromkeys(note for each in given for note in each.notes)),
+    )
+
+
+def bounded(value: int, rows: Rows, low: int, high: int) -> Scalar:
+    """A number of rows, with an interval for all if the rows are a part of a sample."""
+    if rows.sample and value <= rows.sample[0] and not any(row.members for row in rows):
+        rows = rows.noting(sample_note(rows.sample, low, min(high, rows.sample[0])))
+    return Scalar(value, rows, low=low, high=high)
+
+
+def coerce(value: Value, wanted: ValueType) -> Value:
+    r"""Convert a value to a type, parsing text.
+
+    A list is parsed from the lines of a text without bullets, numbering and quote marks (`> `), or
+    from a single line with semicolons; `Nothing found.` is an empty list. A number is the only
+    number in the text.
+
+    Raises:
+        ValueError: It cannot be converted.
+
+    Example:
+        >>> coerce("1) salt\n2) iron", ValueType.LIST)
+        ['salt', 'iron']
+        >>> coerce("1,250 mg a day", ValueType.NUMBER)
+        1250
+    """
+    match wanted:
+        case ValueType.LIST:
+            return items_of(value)
+        case ValueType.NUMBER:
+            return number_of(value)
+        case ValueType.BOOL:
+            return _truth(value)
+        case _:
+            return as_text(value)
+
+
+def items_of(value: Value) -> list[str]:
+    """The entries of a list, the values of rows, or the lines of a text."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, Rows):
+        return value.values
+    if isinstance(value, Scalar):
+        value = value.value
+    text = as_text(value).strip()
+    rows = text.split("\n") if "\n" in text else text.split(";")
+    return [item for row in rows if (item := _BULLET.sub("", row).strip()) and item != NOTHING]
+
+
+def key_of(item: str) -> str:
+    """The comparison key of an entry: equal entries have equal keys.
+
+    Example:
+        >>> key_of("New  York") == key_of("new york")
+        True
+    """
+    return " ".join(item.split()).casefold()
+
+
+def without_repeats(items: Iterable[str]) -> list[str]:
+    """Remove duplicates, keeping the first occurrence.
+
+    Example:
+        >>> without_repeats(["Oslo", "Bergen", "oslo"])
+        ['Oslo', 'Bergen']
+    """
+    first: dict[str, str] = {}
+    for item in items:
+        first.setdefault(key_of(item), item)
+    return list(first.values())
+
+
+def number_of(value: Value) -> int | float:
+    """The number that a value is, or the only one in its text.
+
+    Raises:
+        ValueError: There is none, or not surely one.
+    """
+    if isinstance(value, Scalar):
+        value = value.value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return read_number(as_text(value))
+
+
+def _truth(value: Value) -> bool:
+    if isinstance(value, Scalar):
+        value = value.value
+    if isinstance(value, bool):
+        return value
+    word = as_text(value).strip().lower().rstrip(".!")
+    if word in ("yes", "true", "no", "false"):
+        return word in ("yes", "true")
+    raise ValueError(f"neither yes nor no: {_short(value)}")
+
+
+def _short(value: Value) -> str:
+    text = as_text(value)
+    return repr(text if len(text) <= 60 else f"{text[:59]}…")
+
+
+def as_text(value: Value, max_rows: int | None = None) -> str:
+    r"""A value as text, for prompts and answers.
+
+    Args:
+        value: The value.
+        max_rows: Rows shown at most.
+
+    Example:
+        >>> as_text(["a", "b"]), as_text([]), as_text(0.1 + 0.2), as_text(12345678901.25)
+        ('- a\n- b', 'Nothing found.', '0.3', '12345678901.25')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return format(Decimal(f"{value:.15g}"), "f")  # 0.3 for 0.1 + 0.2, and no exponent
+    if isinstance(value, list):
+        return "\n".join(f"- {item}" for item in value) or NOTHING
+    if isinstance(value, Rows):
+        bullet = "" if value.columns else "- "
+        lines = [f"{bullet}{line}" for line in value.lines(max_rows)] if len(value) else [NOTHING]
+        return "\n".join([*lines, *_marks(value)])
+    if isinstance(value, Scalar):
+        return " ".join([as_text(value.value), *([] if value.is_marked else _marks(value.rows))])
+    return str(value)
+
+
+def _marks(rows: Rows) -> list[str]:
+    """What has to be said of a result because of the rows it is computed from."""
+    n = len(rows.undecided)
+    return [*([f"({n:,} undecided)"] if n else []), *(f"({note})" for note in rows.notes)]
+
+
+def argument(value: Value, parameter: Parameter) -> Any:
+    """What a native action is given for a value.
+
+    Raises:
+        ValueError: It cannot be converted.
+    """
+    match parameter.reads:
+        case "rows":
+            return as_rows(value)
+        case "number":
+            return number_of(value)
+        case "value":
+            return value
+        case _:
+            return coerce(value, parameter.type)
