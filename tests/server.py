@@ -17,13 +17,14 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 HANG_S = 3600.0
 DRIP_S = 0.05
+LOOK_S = 0.005
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,10 @@ class Server:
         n_listings: How often `/models` was asked for.
         answer: What to answer in place of the rules, once the answers given first are used up.
         n_at_once: The most requests that were open together.
+        delay_s: How long a request is open before it is answered.
+        n_together: Answer sooner: as soon as so many requests have been open together.
+        hold_after: Answer so many requests and hold the others until it is None again: what is
+            stopped then is stopped amid its work, however busy the machine.
     """
 
     def __init__(self) -> None:
@@ -222,6 +227,8 @@ class Server:
         self.answer: Callable[[Seen], Canned] | None = None
         self.n_at_once = 0
         self.delay_s = 0.0
+        self.n_together: int | None = None
+        self.hold_after: int | None = None
         self._n_open = 0
         self._rules: list[tuple[re.Pattern[str], str | Callable[[Seen], str]]] = []
         self._queue: deque[Canned] = deque()
@@ -288,10 +295,11 @@ class Server:
             await send(FAULTS["404"] if names is None else Canned(listing), writer)
             return
         self.requests.append(seen)
+        number = len(self.requests)
         self._n_open += 1
         self.n_at_once = max(self.n_at_once, self._n_open)
         try:
-            await asyncio.sleep(self.delay_s)
+            await self._is_due(number)
             if self._queue:
                 answer = self._queue.popleft()
             elif self.answer:
@@ -303,6 +311,18 @@ class Server:
         finally:
             self._n_open -= 1
         await send(answer, writer)
+
+    async def _is_due(self, number: int) -> None:
+        """Wait as long as the test wants it, which is in another thread."""
+        if self.n_together is None:
+            await asyncio.sleep(self.delay_s)
+        else:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.delay_s):
+                    while self.n_at_once < self.n_together:  # noqa: ASYNC110
+                        await asyncio.sleep(LOOK_S)
+        while self.hold_after is not None and number > self.hold_after:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_S)
 
     def _reply(self, seen: Seen) -> str:
         for pattern, reply in self._rules:

@@ -235,7 +235,8 @@ def observed(args: list[str], server: Server, folder: Path, capsys: Any) -> list
         [seen.path, seen.headers.get("authorization"), json.dumps(seen.body, sort_keys=True)]
         for seen in server.requests
     ]
-    return [code, server.n_at_once if server.delay_s else 0, sorted(asked_for)]
+    is_at_once = server.n_at_once > 1 if server.delay_s else None
+    return [code, is_at_once, sorted(asked_for)]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ def observed(args: list[str], server: Server, folder: Path, capsys: Any) -> list
 def test_every_setting_makes_a_difference(
     name: str, openai_server: Server, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    openai_server.answer = answer
+    openai_server.answer, openai_server.n_together = answer, 2
     offered = {option.name for option in COMMANDS[name].params} & set(SETTINGS)
     assert offered >= OF_EVERY_CALL
     flags = {flag for option in COMMANDS[name].params for flag in option.opts}
@@ -254,7 +255,7 @@ def test_every_setting_makes_a_difference(
     useless = set()
     for setting in sorted(offered - OF_EVERY_CALL - OF_PLUG_INS):
         before, after = OTHERS[setting]
-        openai_server.delay_s = 0.3 if setting in AT_ONCE else 0.0
+        openai_server.delay_s = 1.0 if setting in AT_ONCE else 0.0
         if not {word for word in before if word.startswith("--")} <= flags:
             before, after = [], after[len(before) :]
         key = (*before, openai_server.delay_s)

@@ -12,7 +12,7 @@ __all__ = ["answers_in", "f1", "normal", "score"]
 
 _DATES = ("%b %d, %Y", "%B %d, %Y", "%Y-%m-%d", "%m/%d/%Y")
 _MONTHS = ("%B %Y", "%b %Y", "%Y-%m", "%m/%Y")
-_NOTHING = ("none", "nothing found")
+_NOTHING = re.compile(r"(?:none|nothing found)\b(?: \(.*\))?", re.I)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
@@ -43,7 +43,7 @@ def score(kind: Kind, said: str, right: Collection[str]) -> float:
 def answers_in(kind: Kind, said: str) -> frozenset[str]:
     """What a reply names: its last text after a colon, line by line and apart at semicolons.
 
-    Bullets, brackets, quotes and a full stop at the end do not count; "none" and "Nothing found." are nothing.
+    Bullets, brackets, quotes and a full stop at the end do not count; "none", why there is none, and "Nothing found." are nothing.
     """
     if kind == "pairs":
         found = re.findall(r"\b(\d+)\s*(?:,|and|-|/|–)\s*(\d+)\b", said)
@@ -51,7 +51,7 @@ def answers_in(kind: Kind, said: str) -> frozenset[str]:
     entries = re.split(r"[\n;]", said.rpartition(":")[2])
     bare = (_BULLET.sub("", entry).strip().strip("[]'\"*.").strip() for entry in entries)
     return frozenset(
-        normal(kind, entry) for entry in bare if entry and entry.lower() not in _NOTHING
+        normal(kind, entry) for entry in bare if entry and not _NOTHING.fullmatch(entry)
     )
 
 

@@ -53,7 +53,7 @@ from pearl.errors import ModelError, PlanError
 from pearl.llm import ConstrainBy, Message, PlanTask, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.backends.transformers.loading import Weights, load
-from pearl.llm.backends.transformers.masks import Held
+from pearl.llm.backends.transformers.masks import Masks
 
 MAX_TEXT = 40
 MAX_STEPS = 6
@@ -184,7 +184,7 @@ def train(folder: Path, to: Path, plans: Sequence[str], n_steps: int) -> None:
 
 
 def write_batch(
-    weights: Weights, hold_one: Callable[[], Held] | None, n: int, limit: int, seed: int
+    weights: Weights, hold_one: Callable[[], Masks] | None, n: int, limit: int, seed: int
 ) -> tuple[list[str | None], int, float]:
     """Plans written side by side, with the masks of the shipped backend.
 
@@ -272,7 +272,7 @@ def plan_rows(own: dict[str, Weights], options: argparse.Namespace) -> list[dict
                 hold_one = None
                 if way:
                     make, by = way
-                    hold_one = partial(Held, make(actions), by, weights.vocabulary)
+                    hold_one = partial(Masks, make(actions), by, weights.vocabulary)
                 texts: list[str | None] = []
                 n_tokens, mask_s, began = 0, 0.0, time.perf_counter()
                 with torch.inference_mode():
@@ -422,7 +422,7 @@ def mask_rows(sizes: Sequence[int], n_plans: int, megabytes: int) -> list[dict[s
                 ("indexed", indexed, "grammar", []),
                 ("per line", by_line, "line", header),
             ):
-                make = partial(Held, constraint, by, vocabulary)
+                make = partial(Masks, constraint, by, vocabulary)
                 compile_ms = timed_ms(make, 10)
                 masks_us: list[float] = []
                 takes_us: list[float] = []

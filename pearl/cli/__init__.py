@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from pearl import plugins
-from pearl.cli.terminal import escaped_streams
+from pearl.cli.terminal import escaped_streams, notice
 from pearl.errors import PearlError, UsageError, suggest
 from pearl.plugins.version import __version__
 
@@ -99,7 +99,7 @@ def group(ctx: click.Context, config: str | None) -> None:
     from pearl.cli.options import CONFIG, FOUND, PLACES
 
     for line in settings.unknown(os.environ):
-        click.echo(f"pearl: {line}", err=True)
+        notice(line)
     ctx.meta[CONFIG] = config
     if ctx.invoked_subcommand == "config":  # which is there to see what is wrong with the files
         return

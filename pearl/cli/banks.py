@@ -45,13 +45,6 @@ def make_bank(
 ) -> int:
     """Curate the samples of `--data` and write the bank; what was tried before is not tried again.
 
-    Args:
-        out: Folder of the bank.
-        retries: How often a wrong plan goes back.
-        max_examples: Plans in the bank at most.
-        held_out: Data whose questions are left out.
-        options: Of the command line: those of `setting_options`, `data_options` and `unit_options`.
-
     Returns:
         The exit code: 0; 1 where rows could not be used or questions failed; 130 where it was
         stopped.
@@ -63,24 +56,21 @@ def make_bank(
     report_left_out(bad)
     good = _good(samples, held_out, options)
     folder = _folder(out, is_made=not options["dry_run"])
-    header: CurationHeader | None = None
 
     def prepare(pearl: Pearl) -> Work[CurateUnit]:
-        nonlocal header
         if folder.is_dir():
             read_bank(folder)  # a plan that a person broke is told before any other is written
         name = Path(options["data"]).name
         header = CurationHeader(**run_config(pearl), data=name, retries=retries)
         units = tuple(curate_units(good, retries))
-        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())}, len(units))
+        return Work(units, {"retries": retries}, {"bank": str(folder.resolve())}, header)
 
     def finish(ran: Finished[CurateUnit]) -> int:
-        assert header is not None
-        rows = [curated(row, unit) for unit, row in ran.kept(ran.units)]
+        rows = [curated(row, unit) for unit, row in ran.kept(ran.work.units)]
         bank = choose_bank(rows, max_examples)
         own = [*_earlier(folder), *rows]
         with ran.writer.open(str(folder / JOURNAL)) as file:
-            write_journal(file, header, rows)
+            write_journal(file, ran.work.header, rows)
         n_by_hand = _write(folder, bank, own)
         _tell(rows, len(samples) + len(bad) - len(good), len(bank), n_by_hand)
         return ran.code(1 if bad or any(row.outcome == "failed" for row in rows) else 0)
@@ -91,11 +81,7 @@ def make_bank(
 def _good(
     samples: Sequence[Sample], held_out: str | None, options: dict[str, Any]
 ) -> Sequence[Sample]:
-    """The samples that can be used and are not held out.
-
-    Raises:
-        DataError: There is none.
-    """
+    """The samples that can be used and are not held out."""
     fit = good = trainable(samples)
     if held_out is not None:
         asked = _wordings(held_out, options)
@@ -124,24 +110,16 @@ def _earlier(folder: Path) -> list[CurationRow]:
 
 
 def _wordings(held_out: str, options: dict[str, Any]) -> set[tuple[str, ...]]:
-    """The questions that are held out.
-
-    Raises:
-        DataError: A row of the data cannot be read: its question might enter.
-    """
+    """The questions that are held out."""
     plain = {"data": held_out, "split": None, "columns": (), "subset": None, "limit": None}
     samples, bad = read_data({**options, **plain})
-    if bad:
+    if bad:  # its question might enter
         raise bad[0]
     return {wording(sample.question) for sample in samples}
 
 
 def _folder(out: str, *, is_made: bool) -> Path:
-    """The folder of the bank: a new one, an empty one, or one that was begun here.
-
-    Raises:
-        DataError: It holds something else, or cannot be made.
-    """
+    """The folder of the bank: a new one, an empty one, or one that was begun here."""
     folder = Path(out)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / JOURNAL).is_file():
         raise DataError(
@@ -162,10 +140,7 @@ def _write(folder: Path, bank: Sequence[Example], rows: Iterable[CurationRow]) -
     """Write the plan files; those of an earlier run make room, those that a person wrote stay.
 
     A file is an earlier run's if it says, to the letter, what a row of the journal came to. An
-    edited one is a person's, and stands for its question.
-
-    Returns:
-        How many files of a person there are.
+    edited one is a person's, and stands for its question. Returns how many of those there are.
     """
     own = {_text(example) for example in choose_bank(rows, sys.maxsize)}
     by_hand: set[tuple[str, ...]] = set()

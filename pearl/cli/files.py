@@ -12,6 +12,7 @@ import click
 
 from pearl import plugins
 from pearl.cli.output import counted
+from pearl.cli.terminal import notice
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError
 
@@ -22,6 +23,12 @@ _PLAN_LINE = re.compile(r"^\s*(?:New actions\b|Question:|\d+\s*[.)]|[-*]?\s*\w+\
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.I)
 ROWS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 """Suffixes of files that `--data` and `--tasks` read row by row."""
+
+
+kind_option = click.option(
+    "--kind", type=click.Choice(["plan", "actions"]),
+    help="What the files are [default: seen from them].",
+)  # fmt: skip
 
 
 def kind_of(name: str, text: str, said: Kind | None = None) -> Kind:
@@ -64,7 +71,7 @@ def found_documents(named: Sequence[str]) -> list[str]:
     found = [path for name in named for path in _documents(name)]
     if again := list(dict.fromkeys(path for path in found if found.count(path) > 1)):
         told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named again"
-        click.echo(f"pearl: {told}, and read once: {again[0]}", err=True)
+        notice(f"{told}, and read once: {again[0]}")
     return list(dict.fromkeys(found))
 
 
@@ -72,10 +79,9 @@ def _documents(name: str) -> Iterator[str]:
     path = Path(name)
     if name == "-" or is_file(name):
         if path.suffix.lower() in ROWS:
-            click.echo(
-                f"pearl: {name} is read as one text; its rows are read by 'pearl plan --data {name}' and "
-                f"'pearl execute PLAN --data {name}'",
-                err=True,
+            notice(
+                f"{name} is read as one text; its rows are read by 'pearl plan --data {name}' and "
+                f"'pearl execute PLAN --data {name}'"
             )
         yield name
     elif _ADDRESS.match(name):
@@ -111,5 +117,5 @@ def _in_folder(folder: Path) -> Iterator[str]:
             help=f"documents are called {', '.join(sorted(suffixes))}",
         )  # fmt: skip
     if n := len(files) - len(found):
-        click.echo(f"pearl: {folder}: {counted(n, 'file')} of another kind left out", err=True)
+        notice(f"{folder}: {counted(n, 'file')} of another kind left out")
     yield from found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from pearl.cli.terminal import notice
 from pearl.errors import DataError, PearlError, UsageError, suggest
 from pearl.retrieval import DEFAULT_RANKER
 
@@ -303,9 +304,6 @@ def check_data(settings: dict[str, Any]) -> None:
 def read_data(settings: dict[str, Any]) -> tuple[list[Sample], list[DataError]]:
     """The samples of `--data`, with an error for every invalid row.
 
-    Args:
-        settings: Of the command line: those of `data_options`, and `domain`.
-
     Raises:
         DataError: The data cannot be read at all.
         UsageError: There is no such domain, split, column or subset.
@@ -421,8 +419,7 @@ def report_refused(limits: LimiterStatus | None, concurrency: int) -> None:
         held.append(f"{limits.requests_per_s:.3g} calls a second")
     if limits.n_places < concurrency:
         held.append(f"{limits.n_places:,} at once")
-    click.echo(
-        f"pearl: the server refused {limits.n_refused:,} of {limits.n_sent:,} calls for their rate (429)"
-        + (f"; in the end it was sent at most {', '.join(held)}" if held else ""),
-        err=True,
+    notice(
+        f"the server refused {limits.n_refused:,} of {limits.n_sent:,} calls for their rate (429)"
+        + (f"; in the end it was sent at most {', '.join(held)}" if held else "")
     )

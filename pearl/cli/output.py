@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
 
 
+_ALL = 0.995
+"""Coverage from which a document counts as read: what lies between rows belongs to none."""
+
 MAX_ROWS = 5
 """Rows of an answer that are printed."""
 
@@ -92,8 +95,11 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         )
     if answer.evidence and in_vain:
         console.print(Text(_vain(in_vain), style="yellow"))
-    if answer.coverage is not None and answer.coverage < 1:
-        read = f"Read: {100 * answer.coverage:.3g} % of the document, the passages that match best"
+    if answer.coverage is not None and answer.coverage < _ALL:
+        how = "the passages that match best"
+        if all(step.context in ("rows", "none") for step in answer.steps):
+            how = "the rows that the plan selects"
+        read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart", "negation"} else "yellow"

@@ -33,10 +33,8 @@ class _Doing:
     """The activity of one task.
 
     Attributes:
-        what: In words.
         since: When it began, by the monotonic clock.
         how_far: Tokens of the call that is under way, in words.
-        steps: Outputs of the plan's steps, in its order.
         actions: Output of a step → its action.
     """
 

@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from pearl.cli.options import FOUND, server_notice, warn_ignored_settings
+from pearl.cli.terminal import notice
 from pearl.errors import DataError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.errors.escaping import visible
@@ -105,11 +106,7 @@ def params_of(
 
 
 def _server(model: str, kept: str | None, said: click.Context, *, is_flag: bool) -> str | None:
-    """Where the run goes on: where the user says, or else where it was.
-
-    Raises:
-        UsageError: The user's settings say another place than the store.
-    """
+    """Where the run goes on: where the user says, or else where it was."""
     mine = address_of(model, ModelSettings(said.params["base_url"]))
     if is_flag or mine is None or redacted(mine, LEFT_OUT) == (kept or ""):
         return mine
@@ -145,7 +142,7 @@ def agreed(
         UsageError: Nobody is there to confirm it.
         DataError: It would write over a file that no run has written.
     """
-    click.echo(f"pearl: run {info.id} goes on in {visible(str(Path.cwd()))}", err=True)
+    notice(f"run {info.id} goes on in {visible(str(Path.cwd()))}")
     click.echo(
         f"  model   {visible(server_notice(params).partition(chr(10))[0] or str(params['model']))}",
         err=True,
@@ -167,11 +164,7 @@ def agreed(
 
 
 def _keep_others(name: str) -> None:
-    """Make sure that a file which a store names is none, or one that a run has written.
-
-    Raises:
-        DataError: It is another.
-    """
+    """Make sure that a file which a store names is none, or one that a run has written."""
     path = Path(name)
     if path.exists() and not (path.is_file() and _is_of_a_run(path)):
         raise DataError(

@@ -64,13 +64,7 @@ def run_options(command: Command) -> Command:
 
 
 def executor_options(where: str, *, more: str, work: str) -> Callable[[Command], Command]:
-    """`--executor`, `--max-errors` and `--shard`.
-
-    Args:
-        where: The help of `--executor`.
-        more: What is begun no more after too many failures.
-        work: What a shard is a part of.
-    """
+    """`--executor`, `--max-errors` and `--shard`."""
     options = [
         click.option(
             "--executor", type=click.Choice(plugins.names("pearl.runs.executors")), default="local",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.terminal import new_console
+from pearl.cli.terminal import new_console, new_table
 from pearl.cli.work import report_reasons
 from pearl.evals import report
 from pearl.evals.scorers import load_scorer
@@ -116,10 +116,7 @@ def print_comparisons(found: Sequence[MethodComparison]) -> None:
 
 def _table(head: str, *columns: str) -> Table:
     """A table of figures; its cells are never cut, its heads break where they say."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table = new_table()
     table.add_column(head, no_wrap=True, vertical="bottom")
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True, vertical="bottom")

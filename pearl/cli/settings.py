@@ -39,8 +39,6 @@ class SettingsFile:
 
     Attributes:
         path: Absolute where it was found.
-        content: As it was read.
-        values: Setting and value.
         is_found: Whether it was found in a folder; else it is the user's own.
         is_trusted: Whether it may set everything: it is the user's own, or allowed by the user.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from types import TracebackType
 from typing import Self
 
 import click
@@ -33,12 +32,7 @@ class Stopper:
             self._loop.add_signal_handler(number, self._stop)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number in _SIGNALS:
             self._loop.remove_signal_handler(number)
         if kind is asyncio.CancelledError and self.is_stopping:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
+from pearl.cli.terminal import notice
 
 if TYPE_CHECKING:
     from pearl.runs.store import Store
@@ -21,11 +21,6 @@ def opened_folder(store: str | None) -> Path:
     from pearl.runs.store import default_folder
 
     return (default_folder() if store is None else Path(store)).absolute()
-
-
-def notice(line: str) -> None:
-    """Print a notice to stderr."""
-    click.echo(f"pearl: {line}", err=True)
 
 
 def written_store(store: str | None) -> AbstractContextManager[Store]:

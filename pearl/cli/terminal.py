@@ -12,11 +12,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+import click
+
 from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
+    from rich.table import Table
 
 
 class _Escaping:
@@ -75,12 +78,6 @@ def new_console(
     """A console that escapes all text, and reads no markup or emoji codes in it.
 
     Its reader may leave, which is no error; Rich would end the program with 1.
-
-    Args:
-        err: For stderr, not stdout.
-        width: Characters of a line; that of the terminal if None.
-        soft_wrap: Leave it to the terminal to wrap long lines.
-        file: Another file to write to.
     """
     from rich.console import Console
     from rich.segment import Segment
@@ -102,3 +99,16 @@ def new_console(
         file=_below(file or (sys.stderr if err else sys.stdout)),
         highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap, width=width,
     )  # fmt: skip
+
+
+def notice(line: str) -> None:
+    """Tell people something on stderr, which is no data."""
+    click.echo(f"pearl: {line}", err=True)
+
+
+def new_table() -> Table:
+    """A table with a line below its heads and none around it."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))

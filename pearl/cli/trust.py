@@ -15,12 +15,7 @@ from pearl.plugins.files import why_unsafe
 
 
 def is_trusted(path: Path, content: bytes) -> bool:
-    """Whether the user trusts this file with this content.
-
-    Args:
-        path: Absolute.
-        content: All of the file.
-    """
+    """Whether the user trusts this file with this content."""
     entry = _entry(path, content)
     return entry.is_file() and not (why_unsafe(entry) or why_unsafe(entry.parent))
 
@@ -43,10 +38,7 @@ def trust(path: Path, content: bytes) -> None:
 
 
 def untrust(path: Path) -> bool:
-    """Revoke the trust in a file.
-
-    Returns:
-        Whether it was trusted.
+    """Revoke the trust in a file; returns whether it was trusted.
 
     Raises:
         DataError: The state folder cannot be read or written.

@@ -12,6 +12,7 @@ import click
 
 from pearl.cli.options import new_pearl
 from pearl.cli.storing import opened_folder, written_store
+from pearl.cli.terminal import notice
 from pearl.cli.work import (
     new_session,
     report_max_errors,
@@ -42,30 +43,20 @@ class Work(Generic[U]):
         units: All of it, in the order of the rows.
         settings: What decides the rows beside the `Pearl`.
         inputs: Name and digest, or path, of what is worked on.
-        n_units: How many units there are; None where that is not known.
+        header: First line of the file that is made of the rows, if it has one.
     """
 
     units: Iterable[U]
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
-    n_units: int | None
+    header: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Finished(Generic[U]):
-    """The state of the work.
+    """The state of the work."""
 
-    Attributes:
-        units: All of the work.
-        store: Where its rows are.
-        session: What has run it.
-        writer: What may write the files of the run.
-        summary: What the run says of itself.
-        is_interrupted: Whether the user has stopped it.
-        max_errors: As the option of that name.
-    """
-
-    units: Iterable[U]
+    work: Work[U]
     store: Store
     session: Session
     writer: OutputWriter
@@ -81,7 +72,7 @@ class Finished(Generic[U]):
     def n_left(self) -> int:
         """Number of units without a row."""
         n_begun = self.summary.n_known + self.summary.n_done - self.summary.n_unfinished
-        return self.session.count(self.units) - n_begun
+        return self.session.count(self.work.units) - n_begun
 
     def code(self, own: int) -> int:
         """The exit code, `own` where the work came to its end; what is left is said.
@@ -95,11 +86,10 @@ class Finished(Generic[U]):
         if not self.n_left:
             return own
         if error is not None:
-            click.echo(f"pearl: {error.message}", err=True)
-        click.echo(
-            f"pearl: stopped with {self.n_left} left; to go on: the same command, or "
-            f"{resume_command(self.summary.id or '')}",
-            err=True,
+            notice(error.message)
+        notice(
+            f"stopped with {self.n_left} left; to go on: the same command, or "
+            f"{resume_command(self.summary.id or '')}"
         )
         report_max_errors(self.summary, self.max_errors)
         if self.is_interrupted:
@@ -116,7 +106,7 @@ def run_units(
     outs: Sequence[str | None] = (),
     redo: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> int:
-    """Run the units without a row, then process all rows.
+    """Run the units without a row, then process all rows; returns the exit code.
 
     Args:
         command: Its name.
@@ -125,9 +115,6 @@ def run_units(
         finish: Writes and tells what came of it, and gives the exit code.
         outs: Files that are to be written.
         redo: Which rows are made again that are no failures.
-
-    Returns:
-        The exit code.
     """
     from pearl.runs.request import REQUESTS
 
@@ -160,18 +147,12 @@ def run_units(
         def on_begun(run: Run) -> None:
             writer.check(*outs)  # of a run that goes on: the store says first where it is another
 
-        ran = asyncio.run(
-            run_into_store(pearl, session, work.units, work.n_units, options, spec, redo, on_begun)
-        )
-        return finish(Finished(work.units, store, session, writer, *ran, options["max_errors"]))
+        ran = asyncio.run(run_into_store(pearl, session, work.units, options, spec, redo, on_begun))
+        return finish(Finished(work, store, session, writer, *ran, options["max_errors"]))
 
 
 def _refuse_unfit(name: str) -> None:
-    """Make sure that an executor runs other work than questions and plans.
-
-    Raises:
-        UsageError: It does not.
-    """
+    """Make sure that an executor runs other work than questions and plans."""
     from pearl.runs.executors import Unit, load_executor
 
     if load_executor(name).UNITS is not Unit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, aclosing, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from click.core import ParameterSource
 from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.output import counted, print_answer
 from pearl.cli.progress import Reporter
-from pearl.cli.storing import notice, opened_folder, written_store
+from pearl.cli.storing import opened_folder, written_store
+from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter
 from pearl.errors import BudgetError, ModelError, PearlError, StoreError
 from pearl.errors.escaping import escaped, to_json
@@ -33,14 +34,11 @@ if TYPE_CHECKING:
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
-def run_tasks(
-    tasks: Iterable[Task], n_tasks: int | None, options: dict[str, Any], *, told: str | None = None
-) -> int:
+def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | None = None) -> int:
     """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast.
 
     Args:
         tasks: What to do, read one by one.
-        n_tasks: How many they are, where that is known.
         options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
             where the command has them, those of `budget_options`, `store`, `fresh`, `executor`,
             `shard`, `max_errors`, `verbose`, and `tells_plans`: whether plans are shown on stderr as
@@ -63,18 +61,12 @@ def run_tasks(
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.callback(report_spent_by, session)
-        code = asyncio.run(_run_reported(pearl, session, tasks, n_tasks, options, writer, told))
-    return limited(session, code)
+        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told))
 
 
-def limited(session: Session, code: int) -> int:
-    """The exit code of a run of tasks: that of a limit where one was reached, which is reported."""
-    from pearl.llm.middleware.budget import GO_ON
-
-    if code in (0, 1) and session.budget is not None and session.budget.n_refused:
-        click.echo(f"pearl: a limit of the run is reached\n  help: {GO_ON}", err=True)
-        return BudgetError.exit_code
-    return code
+def known_length(units: Iterable[object]) -> int | None:
+    """How many units there are, where that is known without going through them."""
+    return len(units) if isinstance(units, Sized) else None
 
 
 def new_session(
@@ -133,11 +125,7 @@ def report_spent_by(session: Session) -> None:
 
 @contextmanager
 def _reply_store(store: str | None) -> Iterator[Store | None]:
-    """Where replies are kept while nothing else is; None where there is no place for the default store.
-
-    Raises:
-        StoreError: The store that was named cannot be used.
-    """
+    """Where replies are kept while nothing else is; None where there is no place for the default store."""
     with ExitStack() as stack:
         try:
             opened = stack.enter_context(written_store(store))
@@ -153,7 +141,6 @@ async def _run_reported(
     pearl: Pearl,
     session: Session,
     tasks: Iterable[Task],
-    n_tasks: int | None,
     options: dict[str, Any],
     writer: OutputWriter,
     told: str | None,
@@ -161,6 +148,7 @@ async def _run_reported(
     """Outcomes as they come; that of a single task once the progress is off the screen."""
     from pearl.runs.summary import Watcher
 
+    n_tasks = known_length(tasks)
     trace, as_json, verbose = options["trace"], options["as_json"], options.get("verbose", False)
     rows: list[tuple[str, Sequence[RowEvidence]]] = []
     with writer.open(told) as file:
@@ -199,14 +187,13 @@ async def _run_reported(
 
         with writer.open(options["rows_out"]) as file:
             write_rows(file, rows)
-    return tasks_code(summary, n_tasks, summary.n_done)
+    return tasks_code(session, summary, n_tasks, summary.n_done)
 
 
 async def run_into_store(
     pearl: Pearl,
     session: Session,
     units: Iterable[Unit],
-    n_units: int | None,
     options: Mapping[str, Any],
     asked: RunSpec,
     redo: Callable[[Mapping[str, Any]], bool] | None,
@@ -214,8 +201,7 @@ async def run_into_store(
 ) -> tuple[Summary, bool]:
     """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
 
-    Returns:
-        The summary, and whether the user stopped it.
+    Returns the summary, and whether the user stopped it.
 
     Raises:
         KeyboardInterrupt: The user wants no more to be finished.
@@ -223,7 +209,7 @@ async def run_into_store(
     from pearl.cli.stopping import Stopper
     from pearl.runs.summary import Watcher
 
-    stopper, reporter = Stopper(), Reporter(n_units)
+    stopper, reporter = Stopper(), Reporter(known_length(units))
     watcher = Watcher(
         reporter,
         is_stopping=lambda: stopper.is_stopping,
@@ -246,12 +232,14 @@ async def run_into_store(
     return run.summary, stopper.is_stopping
 
 
-def tasks_code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
-    """Report failures and return the exit code of a run.
+def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: int) -> int:
+    """Report failures, and that a limit is reached; returns the exit code of a run of tasks.
 
     Raises:
         Exception: What ended it, but for a limit of several tasks; or what the only task failed with.
     """
+    from pearl.llm.middleware.budget import GO_ON
+
     last = summary.last
     if summary.error is not None and not isinstance(summary.error, BudgetError):
         raise summary.error
@@ -259,8 +247,10 @@ def tasks_code(summary: Summary, n_tasks: int | None, n_done: int) -> int:
         raise last.error
     if summary.first_failure is not None:
         report_failures(summary.n_failed, _reason(summary.first_failure), n_done)
-        return 1
-    return 0
+    if session.budget is not None and session.budget.n_refused:
+        notice(f"a limit of the run is reached\n  help: {GO_ON}")
+        return BudgetError.exit_code
+    return 0 if summary.first_failure is None else 1
 
 
 def resume_command(id: str) -> str:
@@ -296,7 +286,7 @@ def report_max_errors(summary: Summary, max_errors: int | None) -> None:
 
 def report_failures(n_failed: int, first: str, n_done: int) -> None:
     """Report on stderr how many rows failed, with the first reason."""
-    click.echo(f"pearl: {n_failed} of {n_done} failed", err=True)
+    notice(f"{n_failed} of {n_done} failed")
     click.echo(f"  first: {first}", err=True)
 
 
@@ -305,7 +295,7 @@ def report_left_out(problems: Sequence[PearlError]) -> None:
     if problems:
         rows = counted(len(problems), "row")
         first = str(problems[0]).partition("\n")[0]
-        click.echo(f"pearl: {rows} left out; the first: {first}", err=True)
+        notice(f"{rows} left out; the first: {first}")
 
 
 def report_reasons(reasons: Iterable[str | None], n: int = 3) -> None:

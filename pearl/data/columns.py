@@ -15,12 +15,9 @@ __all__ = ["rename"]
 def rename(
     rows: Iterable[Row | DataError], columns: Mapping[str, str], fields: Iterable[str]
 ) -> Iterator[Row | DataError]:
-    """Rename the columns of rows to the fields that they hold.
+    """Rename the columns of rows to the fields that they hold, as in `Source.columns`.
 
-    Args:
-        rows: The rows; the first one defines the available columns.
-        columns: Field → column, or several columns, as `a,b,c`, that form an array.
-        fields: The known field names.
+    The first row says which columns there are.
 
     Raises:
         UsageError: A field or column does not exist.

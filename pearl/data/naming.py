@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from pearl.data.rows import Row
 
-__all__ = ["Ids", "Names"]
+__all__ = ["Names"]
 
 
-class Ids:
-    """Registry of the ids of a file."""
+class Names:
+    """Registry of the ids of a file, and of the names of its documents.
+
+    Equal texts share a name, different texts never do: a name identifies a document.
+    """
 
     def __init__(self) -> None:
         self._lines: dict[str, int] = {}
+        self._names: dict[bytes, str] = {}  # by digest, since the texts together may be long
+        self._taken: set[str] = set()
 
-    def claim(self, id: str, row: Row) -> str:
+    def claim_id(self, id: str, row: Row) -> str:
         """Register an id for a row and return it.
 
         Raises:
@@ -25,17 +30,6 @@ class Ids:
             )
         self._lines[id] = row.line
         return id
-
-
-class Names:
-    """Registry of document names: equal texts share a name, different texts never do.
-
-    So a name identifies a document, and rows with the same text share one.
-    """
-
-    def __init__(self) -> None:
-        self._names: dict[bytes, str] = {}  # by digest, since the texts together may be long
-        self._taken: set[str] = set()
 
     def claim(self, digest: str, name: str, line: int) -> str:
         """The name of a text, by its digest in hexadecimal: its first name, else with the line, too.

@@ -59,10 +59,8 @@ class Row:
     """One row.
 
     Attributes:
-        fields: Values by field name.
         path: The file, or the name of the dataset.
         line: Its first line in the file, from 1; for Parquet and datasets the row number.
-        allow_outside: Whether it may refer to files outside the folder of the file.
     """
 
     fields: Mapping[str, Any]
@@ -213,10 +211,6 @@ def read_rows(
 def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | DataError]:
     """The rows of a file, with an error for each invalid row.
 
-    Args:
-        path: The file.
-        allow_outside: Whether the rows may name files outside its folder.
-
     Raises:
         DataError: It cannot be read at all, or there are no rows.
     """
@@ -243,11 +237,7 @@ def read_file(path: Path, *, allow_outside: bool = False) -> Iterator[Row | Data
 
 
 def _refuse_own(first: Row | DataError) -> None:
-    """Reject files that PEARL wrote for another purpose.
-
-    Raises:
-        DataError: The first row is the header of such a file.
-    """
+    """Reject files that PEARL wrote for another purpose."""
     kind = first.fields.get("kind") if isinstance(first, Row) else None
     if isinstance(first, Row) and kind in OWN_FILES:
         what, help = OWN_FILES[str(kind)]

@@ -39,7 +39,6 @@ class Sample:
         document: The document, or the path of a file to load; None for a bare question.
         options: The options in order; empty for an open question.
         gold: Index of the correct option, from 0.
-        reference: A correct answer in words.
         subsets: Subsets of the data that it belongs to, such as `hard` or `long`.
         extra: Other fields of its row, preserved when it is written.
     """

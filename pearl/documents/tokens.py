@@ -213,11 +213,20 @@ class Counter:
             >>> Counter().excess("The cat sat on the mat.", 100), Counter().excess("The cat sat.", 3)
             (0, 3)
         """
-        if len(text) * _MOST_A_CHARACTER[not text.isascii()] <= most:
+        if self.at_most(text) <= most:
             return 0
         if self.bounds_with(text, part)[1] <= most:
             return 0
         return max(0, self.count(text) - most)
+
+    def at_most(self, text: str) -> int:
+        """Tokens that a text cannot exceed, by its length alone.
+
+        Example:
+            >>> Counter().at_most("The cat sat on the mat."), Counter().at_most("chèvre")
+            (28, 29)
+        """
+        return ceil(len(text) * _MOST_A_CHARACTER[not text.isascii()])
 
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
         """Minimum and maximum tokens of a text with a part that is counted already.

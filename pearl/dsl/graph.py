@@ -37,6 +37,11 @@ class PlanGraph:
         """The steps, in plan order."""
         return self.checked.plan.steps
 
+    @cached_property
+    def text(self) -> str:
+        """The plan as text."""
+        return str(self.checked)
+
     def levels(self) -> tuple[tuple[int, ...], ...]:
         """Groups of steps that can run concurrently: each depends on steps of earlier groups only."""
         depth: list[int] = []

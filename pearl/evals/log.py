@@ -54,7 +54,6 @@ class PlanShape(Frozen):
     """The size of a plan.
 
     Attributes:
-        n_steps: Steps.
         n_calls: Calls of the model while it ran.
         depth: Steps on the longest chain.
         width: Most steps that can run at once.

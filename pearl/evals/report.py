@@ -52,7 +52,6 @@ class Score:
         n_clusters: Number of resampled units: samples or documents.
         accuracy: Fraction of correct answers, or mean score, with its 95 % interval, 0 to 1.
         by_seed: The same per seed, without intervals.
-        usage: Tokens of all records together.
         cost_usd: Total cost; None if prices are unknown.
         latency_p50_s: Median seconds of a record.
         latency_p95_s: 95th percentile of the seconds of a record.
@@ -114,10 +113,6 @@ class MethodComparison:
     difference: Interval
     bootstrap_p: float | None
     mcnemar: McNemar | None
-
-    def to_json(self) -> dict[str, Any]:
-        """The comparison as JSON data."""
-        return asdict(self)
 
 
 def chance(records: Iterable[EvalRecord]) -> float | None:

@@ -43,13 +43,9 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """The outcomes of two methods on the same samples, and the exact test of their difference.
+    """How many samples each of two methods got right, and the exact test of their difference.
 
     Attributes:
-        n_both: Samples both got right.
-        n_first_only: Samples only the first got right.
-        n_second_only: Samples only the second got right.
-        n_neither: Samples neither got right.
         p_value: Two-sided, 0 to 1.
     """
 
@@ -68,7 +64,7 @@ def accuracy(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> Interval:
-    """The fraction of correct answers with its percentile bootstrap interval.
+    """The fraction of correct answers, 0 to 1, with its percentile bootstrap interval.
 
     If every cluster has the same fraction, as when all answers are correct, a bootstrap interval
     would have no width. The interval is then exact: of n clusters none deviated, so at most a share
@@ -82,9 +78,6 @@ def accuracy(
         confidence: Coverage of the interval, between 0 and 1.
         n_resamples: How often to resample, at least 100.
         seed: Seed of the resampling.
-
-    Returns:
-        Shares from 0 to 1.
 
     Raises:
         UsageError: There are no answers, lengths differ or a number is out of range.
@@ -112,14 +105,11 @@ def difference(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> Interval:
-    """The accuracy of `first` minus that of `second` with its paired bootstrap interval.
+    """The accuracy of `first` minus that of `second`, -1 to 1, with its paired bootstrap interval.
 
     Both are of the same samples in the same order; all else is as in `accuracy`. Samples are resampled,
     or whole clusters, with both answers of each. Without variance, as when the methods agree
     everywhere, the interval is exact.
-
-    Returns:
-        Differences of shares from -1 to 1.
 
     Raises:
         UsageError: As in `accuracy`.

@@ -201,7 +201,7 @@ def compose(
     return Answer(
         question=graph.checked.plan.question or "",
         text="\n\n".join(result.text for result in shown if result.text.strip()),
-        plan=str(graph.checked),
+        plan=graph.text,
         outputs=graph.checked.outputs,
         method=method,
         document=document.name,

@@ -226,12 +226,7 @@ class CostEstimator:
         return self._counter.bounds(text)[1]
 
     def _tokens(self, text: str, part: str = "") -> Range:
-        """Tokens of a text; exact, but for a vocabulary's seams, if it has no placeholders.
-
-        Args:
-            text: A prompt, or a part of one.
-            part: The document that stands in it, which is counted once for all prompts.
-        """
+        """Tokens of a text around a counted part; exact but for seams if it has no placeholders."""
         pieces = self._marks.split(text)
         if len(pieces) == 1:
             return Range(*self._counter.bounds_with(text, part))

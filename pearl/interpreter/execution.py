@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 from pearl.documents.document import Document
@@ -76,11 +76,11 @@ async def answer_plan(
         )
     began = time.monotonic()
     trace = Trace() if trace is None else trace
-    graph = build_graph(checked)
+    graph, rewritten = _prepared(_Same(checked))
     trace.append(
         RunStarted(
             question=checked.plan.question or "",
-            plan=str(checked),
+            plan=graph.text,
             method=method,
             document=document.name,
             document_sha256=document.digest,
@@ -92,7 +92,6 @@ async def answer_plan(
             steps=tuple(step.output for step in graph.steps),
         )
     )
-    rewritten = rewrite_plan(graph)
     for rewrite in rewritten.rewrites:
         trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
@@ -126,6 +125,26 @@ async def answer_plan(
         )
     )
     return answer
+
+
+class _Same:
+    """A plan as a key: the same object, for to compare two plans takes as long as to prepare one."""
+
+    def __init__(self, checked: CheckedPlan) -> None:
+        self.checked = checked
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.checked is self.checked
+
+    def __hash__(self) -> int:
+        return id(self.checked)
+
+
+@lru_cache(maxsize=256)
+def _prepared(plan: _Same) -> tuple[PlanGraph, Rewritten]:
+    """The graph of a plan as written and as run, made once for all documents."""
+    graph = build_graph(plan.checked)
+    return graph, rewrite_plan(graph)
 
 
 def _as_written(

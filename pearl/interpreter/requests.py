@@ -38,6 +38,9 @@ MARK_TOKENS = 16
 PROMPT_MARGIN = 64
 """Safety margin of a prompt in tokens: token counts are not additive."""
 
+MERGING_TOKENS = 1_000
+"""More than a merging call has around its results beyond what a reading call has around its text."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContextLimits:
@@ -116,7 +119,7 @@ class RequestBuilder:
     @property
     def texts(self) -> tuple[str, str]:
         """All text known before the first call: the document and the plan."""
-        return self._text, str(self.graph.checked)
+        return self._text, self.graph.text
 
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Value]:
         """The values of a step's arguments."""
@@ -210,12 +213,24 @@ class RequestBuilder:
         Raises:
             ContextOverflowError: It does not fit, and the strategy allows nothing else.
         """
+        if self._surely_fits(task, document):
+            return Context("full", (document,), 1.0), (replace(task, document=document),)
         context = fit_prompt(
             self.available_tokens(task),
             lambda available_tokens: self._fit(task, document, available_tokens),
             lambda text: self._excess(action_messages(replace(task, document=text)), text),
         )
         return context, tuple(replace(task, document=text) for text in context.texts)
+
+    def _surely_fits(self, task: ActionTask, document: str) -> bool:
+        """Whether a step is shown all of its document, as its length alone tells: most are."""
+        most = self.limits.prompt_tokens
+        if most is None or self.limits.strategy not in ("auto", "full"):
+            return False
+        prompt = "".join(
+            message.content for message in action_messages(replace(task, document=document))
+        )
+        return self.limits.counter.at_most(prompt) + MERGING_TOKENS + PROMPT_MARGIN <= most
 
     def cut(self, document: str, available_tokens: int) -> Context:
         """Split a document that is too long for one call, independently of the step."""

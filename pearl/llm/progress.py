@@ -59,11 +59,11 @@ Listener = Callable[[CallProgress | CallWait], None]
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
-def report(news: CallProgress | CallWait) -> None:
+def report(event: CallProgress | CallWait) -> None:
     """Report to the listener of this call, if any, in the thread of the event loop."""
     listener = _listener.get()
     if listener is not None:
-        listener(news)
+        listener(event)
 
 
 @contextmanager

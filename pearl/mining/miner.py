@@ -178,10 +178,6 @@ class Miner:
 def miner_of(pearl: Pearl, seed_library: str) -> Miner:
     """A miner with a `Pearl`'s model, limits and examples.
 
-    Args:
-        pearl: Its library has the definitions of what its examples call.
-        seed_library: Name or file of the actions that the prompt shows.
-
     Raises:
         DataError: The library cannot be read.
     """
@@ -255,7 +251,6 @@ class Proposal:
     Attributes:
         actions: The new actions that could be parsed.
         calls: Names of the actions that the sketched plan calls, each once.
-        diagnostics: The diagnostics of the reply, rendered.
         is_read: Whether the whole reply was parsed; its sketch may still be invalid.
     """
 

@@ -33,16 +33,13 @@ def write_table(
     *,
     raw_cells: bool = False,
 ) -> int:
-    """Write rows as JSON lines, CSV or Parquet.
+    """Write rows as JSON lines, CSV or Parquet; returns their number.
 
     Args:
         rows: Reads them, each time from the first; a table needs its columns before its rows.
         file: Opened to be written, as text; Parquet goes to its buffer.
         form: One of `FORMATS`.
         raw_cells: Leave texts of CSV as they are that a spreadsheet would compute.
-
-    Returns:
-        The number of rows.
 
     Raises:
         UsageError: Parquet is written, and pyarrow is not installed.
@@ -58,11 +55,7 @@ def write_table(
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], file: IO[str]) -> int:
-    """Write rows as JSON lines.
-
-    Returns:
-        The number of rows.
-    """
+    """Write rows as JSON lines; returns their number."""
     n_rows = 0
     for row in rows:
         file.write(to_json(row) + "\n")

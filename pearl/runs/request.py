@@ -133,7 +133,8 @@ class RunRequest(Frozen):
         named = [getattr(self, option) for option in self.MAY_READ]
         if address_of(self.model) is None:
             named.append(self.model.partition(":")[2])
-        yield from (name for name in named if name and _is(name))
+        # Not the name of something that comes with pearl.
+        yield from (name for name in named if name and Path(name).exists())
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -296,8 +297,3 @@ def _content(path: str) -> str:
         return file_sha256(Path(path))
     except OSError:
         return path
-
-
-def _is(name: str) -> bool:
-    """Whether it is a file or folder, not the name of something that comes with pearl."""
-    return Path(name).exists()

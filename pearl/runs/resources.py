@@ -39,9 +39,6 @@ class Resources:
     Args:
         pearl: Model and library.
         on_begun: Callback, maybe in a thread, for every unit that is started, with its document, to forecast it.
-
-    Attributes:
-        pearl: The same.
     """
 
     def __init__(self, pearl: Pearl, on_begun: OnBegun | None = None) -> None:

@@ -24,12 +24,6 @@ def run(awaitable: Awaitable[Result]) -> Result:
     All calls in a thread share one event loop, as connections and limits of a `Pearl` belong to the
     loop they were first used in: `asyncio.run` has a new one for each call.
 
-    Args:
-        awaitable: As `Pearl().ask(...)` or `Session(...).run(tasks)`.
-
-    Returns:
-        What `await` would give.
-
     Raises:
         UsageError: It is none; or an event loop is running already, as in a notebook, where `await` stands as it is.
 

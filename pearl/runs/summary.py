@@ -20,7 +20,6 @@ class Watcher:
     """Callbacks of a run.
 
     Attributes:
-        listener: Callback for every event of every task.
         is_stopping: Whether no more tasks are to be begun; those under way are finished.
         on_begun: Given the run once it is this process that writes it, before any call.
         on_known: Callback with the key of every unit that has a row from before, for `Run.outcome`.
@@ -43,11 +42,8 @@ class Summary:
         status: How the run ended; `running` until then.
         n_done: Tasks with an outcome, failures included.
         n_known: Tasks whose rows are from before.
-        n_failed: Tasks that failed.
         n_unfinished: Tasks that the end of the run has cut off; they are done when it goes on.
         statuses: How many rows of the run have which status, those from before included.
-        first_failure: The first task that failed.
-        last: The latest outcome.
         error: What ended the run for all tasks: a limit that is reached, no credit, ...
         limits: What the server bore of the calls.
     """
@@ -85,11 +81,7 @@ class Summary:
 
 
 class SessionRun:
-    """A running run: iterate over its outcomes in the order of the tasks, or await it.
-
-    Attributes:
-        summary: What has come of it so far.
-    """
+    """A running run: iterate over its outcomes in the order of the tasks, or await it."""
 
     def __init__(self, work: AsyncGenerator[Outcome[Any], None], summary: Summary) -> None:
         self.summary = summary

@@ -126,7 +126,7 @@ def test_a_question_that_is_asked_again_costs_nothing(
     assert len(openai_server.requests) == 2 * n_calls
     pearl("ask", QUESTION, "story.txt", *args, "-o", "answer.txt")
     assert Path("answer.txt").read_text(encoding="utf-8") == first
-    pearl("ask", QUESTION, "story.txt", "story.txt", *args, "--json", "-o", "answers.jsonl")
+    pearl("ask", QUESTION, "story.txt", "./story.txt", *args, "--json", "-o", "answers.jsonl")
     assert len(rows_of("answers.jsonl")) == 2
 
 

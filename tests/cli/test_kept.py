@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run as pearl_command
+from pearl.runs.executors.local import UNDER_WAY
 from tests.server import Server
 
 PLAN = """\
@@ -123,26 +124,29 @@ def test_only_what_changed_is_done_again(
 def test_a_killed_run_goes_on_where_it_was(
     folder: Path, openai_server: Server, execute: Execute
 ) -> None:
-    openai_server.delay_s = 0.05
     for n_kills in range(1, 4):
+        openai_server.hold_after = 5 * n_kills
         process = start(folder, openai_server)
-        wait_for(openai_server, 5 * n_kills)
+        wait_for(openai_server, 5 * n_kills + 1)
         process.kill()
         process.communicate()
         assert not (folder / "out.jsonl").exists()
+    openai_server.hold_after = None
     execute(openai_server)
     assert ids(folder) == DOCUMENTS
-    # What was under way when it was killed is asked again: no more than its concurrency.
-    assert len(openai_server.requests) <= 2 * N + 3 * 2
+    # What was under way when it was killed is asked again: a call, or a reply not yet on the disk,
+    # of each of the tasks that are under way together.
+    assert len(openai_server.requests) <= 2 * N + 3 * 2 * UNDER_WAY
 
 
 def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     folder: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    openai_server.delay_s = 0.1
+    openai_server.hold_after = 6
     process = start(folder, openai_server)
-    wait_for(openai_server, 6)
+    wait_for(openai_server, 7)
     process.send_signal(signal.SIGINT)
+    openai_server.hold_after = None
     _, said = process.communicate()
     assert process.returncode == 130
     done = ids(folder)
@@ -150,7 +154,6 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(
     assert done == DOCUMENTS[: len(done)]
     run = said.partition("to go on: pearl runs resume ")[2].split()[0]
     assert f"runs resume {run} --base-url {openai_server.url}\n" in said
-    openai_server.delay_s = 0.0
     monkeypatch.chdir(folder.parent)
     assert pearl_command(["runs", "resume", run, "--yes"]) == 0
     assert ids(folder) == DOCUMENTS

@@ -235,6 +235,7 @@ def test_twenty_plans_of_pairs_are_read(parts: Parts) -> None:
         ("number", "Answer: 14", {"12"}, 0.75**2),
         ("number", "412 (3 undecided)", {"412"}, 0.0),
         ("number", "none", {"0"}, 0.0),
+        ("user", "none (there is nothing to rank)", {"none"}, 0.0),
         ("pairs", "(1, 20)\n(3, 20)", {"1, 20", "1, 3"}, 0.5),
         ("pairs", "", set(), 1.0),
         ("pairs", "Nothing found.", {"1, 2"}, 0.0),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +70,95 @@ def published(parts: Parts, path: Path, seeds: Sequence[int] = (0, 1)) -> Path:
                 }  # fmt: skip
                 file.write(json.dumps(row) + "\n")
     return path
+
+
+@pytest.mark.parametrize("p", [1.0, 0.85])
+def test_every_answer_is_the_reference_s(parts: Parts, p: float) -> None:
+    bar = asyncio.run(parts.bars.exact(300, 2, p, 1, 25))
+    assert bar.failed == []
+    figures = bar.figures
+    assert (figures["questions"], figures["differ"], figures["calls_after_first_question"]) == (
+        50,
+        0,
+        0,
+    )
+    assert figures["calls"] == 2 * ceil(300 / 32)
+    assert (figures["score"] == 1.0) == (p == 1.0)
+    assert figures["score"] == figures["reference"]
+
+
+def test_every_pair_is_the_reference_s(parts: Parts) -> None:
+    for p in (1.0, 0.85):
+        bar = asyncio.run(parts.bars.pairs(1, p, 0, 200))
+        assert bar.failed == []
+        assert bar.figures["questions"] == 20
+        assert bar.figures["calls"] == ceil(200 / 32)
+
+
+def test_a_wrong_plan_does_not_pass(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = parts.plans.plan_of
+
+    def wrong(*args: Any) -> str:
+        return right(*args).replace("MOST(", "LEAST(").replace('"at least"', '"after"')
+
+    monkeypatch.setattr(parts.running, "plan_of", wrong)
+    bar = asyncio.run(parts.bars.exact(100, 1, 1.0, 0, 25))
+    assert "a score below 1 with a perfect oracle" in bar.failed
+    assert bar.figures["differ"] > 0
+
+
+@pytest.mark.parametrize(
+    "kind", ["drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off"]
+)
+def test_faults_of_replies(parts: Parts, kind: str) -> None:
+    bar = asyncio.run(parts.bars.faults(kind, 0.5, 2, 200))
+    assert bar.failed == []
+    assert bar.figures["replies_with"] > 0
+    assert bar.figures["right"] + bar.figures["undecided"] == 200
+
+
+def test_one_row_left_out_of_every_reply(parts: Parts) -> None:
+    bar = asyncio.run(parts.bars.faults("drop", 1.0, 0, 300))
+    assert bar.failed == []
+    assert bar.figures["right"] == 300
+
+
+def test_an_edit_and_hostile_rows(parts: Parts) -> None:
+    assert asyncio.run(parts.bars.edited(0, 200)).failed == []
+    for per_call, others in ((32, 1), (1, 0)):
+        bar = asyncio.run(parts.bars.hostile(0, 200, 0.02, per_call))
+        assert bar.failed == []
+        assert (bar.figures["wrong_of_others"] > 0) == bool(others)
+
+
+@pytest.mark.slow
+def test_kills(parts: Parts) -> None:
+    bar = parts.killing.kills(3, 0, 2_000)
+    assert bar.failed == []
+    assert bar.figures["kills"] == 3
+
+
+def test_published_labels_as_the_oracle(parts: Parts, tmp_path: Path) -> None:
+    code, bars, text = run("--entries", "--data", published(parts, tmp_path / "rows.jsonl"))
+    assert code == 0, text
+    (bar,) = bars
+    assert bar["name"] == "published, made_up, 4096"
+    assert (bar["score"], bar["reference"]) == (1.0, 1.0)
+
+
+def test_a_model_of_ones_own(parts: Parts, tmp_path: Path) -> None:
+    path = published(parts, tmp_path / "rows.jsonl", [0])
+    _, bars, _ = run("--entries", "--data", path, "--model", "extractive", "--tasks", "2")
+    assert bars[0]["questions"] == 2
+    assert 0 <= bars[0]["score"] <= 1
+    assert "reference" not in bars[0]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    code, bars, text = run("--windows", "1", "--entries", "64", "--p", "1", "--questions", "3")
+    assert code == 0, text
+    assert [bar["name"] for bar in bars] == ["64 entries, p = 1.0"]
+    assert "with real models that have to label as well" in text
 
 
 def test_published_questions_are_read(parts: Parts, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,8 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ExecutionError, ModelError
+from pearl.interpreter.prompt import action_messages, combine_messages
+from pearl.interpreter.requests import MERGING_TOKENS, RequestBuilder
 from pearl.interpreter.steps import ContextLimits, StepResult, run
 from pearl.llm import ActionTask, CombineTask, Model, Request, Usage
 from pearl.llm.backends.scripted import Scripted
@@ -337,3 +340,25 @@ def test_passages_stand_in_the_order_of_the_document() -> None:
     numbers = [int(n) for n in re.findall(r"Paragraph (\d+)", task.document)]
     assert len(numbers) > 5
     assert numbers == sorted(numbers)
+
+
+def test_a_document_that_surely_fits_is_shown_without_being_counted() -> None:
+    class Refusing:
+        def encode_ordinary(self, text: str) -> list[int]:
+            raise AssertionError(text)
+
+    counter = Counter("refusing", Refusing())  # type: ignore[arg-type]
+    document = Document("It rained. " * 500)
+    plan = graph('a = FIND(CTX, "bees")')
+    calls = RequestBuilder(plan, document, ContextLimits(counter, window=20_000))
+    task, _ = calls.task(plan.steps[0], {})
+    context, pieces = calls.pieces(task, document.text)
+    assert (context.strategy, context.coverage) == ("full", 1.0)
+    assert [piece.document for piece in pieces] == [document.text]
+    bare, merging = action_messages(replace(task, document=None)), combine_messages(task, ())
+    around = [sum(len(message.content) for message in each) for each in (bare, merging)]
+    assert Counter().at_most("x" * (around[1] - around[0])) < MERGING_TOKENS
+
+    near = RequestBuilder(plan, document, ContextLimits(counter, window=6_000))
+    with pytest.raises(AssertionError, match="You carry out"):
+        near.pieces(task, document.text)

@@ -6,7 +6,6 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from pearl.runs.executors import local
 from pearl.runs.store import Store
 from tests.evals.asking import OPTIONS, sample
 from tests.models import Acting
+from tests.runs.store.children import await_replies
 from tests.server import Server
 
 FIRST = '1. ans = FIND(CTX, "the tired man") : Find him'
@@ -297,17 +297,16 @@ def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
     openai_server.on("Reply with the letter", "A")
     openai_server.on(".", "It was rotten.")
     bank.rows(*(row(f"r{i}", f"Why did number {i} leave?") for i in range(8)))
-    openai_server.delay_s = 0.1
+    openai_server.hold_after = 8
     command = [
         sys.executable, "-m", "pearl", "refine", "fewshot", "--data", "train.jsonl", "-o", "bank",
         "--model", "openai:m", "--base-url", openai_server.url, "--concurrency", "2",
         "--store", "s",
     ]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        while len(openai_server.requests) <= 8:
-            time.sleep(0.02)
+        await_replies(Path("s"), 8)
         child.kill()
-    openai_server.delay_s = 0.0
+    openai_server.hold_after = None
     with Store.open(Path("s"), read_only=True) as store:
         (run,) = store.runs()
     assert pearl_command(["runs", "resume", run.id, "--store", "s", "--yes"]) == 0

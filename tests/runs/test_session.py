@@ -25,6 +25,7 @@ from pearl.runs.executors import Task, Unit
 from pearl.runs.resources import Resources
 from pearl.runs.store import RunSpec, Store
 from pearl.runs.summary import Watcher
+from tests.runs.store.children import await_replies
 from tests.server import Canned, Server, error
 
 PLAN = """\
@@ -187,15 +188,17 @@ def child(server: Server) -> subprocess.Popen[str]:
 def test_a_killed_run_goes_on_where_it_was(
     folder: Path, asked: pearl.Pearl, openai_server: Server
 ) -> None:
-    openai_server.delay_s = 0.05
+    openai_server.hold_after = 2 * N - 2
     killed = child(openai_server)
-    while not openai_server.requests:
-        time.sleep(0.01)
+    await_replies(folder / "kept", openai_server.hold_after)
     with Store.open(folder / "kept", read_only=True) as store:
         while not store.runs()[0].n_results:
             time.sleep(0.01)
+    while len(openai_server.requests) < 2 * N:
+        time.sleep(0.01)
     killed.kill()
     killed.communicate()
+    openai_server.hold_after = None
     # Opened again: a commit that was killed in its last instant is found by whoever opens the store.
     with Store.open(folder / "kept", read_only=True) as store:
         (info,) = store.runs()
@@ -204,8 +207,8 @@ def test_a_killed_run_goes_on_where_it_was(
     assert (done.id, done.status, done.n_rows) == (info.id, "done", N)
     # A commit that was on the disk, and not yet announced to other processes, is found by recovery.
     assert done.n_known >= info.n_results > 0
-    # What was under way when it was killed is asked again: no more than its concurrency.
-    assert len(openai_server.requests) <= 2 * N + 2
+    # What was under way when it was killed is asked again: as many calls as its concurrency.
+    assert len(openai_server.requests) == 2 * N + 2
 
 
 def test_a_run_of_the_command_line_goes_on_from_python(

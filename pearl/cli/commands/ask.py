@@ -54,15 +54,11 @@ def command(
     else:
         tasks = over_files(found, question=question, is_named=False)
     options["tells_plans"] = not options["as_json"]  # to stderr: pipes get the answer alone
-    return run_tasks(tasks, len(tasks), options, told=out)
+    return run_tasks(tasks, options, told=out)
 
 
 def _refuse_swapped(question: str, documents: tuple[str, ...]) -> None:
-    """Reject a file name in place of a question.
-
-    Raises:
-        UsageError: The question is a file.
-    """
+    """Reject a file name in place of a question."""
     if not is_file(question):
         return
     rest = " ".join(documents)

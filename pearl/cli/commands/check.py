@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.files import Kind, kind_of, library_for
+from pearl.cli.files import Kind, kind_of, kind_option, library_for
 from pearl.cli.options import as_json, setting_options
 from pearl.cli.output import read_input
 from pearl.errors import Diagnostic, apply_fixes, render_diagnostics
@@ -17,11 +17,7 @@ from pearl.errors.escaping import to_json
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @setting_options("domain", "library")
-@click.option(
-    "--kind",
-    type=click.Choice(["plan", "actions"]),
-    help="What the files are [default: seen from them].",
-)
+@kind_option
 @click.option("--fix", is_flag=True, help="Apply the fixes there are, and report what is left.")
 @as_json
 def command(

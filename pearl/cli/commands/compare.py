@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import click
 
 from pearl.cli.options import as_json
+from pearl.cli.terminal import notice
 from pearl.errors import UsageError
 
 _FACTS = ("model", "library", "bank", "nearest", "token_budget", "context", "seeds")
@@ -31,19 +33,19 @@ def command(first: str, second: str, by_document: bool, as_json: bool) -> int:
 
     logs = read_log(first), read_log(second)
     if logs[0] == logs[1]:
-        click.echo("pearl: both logs are the same", err=True)
+        notice("both logs are the same")
     found = report.across(*logs, cluster="document" if by_document else "sample")
     if not found:
         raise UsageError(
             "the logs have no sample in common", help="compare logs of the same data and seeds"
         )
     if as_json:
-        click.echo(json.dumps([comparison.to_json() for comparison in found], indent=2))
+        click.echo(json.dumps([asdict(comparison) for comparison in found], indent=2))
         return 0
     samples = [{record.sample for record in log.records} for log in logs]
     if samples[0] != samples[1]:
         n = len(samples[0] & samples[1])
-        click.echo(f"pearl: compared on the {n} samples that both logs have", err=True)
+        notice(f"compared on the {n} samples that both logs have")
     for place, name, log in (("first", first, logs[0]), ("second", second, logs[1])):
         reached = ", ".join(
             f"{method} {100 * report.score_of(method, 'all', log.of(method)).accuracy.estimate:.1f} %"

@@ -51,4 +51,4 @@ def command(document: str, question: str | None, **options: Any) -> int:
             f"Question: {asked}\nDocument: {path.name}, {len(path.read_text('utf-8').split()):,} words\n"
         )
     task = Task("", partial(load, path, name=path.name), asked)
-    return run_tasks([task], 1, {**options, "verbose": True})
+    return run_tasks([task], {**options, "verbose": True})

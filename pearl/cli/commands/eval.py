@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,10 +152,8 @@ def _evaluate(
     if not is_executed:
         runner.refuse_unfit(samples, names)
     name, n_bad = Path(options["data"]).name, len(bad) + len(unfit)
-    header: Header | None = None
 
     def prepare(pearl: Pearl) -> Work[Any]:
-        nonlocal header
         if not is_executed:
             runner.refuse_known(samples, pearl.examples)
         header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
@@ -163,12 +161,11 @@ def _evaluate(
         # Methods and seeds may be added to what is there.
         effort = (evaluation.temperature, *astuple(evaluation.effort))
         settings = {"effort": effort, "kind": "results" if is_executed else "methods"}
-        units: tuple[Any, ...] = tuple(made)
-        return Work(units, settings, {"samples": header.data_sha256}, len(units))
+        return Work(tuple(made), settings, {"samples": header.data_sha256}, header)
 
     def finish(ran: Finished[Any]) -> int:
-        assert header is not None
-        units = ran.units if is_executed else _added(out, evaluation).units(samples)
+        header: Header = ran.work.header
+        units = ran.work.units if is_executed else _added(out, evaluation).units(samples)
         records = tuple(
             runner.graded(EvalRecord.model_validate(row), evaluation) for _, row in ran.kept(units)
         )
@@ -231,7 +228,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
                 score.to_json() | {"is_below_chance": report.is_below(score, guess)}
                 for score in report.scores(log, cluster=cluster)
             ],
-            "comparisons": [c.to_json() for c in report.comparisons(log, cluster=cluster)],
+            "comparisons": [asdict(one) for one in report.comparisons(log, cluster=cluster)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },
         sys.stdout,

@@ -23,6 +23,7 @@ from pearl.cli.options import (
 from pearl.cli.output import counted, read_input
 from pearl.cli.run_options import budget_options, executor_options, run_options
 from pearl.cli.storing import opened_folder
+from pearl.cli.terminal import notice
 from pearl.cli.writing import force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PlanError, UsageError
 from pearl.errors.escaping import escaped
@@ -88,7 +89,7 @@ def command(
         raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
-        return _run(_tasks(tasks, rest, options), None, out, options)
+        return _run(_tasks(tasks, rest, options), out, options)
     if len(plan_and_documents) < 2 if data is None else len(plan_and_documents) != 1:
         raise UsageError(
             "a plan and a document, a plan and --data FILE, or --tasks FILE",
@@ -104,19 +105,15 @@ def command(
     text = _checked(plan, options)
     if data is None:
         work = over_files(found_documents(named), plan=text, is_named=out is not None)
-        return _run(work, len(work), out, options)
+        return _run(work, out, options)
     samples = _data_tasks(text, options)
     report_left_out(samples.left_out)
-    code = _run(samples, len(samples), out, options)
+    code = _run(samples, out, options)
     return code or int(bool(samples.left_out))
 
 
 def _refuse_other(plan: str, documents: Sequence[str]) -> None:
-    """Reject rows and questions in place of a plan, naming the right command.
-
-    Raises:
-        UsageError: One stands where the plan should.
-    """
+    """Reject rows and questions in place of a plan, naming the right command."""
     rest = " ".join(documents)
     if Path(plan).suffix.lower() in ROWS:
         raise UsageError(
@@ -178,10 +175,7 @@ def _tasks(path: str, documents: tuple[str, ...], options: dict[str, Any]) -> Ta
     name = options["library"] or load_domain(options["domain"]).library
     file.library_sha256 = library_digest(load_library(name))
     if first is not None and not (_is_said("domain") or _is_said("library")):
-        click.echo(
-            f"pearl: {path} does not say which library its plans were written for; '{name}' is taken",
-            err=True,
-        )
+        notice(f"{path} does not say which library its plans were written for; '{name}' is taken")
     return file
 
 
@@ -214,16 +208,14 @@ def _data_tasks(plan: str, options: dict[str, Any]) -> DocumentTasks:
     return DocumentTasks(read, plan, options["longest"])
 
 
-def _run(
-    tasks: Iterable[Task], n_tasks: int | None, out: str | None, options: dict[str, Any]
-) -> int:
+def _run(tasks: Iterable[Task], out: str | None, options: dict[str, Any]) -> int:
     """Run the tasks: with `--out` their rows are kept, and written in the end, else they are printed."""
     from pearl.cli.units import Work, run_units
-    from pearl.cli.work import limited, run_tasks, tasks_code
+    from pearl.cli.work import known_length, run_tasks, tasks_code
     from pearl.runs.request import ExecuteRequest
 
     if out is None:
-        return run_tasks(tasks, n_tasks, options)
+        return run_tasks(tasks, options)
     keep_json_lines(out, f"'pearl runs export RUN -o {out}' makes a table of them")
     trace = options["trace"]
     inputs = ExecuteRequest.of(click.get_current_context().params).worked_on
@@ -233,20 +225,14 @@ def _run(
         _tell_kept(ran.summary, out, options["max_errors"])
         if ran.is_interrupted:
             return 130
-        return limited(ran.session, tasks_code(ran.summary, n_tasks, ran.summary.n_rows))
+        return tasks_code(ran.session, ran.summary, known_length(tasks), ran.summary.n_rows)
 
-    work = Work(tasks, {}, inputs, n_tasks)
+    work = Work(tasks, {}, inputs)
     return run_units("execute", lambda pearl: work, options, finish, outs=[out, trace])
 
 
 def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
-    """Write the rows of a run, and what happened.
-
-    Raises:
-        DataError: A file cannot be written.
-        UsageError: It may not be replaced.
-        StoreError: The store cannot be read.
-    """
+    """Write the rows of a run, and what happened."""
     from pearl.runs.export import write_rows
 
     id = ran.summary.id
@@ -266,11 +252,10 @@ def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:
     from pearl.cli.work import report_max_errors, resume_command
 
     known, cut_off = summary.n_known, summary.n_unfinished
-    click.echo(
-        f"pearl: run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
+    notice(
+        f"run {summary.id}: {counted(summary.n_rows, 'row')} in {out}"
         + (f", {known:,} of them from before" if known else "")
-        + (f", {cut_off:,} of them unfinished" if cut_off else ""),
-        err=True,
+        + (f", {cut_off:,} of them unfinished" if cut_off else "")
     )
     if unsure := summary.statuses.get("undecided"):
         click.echo(f"  {counted(unsure, 'answer')} undecided: the rows say why", err=True)

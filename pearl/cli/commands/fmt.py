@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from pearl.cli.files import Kind, kind_of
+from pearl.cli.files import Kind, kind_of, kind_option
 from pearl.cli.options import as_json
 from pearl.cli.output import read_input
+from pearl.cli.terminal import notice
 from pearl.cli.writing import new_file
 from pearl.errors import DataError, LibraryError, PearlError, PlanSyntaxError
 from pearl.errors.escaping import to_json
@@ -16,11 +17,7 @@ from pearl.errors.escaping import to_json
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--kind",
-    type=click.Choice(["plan", "actions"]),
-    help="What the files are [default: seen from them].",
-)
+@kind_option
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a file would change.")
 @click.option("--fix", is_flag=True, help="Mend first what the tolerant reader can mend.")
 @as_json
@@ -39,7 +36,7 @@ def command(
         except PearlError as error:
             n_broken += 1
             reports.append({"path": name, "status": "broken", "error": error.message})
-            click.echo(f"pearl: {error}", err=True)
+            notice(str(error))
             continue
         changed = formatted != text
         n_changed += changed

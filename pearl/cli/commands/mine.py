@@ -14,6 +14,7 @@ import click
 from pearl.cli.help import Command
 from pearl.cli.options import ASKING, DRAFTING, as_json, data_options, read_data, setting_options
 from pearl.cli.run_options import unit_options
+from pearl.cli.terminal import notice
 from pearl.cli.units import Finished, Work, run_units
 from pearl.cli.work import no_reply, report_left_out, report_reasons
 from pearl.cli.writing import keep_inputs
@@ -21,7 +22,7 @@ from pearl.data.journal import write_journal
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from pearl.mining.drafts import MinedHeader, MinedRow
+    from pearl.mining.drafts import MinedRow
     from pearl.mining.miner import MineUnit, Question
     from pearl.pipeline import Pearl
 
@@ -62,27 +63,24 @@ def command(out: str, seed_library: str, again: bool, **options: Any) -> int:
     if not questions:
         raise DataError("there is no question in the data", path=data)
     began = time.monotonic()
-    header: MinedHeader | None = None
 
     def prepare(pearl: Pearl) -> Work[MineUnit]:
-        nonlocal header
         miner = miner_of(pearl, seed_library)
         header = miner.header(domain=options["domain"], data=Path(data).name)
         units = tuple(mine_units(questions, seed_library, miner.prompt))
         # Of the data its place: more questions may come, and those that are known stay so.
         place = str(Path(data).resolve()) if Path(data).exists() else data
-        return Work(units, {"prompt_sha256": miner.prompt_sha256}, {"data": place}, len(units))
+        return Work(units, {"prompt_sha256": miner.prompt_sha256}, {"data": place}, header)
 
     def finish(ran: Finished[MineUnit]) -> int:
-        assert header is not None
-        rows = [mined(row, unit) for unit, row in ran.kept(ran.units)]
+        rows = [mined(row, unit) for unit, row in ran.kept(ran.work.units)]
         with ran.writer.open(out) as file:
-            write_journal(file, header, rows)
+            write_journal(file, ran.work.header, rows)
         n_asked = ran.summary.n_done - ran.summary.n_unfinished
         price = ran.session.price
         duration_s = time.monotonic() - began
-        is_json = options["as_json"]
-        _report(rows, n_asked, n_doubles, len(bad), price, duration_s, is_json=is_json)
+        counts = {"asked_now": n_asked, "asked_twice_in_data": n_doubles, "bad_rows": len(bad)}
+        _report(rows, counts, price, duration_s, is_json=options["as_json"])
         return ran.code(_code(rows, n_bad=len(bad), is_over=not ran.n_left))
 
     def is_unreadable(row: Mapping[str, Any]) -> bool:
@@ -102,10 +100,7 @@ def _code(rows: Sequence[MinedRow], *, n_bad: int, is_over: bool) -> int:
     if failures and len(failures) == len(rows) and is_over:
         raise no_reply(len(failures), "questions", failures[0])
     if is_over and not any(row.status == "mined" for row in rows):
-        click.echo(
-            "pearl: not one reply could be read as actions; --again asks those questions anew",
-            err=True,
-        )
+        notice("not one reply could be read as actions; --again asks those questions anew")
         return 1
     return 1 if n_bad or failures else 0
 
@@ -123,14 +118,7 @@ def _questions(samples: Sequence[Any]) -> tuple[list[Question], int]:
 
 
 def _report(
-    rows: Sequence[MinedRow],
-    n_asked: int,
-    n_doubles: int,
-    n_bad: int,
-    price: Any,
-    duration_s: float,
-    *,
-    is_json: bool,
+    rows: Sequence[MinedRow], asked: dict[str, int], price: Any, duration_s: float, *, is_json: bool
 ) -> None:
     from pearl.llm import Usage
     from pearl.mining.miner import common_drafts
@@ -141,9 +129,7 @@ def _report(
     drafts = [action for row in rows for action in row.actions]
     summary = {
         "questions": len(rows),
-        "asked_now": n_asked,
-        "asked_twice_in_data": n_doubles,
-        "bad_rows": n_bad,
+        **asked,
         "mined": counts["mined"],
         "unreadable": counts["unreadable"],
         "failed": counts["failed"],

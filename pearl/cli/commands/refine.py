@@ -15,6 +15,7 @@ from pearl.cli.options import ASKING, PLANNING, READING, data_options, open_pear
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
 from pearl.cli.run_options import unit_options
+from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import UsageError
 from pearl.errors.escaping import escaped
@@ -92,7 +93,7 @@ def actions(
     click.echo(_summary(refinement), err=True)
     warnings = list(_warnings(refinement))
     for warning in warnings:
-        click.echo(f"pearl: {warning}", err=True)
+        notice(warning)
     return 1 if warnings else 0
 
 

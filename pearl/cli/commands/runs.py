@@ -20,7 +20,7 @@ from pearl.cli.options import as_json, trace_option
 from pearl.cli.output import counted
 from pearl.cli.run_options import store_option
 from pearl.cli.storing import opened_folder
-from pearl.cli.terminal import new_console
+from pearl.cli.terminal import new_console, new_table, notice
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
 from pearl.errors.escaping import escaped, to_json, visible
@@ -72,7 +72,7 @@ def list_(store: str | None, as_json: bool) -> None:
     elif runs:
         _print_runs(runs)
     else:
-        click.echo("pearl: no run is kept here", err=True)
+        notice("no run is kept here")
 
 
 @command.command()
@@ -155,7 +155,7 @@ def resume(
     ctx.find_root().obj = info.command  # which is what the run goes on being called
     with _in(info):
         if not agreed(info, type(request).of(params), params, said, is_yes=yes):
-            click.echo("pearl: nothing was done", err=True)
+            notice("nothing was done")
             return 1
         code: int = ctx.invoke(
             command_of(request), **params, store=str(folder), run=info.id, fresh=False
@@ -239,10 +239,8 @@ def export(
         n_bad = info.n_results - n_rows if opened.n_bad_rows else 0
     click.echo(f"{counted(n_rows, 'row')} of run {info.id}, which is {info.state}", err=True)
     if n_bad > 0:
-        click.echo(
-            f"pearl: {n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' makes "
-            "them anew",
-            err=True,
+        notice(
+            f"{n_bad:,} damaged rows are left out; 'pearl runs resume {info.id}' makes them anew"
         )
     return 1 if n_bad > 0 else 0
 
@@ -280,7 +278,7 @@ def prune(
         if runs:
             _print_runs(runs)
         what = counted(len(runs), "run") + (" and replies" if replies else "")
-        click.echo(f"pearl: {what} would be removed; --yes removes them", err=True)
+        notice(f"{what} would be removed; --yes removes them")
         return
     with Store.open(opened_folder(store)) as opened:
         gone = opened.prune(ids=[run.id for run in runs], older_than_s=older_than, replies=replies)
@@ -314,20 +312,16 @@ def merge(stores: tuple[str, ...], into: str | None) -> int:
         err=True,
     )
     if merged.n_conflicts:
-        click.echo(
-            f"pearl: {merged.n_conflicts:,} were there with other content, which stays", err=True
-        )
+        notice(f"{merged.n_conflicts:,} were there with other content, which stays")
     if merged.n_bad:
-        click.echo(f"pearl: {merged.n_bad:,} are damaged and left out", err=True)
+        notice(f"{merged.n_bad:,} are damaged and left out")
     return 1 if merged.n_conflicts or merged.n_bad else 0
 
 
 def _print_runs(runs: Sequence[RunInfo]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table = new_table()
     for name in ("run", "state", "changed", "results", "command"):
         table.add_column(
             name, justify="right" if name == "results" else "left", no_wrap=name != "command"

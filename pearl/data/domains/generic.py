@@ -24,7 +24,7 @@ from pearl.data.domains import Domain, Source, load_domain
 from pearl.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # what reads data is imported when data is read
-    from pearl.data.naming import Ids, Names
+    from pearl.data.naming import Names
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
     from pearl.documents.document import Document
@@ -47,20 +47,18 @@ def read(source: Source) -> Iterator[Sample | DataError]:
     return read_as(source, make_sample)
 
 
-def read_as(
-    source: Source, make: Callable[[Row, Ids, Names], Sample]
-) -> Iterator[Sample | DataError]:
+def read_as(source: Source, make: Callable[[Row, Names], Sample]) -> Iterator[Sample | DataError]:
     """Read a source with `make` as the constructor of samples."""
     from pearl.data.columns import rename
-    from pearl.data.naming import Ids, Names
+    from pearl.data.naming import Names
     from pearl.data.rows import from_rows
 
-    ids, names = Ids(), Names()
+    names = Names()
     rows = rename(source.rows(), source.columns, FIELDS)
-    return from_rows(rows, lambda row: [make(row, ids, names)])
+    return from_rows(rows, lambda row: [make(row, names)])
 
 
-def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
+def make_sample(row: Row, names: Names) -> Sample:
     """Create the sample of a row.
 
     Raises:
@@ -83,16 +81,12 @@ def make_sample(row: Row, ids: Ids, names: Names) -> Sample:
     reference, subsets = row.text("reference"), read_subsets(row)
     extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
     return Sample(
-        ids.claim(id, row), question, document, options, gold, reference, subsets, extra
+        names.claim_id(id, row), question, document, options, gold, reference, subsets, extra
     )  # fmt: skip
 
 
 def _refuse_other_formats(row: Row) -> None:
-    """Reject formats of other domains, whose documents would silently be ignored.
-
-    Raises:
-        UsageError: The row has no document field and matches the format of another domain.
-    """
+    """Reject formats of other domains, whose documents would silently be ignored."""
     if {"document", "document_path"} & row.fields.keys():
         return
     for domain, fields in _formats():
@@ -152,8 +146,6 @@ def read_array(row: Row, field: str) -> tuple[str, ...]:
     Raises:
         DataError: It is not an array of texts.
     """
-    from pearl.data.rows import kind
-
     value: Any = row.fields.get(field)
     if isinstance(value, str):
         try:

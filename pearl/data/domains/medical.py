@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from pearl.data.domains import Domain, Source
 from pearl.data.domains.generic import inline, make_sample, read_as
-from pearl.data.naming import Ids, Names
+from pearl.data.naming import Names
 from pearl.data.rows import Row
 from pearl.data.samples import Sample
 from pearl.errors import DataError
@@ -38,16 +38,16 @@ def read(source: Source) -> Iterator[Sample | DataError]:
     return read_as(source, _sample)
 
 
-def _sample(row: Row, ids: Ids, names: Names) -> Sample:
+def _sample(row: Row, names: Names) -> Sample:
     if DOMAIN.formats[0] <= row.fields.keys():
         # Names are not unique, so the line is part of the id.
         id = f"{(row.text('sample_name') or 'report').strip()}/{row.line}"
         report = inline(row, "transcription", id, names)
         specialty = row.text("medical_specialty")
         subsets = frozenset({specialty.strip()} if specialty else ())
-        return Sample(ids.claim(id, row), "", report, subsets=subsets)
+        return Sample(names.claim_id(id, row), "", report, subsets=subsets)
     if {"src", "tgt"} <= row.fields.keys():
         id = row.name("file") or f"dialogue/{row.line}"
         dialogue, note = inline(row, "src", id, names), row.text("tgt")
-        return Sample(ids.claim(id, row), NOTE_TASK, dialogue, reference=note)
-    return make_sample(row, ids, names)
+        return Sample(names.claim_id(id, row), NOTE_TASK, dialogue, reference=note)
+    return make_sample(row, names)

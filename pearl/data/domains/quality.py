@@ -21,7 +21,7 @@ from typing import Any
 
 from pearl.data.columns import rename
 from pearl.data.domains import Domain, Source, generic
-from pearl.data.naming import Ids, Names
+from pearl.data.naming import Names
 from pearl.data.rows import Row, from_rows, kind
 from pearl.data.samples import Sample
 from pearl.documents.document import Document, read_as
@@ -64,7 +64,7 @@ class _ArticleReader:
     """State across rows: used ids, and one document per article."""
 
     def __init__(self) -> None:
-        self._ids, self._names = Ids(), Names()
+        self._names = Names()
         self._articles: dict[tuple[str | None, str], Document] = {}
 
     def samples(self, row: Row) -> Iterator[Sample | DataError]:
@@ -75,7 +75,7 @@ class _ArticleReader:
             number = row.name("question_unique_id") or row.name("id") or str(row.line)
             yield self._sample(row, number, self._article(row))
         else:
-            yield generic.make_sample(row, self._ids, self._names)
+            yield generic.make_sample(row, self._names)
 
     def _nested(self, row: Row) -> Iterator[Sample | DataError]:
         questions = row.fields["questions"]
@@ -115,7 +115,7 @@ class _ArticleReader:
         if len(options) != _N_OPTIONS:
             raise row.error(f"{len(options)} options, not {_N_OPTIONS}")
         return Sample(
-            self._ids.claim(id, row),
+            self._names.claim_id(id, row),
             question,
             article,
             options,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pearl.documents.passages import is_wrapped, paragraphs
-from pearl.documents.units import Piece, line, paragraph, record, trimmed, turn
+from pearl.documents.units import Piece, left_out, line, paragraph, record, trimmed, turn
 
 __all__ = ["split"]
 
@@ -30,8 +30,8 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     1. records, two or more, that cover half of the text;
     2. turns of a conversation that cover half of it;
     3. items of lists that cover nine tenths of it;
-    4. lines, if they are not wrapped and blank lines do not group them: most paragraphs have one
-       line, or paragraphs have more than ten lines on average;
+    4. lines, if they are not wrapped and blank lines do not group them: there are none, half of the
+       paragraphs or more have one line, or paragraphs have more than ten lines on average;
     5. paragraphs.
 
     Raises:
@@ -51,7 +51,8 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
             pieces = unit(text)
         except ValueError:
             continue
-        if len(pieces) > 1 and sum(end - start for start, end, _ in pieces) >= share * length:
+        n_other = sum(span.end - span.start for span in left_out(text, pieces))
+        if len(pieces) > 1 and n_other <= (1 - share) * length:
             return pieces
     if not length:
         raise ValueError("no entry: the text is blank")
@@ -83,4 +84,4 @@ def _are_lines(text: str) -> bool:
         return False
     lines = [1 + text.count("\n", span.start, span.end) for span in paragraphs(text)]
     n_grouped = sum(n > 1 for n in lines)
-    return 2 * n_grouped < len(lines) or sum(lines) > _MAX_LINES * len(lines)
+    return len(lines) == 1 or 2 * n_grouped <= len(lines) or sum(lines) > _MAX_LINES * len(lines)

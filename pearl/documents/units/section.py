@@ -30,7 +30,7 @@ _LABEL = re.compile(
 )
 _NUMBER = re.compile(r"[ \t]*(\d{1,3}((?:\.\d{1,3}){0,5})[.)]?)(?:[ \t]+|\Z)")
 _CAPITALS = re.compile(
-    r"[ \t]*([^\Wa-z\d_][^\na-z]{2,60}?)(?:[ \t]*(?P<colon>:)(?=[\s,]|\Z)|[ \t]*\Z)"
+    r"[ \t]*([^\Wa-z\d_][^\na-z]{1,60}?)(?:[ \t]*(?P<colon>:)(?=[\s,]|\Z)|[ \t]*\Z)"
 )
 _RUN_IN = re.compile(r"([^.:\n]{2,60}?)[.:](?=\s|\Z)")
 _SMALL = re.compile(r"(?!of\b|and\b|the\b|to\b|in\b|for\b|on\b|by\b|or\b|a\b|an\b|with\b)[a-z]\w*")
@@ -142,14 +142,20 @@ def _plain(text: str) -> list[_Heading]:
 
 
 def _without_lists(text: str, headings: list[_Heading]) -> list[_Heading]:
-    """The headings; without `1. ...` where most of these are items, one below the other."""
+    """The headings, without `1. ...` where these are items of lists.
+
+    They are if most have nothing below them, or if they are fewer than headings in capitals and there is
+    no `1.1`.
+    """
     n_items = n_empty = 0
     for heading, following in zip_longest(headings, headings[1:]):
         if heading.level == _ITEM:
             n_items += 1
             below = text[heading.end : following.start if following else len(text)].strip()
             n_empty += not below and (following is None or following.level <= _ITEM)
-    if 2 * n_empty > n_items:
+    levels = [heading.level for heading in headings]
+    is_minor = n_items < levels.count(1) and max(levels, default=0) == _ITEM
+    if is_minor or 2 * n_empty > n_items:
         return [heading for heading in headings if heading.level != _ITEM]
     return headings
 
@@ -190,6 +196,7 @@ def _capitals(line: str, at: int, stands_apart: bool) -> _Heading | None:
     if not match or not (match["colon"] or stands_apart):
         return None
     title = match[1].strip()
-    if sum(map(str.isalpha, title)) < 4 or title[-1] in ".!?;," or not title.isupper():
+    least = 2 if match["colon"] and match.end() == len(line.rstrip()) else 4
+    if sum(map(str.isalpha, title)) < least or title[-1] in ".!?;," or not title.isupper():
         return None
     return _Heading(at, at + match.end(), title, 1)

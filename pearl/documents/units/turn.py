@@ -74,7 +74,7 @@ def _are_many(text: str, starts: Sequence[re.Match[str]], is_short: bool) -> boo
     beginnings = {match.start("turn") for match in starts}
     found = paragraphs(text)
     n_begun = sum(span.start in beginnings for span in found)
-    return n_begun >= len(found) * (1 if is_short else _LEAST_PARAGRAPHS)
+    return n_begun > 1 and n_begun >= len(found) * (1 if is_short else _LEAST_PARAGRAPHS)
 
 
 def _fields(match: re.Match[str]) -> dict[str, str]:

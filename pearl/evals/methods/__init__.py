@@ -43,7 +43,6 @@ class Prediction:
         status: Whether it is the method's own answer, or the one it fell back on.
         text: The answer in words; "" where the options were shown at once.
         choice: The option; None where the sample has none.
-        answer: The run behind it, where there was one.
     """
 
     status: Literal["answered", "fell_back"]

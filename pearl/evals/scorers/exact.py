@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pearl.evals.words import words
 
-__all__ = ["DESCRIPTION", "score"]
-
 DESCRIPTION = "1 where answer and reference are the same words, else 0"
 
 

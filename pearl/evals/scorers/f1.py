@@ -6,8 +6,6 @@ from collections import Counter
 
 from pearl.evals.words import words
 
-__all__ = ["DESCRIPTION", "score"]
-
 DESCRIPTION = "token F1: the words that answer and reference share, in any order"
 
 

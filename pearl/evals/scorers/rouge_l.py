@@ -6,8 +6,6 @@ from rapidfuzz.distance import LCSseq
 
 from pearl.evals.words import words
 
-__all__ = ["DESCRIPTION", "score"]
-
 DESCRIPTION = "ROUGE-L: the longest common subsequence of words, for notes and summaries"
 
 

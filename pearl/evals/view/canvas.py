@@ -74,8 +74,7 @@ def marker_of(i: int) -> str:
 def style(salt: str) -> Iterator[None]:
     """Apply this style regardless of the user's matplotlib settings, and silence its logs.
 
-    Args:
-        salt: Seed of the ids in the SVG; figures of one page need different ones.
+    The ids in the SVG are made with `salt`: figures of one page need different ones.
 
     Raises:
         UsageError: matplotlib is not installed.

@@ -9,13 +9,7 @@ __all__ = ["render_page"]
 
 
 def render_page(template: str, title: str, **data: Any) -> str:
-    """The whole page.
-
-    Args:
-        template: Name of a file of `templates/`, without `.html`.
-        title: Of the page.
-        data: What the template shows; what it lacks is a bug, and raises.
-    """
+    """The page of a file of `templates/`, named without `.html`; a text that it lacks is a bug, and raises."""
     # Imported on use: no command but those that write pages needs it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

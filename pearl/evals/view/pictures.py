@@ -39,14 +39,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Picture:
-    """One drawn figure.
-
-    Attributes:
-        name: File name without suffix.
-        caption: The caption.
-        svg: Text of the SVG file.
-        png: Bytes of the PNG file.
-    """
+    """One drawn figure."""
 
     name: str
     caption: str
@@ -70,10 +63,7 @@ class _NoDataError(Exception):
 
 
 def draw(rows: Sequence[Series]) -> tuple[list[Picture], dict[str, str]]:
-    """Draw every picture for which the rows have data.
-
-    Returns:
-        The pictures; the name and reason of each skipped one.
+    """Draw every picture for which the rows have data; of the others, name and reason.
 
     Raises:
         UsageError: matplotlib is not installed.

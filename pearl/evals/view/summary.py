@@ -35,9 +35,6 @@ class Series:
 
     Attributes:
         label: The method and, for several logs, what distinguishes its log.
-        method: The method.
-        header: Header of its log.
-        records: All records of the method.
         cells: Scores by subset; None for all samples.
     """
 

@@ -150,7 +150,7 @@ class Submitter:
                     if submitted := await self._submitted(asked, data):
                         group.create_task(self._see_through(asked, submitted, round, is_new=True))
         except asyncio.CancelledError:
-            round.left()
+            round.update(is_left=round.progress.n_batches > 0)
             raise
 
     def _files(
@@ -302,7 +302,7 @@ class Submitter:
             self._records.created(record, found.id)
         id = record.batch_id
         assert id is not None
-        round.submitted()
+        round.update(n_batches=1)
         wait_s, n_done = self._pace.poll_s, 0
         if is_new:
             await asyncio.sleep(wait_s)
@@ -312,7 +312,7 @@ class Submitter:
                 batch = await self._patiently(lambda: self._find(record.file_id))
             if batch is None:
                 return None
-            round.done(batch.n_done - n_done)
+            round.update(n_done=batch.n_done - n_done)
             n_done = batch.n_done
             if batch.is_over:
                 return batch
@@ -388,21 +388,14 @@ class _Round:
     def __init__(
         self, progress: BatchProgress, on_progress: Callable[[BatchProgress], None] | None
     ) -> None:
-        self._progress = progress
+        self.progress = progress
         self._on_progress = on_progress
 
-    def submitted(self) -> None:
-        self._tell(replace(self._progress, n_batches=self._progress.n_batches + 1))
-
-    def left(self) -> None:
-        if self._progress.n_batches:
-            self._tell(replace(self._progress, is_left=True))
-
-    def done(self, n: int) -> None:
-        if n:
-            self._tell(replace(self._progress, n_done=self._progress.n_done + n))
-
-    def _tell(self, progress: BatchProgress) -> None:
-        self._progress = progress
-        if self._on_progress is not None:
-            self._on_progress(progress)
+    def update(self, *, n_batches: int = 0, n_done: int = 0, is_left: bool = False) -> None:
+        """Add to the counts, and report a change."""
+        old = self.progress
+        self.progress = replace(
+            old, n_batches=old.n_batches + n_batches, n_done=old.n_done + n_done, is_left=is_left
+        )
+        if self._on_progress is not None and self.progress != old:
+            self._on_progress(self.progress)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from time import monotonic
 
 from pearl.documents.tokens import Counter
 from pearl.errors import BudgetError, ModelError, UsageError
@@ -61,9 +62,13 @@ class _Worst:
     n_input: int = 0
     n_output: int = 0
     n_prompt: int = 0
-    """Our token count of the prompt."""
+    """Tokens of the prompt by our count, at most."""
     stretch: float = 1.0
     """The correction factor applied to it."""
+    n_least: int = 0
+    """Tokens of the prompt by our count, at least."""
+    recount: Callable[[], _Worst] | None = None
+    """Counts the prompt to the token; None where that is done."""
 
 
 def check_limits(*limits: object) -> None:
@@ -138,7 +143,7 @@ class Budget:
         self.max_time_s = max_time_s
         self.counter = counter or (Counter() if self.counts_tokens else None)
         self.n_refused = 0
-        self._began = time.monotonic()
+        self._began = monotonic()
         self._spent = Spent()
         self._counted = Usage()  # towards the limits
         self._held: dict[int, _Worst] = {}
@@ -174,7 +179,7 @@ class Budget:
         """Seconds until the deadline, below 0 after it; None where there is none."""
         if self.max_time_s is None:
             return None
-        return self._began + self.max_time_s - time.monotonic()
+        return self._began + self.max_time_s - monotonic()
 
     def count(self, text: str) -> int:
         """Tokens of a text; 0 if no limit needs them."""
@@ -186,14 +191,25 @@ class Budget:
             return request
         return replace(request, max_output_tokens=self.reply_tokens)
 
-    def worst(self, request: Request) -> _Worst:
-        """The worst case of a request."""
+    def worst(self, request: Request, *, is_exact: bool = False) -> _Worst:
+        """The worst case of a request.
+
+        Args:
+            request: What is to be sent.
+            is_exact: Count its prompt to the token, which takes longer.
+        """
         if not self.counts_tokens:
             return _Worst()
-        n_prompt = self.count(request.prompt)
+        # The document of a prompt is counted once for all prompts, but for what the seams may add.
+        document = "" if is_exact else getattr(request.task, "document", None) or ""
+        if document and self.counter is not None:
+            n_least, n_prompt = self.counter.bounds_with(request.prompt, document)
+        else:
+            n_least = n_prompt = self.count(request.prompt)
         n_output = request.max_output_tokens or self.reply_tokens
         n_input = round(n_prompt * self._stretch) + 1 + FRAME_TOKENS * len(request.messages)
-        return _Worst(n_input, n_output, n_prompt, self._stretch)
+        recount = None if n_least == n_prompt else partial(self.worst, request, is_exact=True)
+        return _Worst(n_input, n_output, n_prompt, self._stretch, n_least, recount)
 
     async def reserve(self, worst: _Worst) -> int:
         """Wait until the budget allows a call, and reserve its worst case.
@@ -212,6 +228,9 @@ class Budget:
             changed = self._changed
             with self._lock:
                 over = self._over(worst)
+                if over is not None and worst.recount is not None:
+                    worst = worst.recount()
+                    over = self._over(worst)
                 if over is None:
                     self._n_admitted += 1
                     self._held[self._n_admitted] = worst
@@ -246,8 +265,9 @@ class Budget:
             took = Usage(worst.n_input, worst.n_output) if usage is None else usage
             counted = took
             if reply or took != Usage():
-                own = Usage(worst.n_prompt, self.count(reply) if worst.n_prompt else 0)
-                counted = took.larger(own)
+                is_short = took.n_input_tokens < worst.n_least
+                n_own = worst.n_prompt if is_short else took.n_input_tokens
+                counted = took.larger(Usage(n_own, self.count(reply) if worst.n_prompt else 0))
                 if took.n_implausible_calls:
                     counted = replace(counted, n_cached_tokens=0)  # no discount on its word
             self._counted += counted
@@ -269,7 +289,7 @@ class Budget:
     def out_of_time(self) -> BudgetError:
         """The error of a call that was under way at the deadline."""
         self.n_refused += 1
-        return self._refusal("time", self.max_time_s or 0.0, time.monotonic() - self._began)
+        return self._refusal("time", self.max_time_s or 0.0, monotonic() - self._began)
 
     def _over(self, worst: _Worst) -> tuple[str, float, float] | None:
         """The first exhausted limit: its name, value and spending."""

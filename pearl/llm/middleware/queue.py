@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from pearl.llm.middleware.adaptive_rate import Sent
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
@@ -16,12 +15,6 @@ __all__ = ["Queue"]
 
 LOOK_S = 1.0
 """Maximum seconds between two checks of the delay: learned rates grow."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Waiter:
-    future: asyncio.Future[Sent]
-    cost: float
 
 
 class Queue:
@@ -52,7 +45,7 @@ class Queue:
         self._enter = enter
         self._why = why
         self._breaker = breaker
-        self._waiters: deque[_Waiter] = deque()
+        self._waiters: deque[tuple[asyncio.Future[Sent], float]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -61,7 +54,7 @@ class Queue:
     @property
     def next_cost(self) -> float | None:
         """Cost of the next call; None if none waits."""
-        return self._waiters[0].cost if self._waiters else None
+        return self._waiters[0][1] if self._waiters else None
 
     async def turn(self, cost: float) -> Sent:
         """Wait until a call of this cost may be sent; call `end` when it has ended.
@@ -73,20 +66,19 @@ class Queue:
         if not self._waiters and self._delay_s(self.n_running, cost) == 0.0:
             self.n_running += 1
             return self._enter(cost)
-        waiter = _Waiter(self.loop.create_future(), cost)
-        self._waiters.append(waiter)
+        future: asyncio.Future[Sent] = self.loop.create_future()
+        self._waiters.append((future, cost))
         if len(self._waiters) == 1:
             self.serve()
         try:
             with reporting_wait(self._why):
-                return await self._breaker.interruptible(waiter.future)
+                return await self._breaker.interruptible(future)
         except BaseException:
-            future = waiter.future
             if future.done() and not future.cancelled() and future.exception() is None:
                 self.end()  # cancelled right after its release
             else:
                 with suppress(ValueError):
-                    self._waiters.remove(waiter)
+                    self._waiters.remove((future, cost))
                 self.serve()
             raise
 
@@ -101,14 +93,14 @@ class Queue:
             self._timer.cancel()
             self._timer = None
         while self._waiters:
-            waiter = self._waiters[0]
-            if not waiter.future.done():
-                delay_s = self._delay_s(self.n_running, waiter.cost)
+            future, cost = self._waiters[0]
+            if not future.done():
+                delay_s = self._delay_s(self.n_running, cost)
                 if delay_s is None:
                     return
                 if delay_s > 0.0:
                     self._timer = self.loop.call_later(min(delay_s, LOOK_S), self.serve)
                     return
                 self.n_running += 1
-                waiter.future.set_result(self._enter(waiter.cost))
+                future.set_result(self._enter(cost))
             self._waiters.popleft()

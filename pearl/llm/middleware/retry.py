@@ -88,7 +88,6 @@ class Retrying(Wrapper):
             if not over.expired():
                 raise
             if budget is not None and left_s is not None and left_s == min(limits):
-                # A server that wants a wait gets no more time.
                 raise budget.out_of_time() from None
             if failures:
                 raise failures[-1] from None

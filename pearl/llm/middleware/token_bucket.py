@@ -8,7 +8,7 @@ __all__ = ["TokenBucket", "per_minute"]
 
 BURST_S = 0.5
 BURST = 2.0
-"""Capacity, in seconds of the rate and at least in units: an event loop is not always on time."""
+"""Capacity, as seconds of the rate and as a minimum in units: an event loop is not always on time."""
 
 
 class TokenBucket:

@@ -37,11 +37,8 @@ class Draft:
 
     Attributes:
         number: From 0: seeds first, then in the order of the questions.
-        text: The action's text in the file.
         action: The parsed action; None if malformed.
         question: Id of the question it was proposed for; None for seeds and plain text.
-        is_seed: Whether it belongs to the seed library.
-        flaw: Why it is malformed.
     """
 
     number: int

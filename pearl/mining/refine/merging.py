@@ -38,7 +38,6 @@ class Rules:
     """Similarity thresholds.
 
     Attributes:
-        likeness: The similarity measure.
         same: Two actions of one shape at least this similar are the same. Among the 143 published
             drafts the most similar pair that differs (an outcome and a hypothetical outcome) has
             0.54 by words, so 0.6 leaves a margin; the model decides below it.

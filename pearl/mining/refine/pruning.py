@@ -22,7 +22,6 @@ class LibraryBudget:
     Attributes:
         max_actions: Maximum actions, native ones included.
         max_tokens: Maximum tokens of the library in a planner's prompt; None for no limit.
-        count: Counts the tokens of a text.
     """
 
     max_actions: int

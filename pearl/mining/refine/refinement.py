@@ -125,9 +125,7 @@ class Refinement(Frozen):
 
     def count(self, fate: str, stage: str | None = None) -> int:
         """Number of drafts with a fate, optionally at one stage."""
-        return sum(
-            draft.fate == fate and stage in (None, draft.stage) for draft in self.drafts
-        )  # fmt: skip
+        return sum(draft.fate == fate and stage in (None, draft.stage) for draft in self.drafts)
 
     def calls(self, status: str | None = None) -> int:
         """Number of model calls, optionally with one status."""

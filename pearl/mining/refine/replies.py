@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pearl.actions.library import read_actions
@@ -24,7 +24,6 @@ class MergeReply:
 
     Attributes:
         merges: Actions with the numbers of their drafts.
-        drops: Drafts to drop, with the reason.
         problems: Messages about instructions that could not be applied.
         is_usable: False if nothing in it can be applied: prose, or unknown numbers.
     """
@@ -89,14 +88,12 @@ def _bare(line: str) -> str:
 
 def _read(numbers: str) -> list[int]:
     """`1, 4-6` → 1, 4, 5, 6."""
-    return list(_spread(numbers))
-
-
-def _spread(numbers: str) -> Iterator[int]:
+    found: list[int] = []
     for part in re.findall(r"\d+(?:\s*[–-]\s*\d+)?", numbers):
         first, _, last = part.replace("–", "-").partition("-")
         start, end = int(first), int(last or first)
-        yield from range(start, min(end, start + 10_000) + 1) if last else (start,)
+        found += range(start, min(end, start + 10_000) + 1) if last else (start,)
+    return found
 
 
 def _named(action: Action, drafts: Sequence[Action]) -> list[int]:

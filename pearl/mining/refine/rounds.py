@@ -99,29 +99,22 @@ async def _refine(
     drafts = tuple(entry.action for entry in shard)
     task = RefineTask(drafts, max_actions)
     limit = reply_limit(task, model.window, max_output_tokens)
+    record = partial(ShardRecord, n_before=len(shard), max_actions=max_actions)
     try:
         completion = await model.complete(Request(refine_messages(task), task, limit))
     except ModelError as error:
-        failed = ShardRecord(
-            n_before=len(shard),
-            n_after=len(shard),
-            max_actions=max_actions,
-            status="failed",
-            problems=(error.message,),
-        )
+        failed = record(n_after=len(shard), status="failed", problems=(error.message,))
         return _Shard(shard, [], failed, error)
     reply = read_reply(completion.text, drafts)
     entries, dropped = _follow(reply, shard, stage)
-    record = ShardRecord(
-        n_before=len(shard),
+    done = record(
         n_after=len(entries),
-        max_actions=max_actions,
         status="merged" if reply.is_usable else "unusable",
         reply=completion.text,
         problems=reply.problems,
         usage=completion.usage,
     )
-    return _Shard(entries, dropped, record)
+    return _Shard(entries, dropped, done)
 
 
 def _follow(

@@ -103,20 +103,13 @@ class Unit(ABC):
         return 0
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
-        """Its estimated cost without its document, under a name shared by similar units.
-
-        Args:
-            pearl: What it would be performed with; nothing is asked of its model.
-        """
+        """Its estimated cost without its document, under a name shared by similar units."""
         some = Range(1, None)
         return "(units)", StepCosts(some, some, some, some)
 
     @abstractmethod
     async def perform(self, resources: Resources, trace: Trace) -> Any:
         """Execute the unit.
-
-        Returns:
-            What `row` is made of.
 
         Raises:
             Exception: What stops it.
@@ -162,7 +155,6 @@ class Task(Unit):
 
     Attributes:
         question: Asked where there is no plan; kept beside the plan otherwise.
-        plan: Text of a plan.
         problem: Why this row of the input is no piece of work at all.
         extra: Fields of the input for its row of the result, as options and what is right.
     """
@@ -231,10 +223,7 @@ class Outcome(Generic[U]):
     """The outcome of a unit.
 
     Attributes:
-        unit: What was to be done.
         result: What performing it returned: of a `Task` an `Answer`; None where it failed.
-        error: What it failed with.
-        trace: What happened.
     """
 
     unit: U

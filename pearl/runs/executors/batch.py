@@ -176,11 +176,11 @@ def _counted(task: Task, loading: _Loading) -> Task:
     load = task.document
     if load is None:
         return task
-    if isinstance(load, partial):  # taken apart, for those that are alike load one document
-        return replace(
-            task, document=partial(_load, loading, load.func, *load.args, **load.keywords)
-        )
-    return replace(task, document=partial(_load, loading, load))
+    if not isinstance(load, partial):
+        load = partial(load)
+    # Taken apart, for those that are alike load one document.
+    counted = partial(_load, loading, load.func, *load.args, **load.keywords)
+    return replace(task, document=counted)
 
 
 def _load(loading: _Loading, load: Callable[..., Document], *args: Any, **options: Any) -> Document:

@@ -12,17 +12,6 @@ from pearl.runs.resources import OnBegun, Resources, loader_key
 from pearl.runs.scheduling import in_order
 from pearl.trace import Trace
 
-__all__ = [
-    "AHEAD",
-    "DESCRIPTION",
-    "KEEPS_LIMITS",
-    "UNDER_WAY",
-    "UNITS",
-    "document_of",
-    "perform",
-    "run",
-]
-
 DESCRIPTION = "in this process, hundreds of calls at once"
 KEEPS_LIMITS = True
 UNITS = Unit

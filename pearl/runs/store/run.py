@@ -45,19 +45,11 @@ class Run:
         self._is_finished = False
 
     def has(self, key: bytes) -> bool:
-        """Whether a whole row is recorded under this key that is no failure: nothing is to do.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """Whether a whole row is recorded under this key that is no failure: nothing is to do."""
         return self._reader.is_done(self.id, key)
 
     def outcome(self, key: bytes) -> dict[str, Any] | None:
-        """The row that is recorded under this key, a failure too; None where there is none.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """The row that is recorded under this key, a failure too; None where there is none."""
         return self._reader.outcome(self.id, key)
 
     async def record(
@@ -91,11 +83,7 @@ class Run:
         await self._writer.write(work)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Every row once, in the order of the work, read as they are taken.
-
-        Raises:
-            StoreError: The store cannot be read.
-        """
+        """Every row once, in the order of the work, read as they are taken."""
         return self._reader.rows(self.id)
 
     def finish(self, status: Status, counts: Mapping[str, Any] | None = None) -> None:

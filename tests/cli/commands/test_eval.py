@@ -20,6 +20,7 @@ from pearl.cli import run as pearl_command
 from pearl.cli.stopping import Stopper
 from pearl.documents.document import Document, load
 from pearl.evals.log import read_log
+from tests.runs.store.children import await_replies
 from tests.server import Server
 
 STORY = (
@@ -379,7 +380,7 @@ def test_a_run_that_is_stopped_goes_on_and_runs_nothing_twice(
     pearl: Terminal, served: Server, number: signal.Signals
 ) -> None:
     data([row(i) for i in range(12)])
-    served.delay_s = 0.1
+    served.hold_after = 6
     command = [
         sys.executable, "-m", "pearl", "eval", "--data", "data.jsonl", *online(served), "-o", "l",
         "--methods", "mcq,direct", "--concurrency", "2",
@@ -389,6 +390,7 @@ def test_a_run_that_is_stopped_goes_on_and_runs_nothing_twice(
     ) as child:
         waiting(until=lambda: len(served.requests) > 6)
         child.send_signal(number)
+        served.hold_after = None
         _, talk = child.communicate()
     assert child.returncode == 130
     assert b"finishing what is under way" in talk
@@ -398,7 +400,6 @@ def test_a_run_that_is_stopped_goes_on_and_runs_nothing_twice(
     assert len(stopped.records) + int(left[1]) == 24
     assert Path("l").read_bytes().endswith(b"}\n")
     assert sum(r.n_calls for r in stopped.records) == len(served.requests)
-    served.delay_s = 0.0
     pearl(*command[3:])
     log = read_log("l")
     assert Counter(r.method for r in log.records) == {"mcq": 12, "direct": 12}
@@ -411,16 +412,16 @@ def test_a_run_that_is_killed_is_resumed_and_pays_for_nothing_twice(
     pearl: Terminal, served: Server
 ) -> None:
     data([row(i) for i in range(8)])
-    served.delay_s = 0.1
+    served.hold_after = 10
     command = [
         sys.executable, "-m", "pearl", "eval", "--data", "data.jsonl", *online(served), "-o", "l",
         "--methods", "pearl,mcq", "--concurrency", "2", "--store", "s",
     ]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        waiting(until=lambda: len(served.requests) > 10)
+        await_replies(Path("s"), 10)
         child.kill()
     assert not Path("l").exists()
-    served.delay_s = 0.0
+    served.hold_after = None
     (run,) = pearl.json("runs", "list", "--store", "s")  # type: ignore[misc]
     pearl("runs", "resume", run["id"], "--store", "s", "--yes")
     log = read_log("l")

@@ -29,6 +29,31 @@ def request(text: str, limit: int | None = None) -> Request:
     return Request((Message("user", text),), ChooseTask(text, ("yes", "no")), limit)
 
 
+class Seams:
+    """A vocabulary of words, by which no text is known to the token before it is encoded."""
+
+    def __init__(self) -> None:
+        self.encoded: list[str] = []
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        self.encoded.append(text)
+        return [0] * len(text.split())
+
+
+def over(document: str, question: str, limit: int | None = None) -> Request:
+    task = ChooseTask(question, ("yes", "no"), document)
+    return Request((Message("user", f"{document}\n\n{question}"),), task, limit)
+
+
+@pytest.mark.parametrize(("reported", "counted"), [(303, 304), (304, 304), (310, 310), (0, 304)])
+def test_what_a_server_leaves_out_counts_all_the_same(reported: int, counted: int) -> None:
+    budget = Budget(Counter("seams", Seams()), max_tokens=100_000)  # type: ignore[arg-type]
+    worst = budget.worst(over("word " * 300, "is it so 1", 10), is_exact=True)
+    number = asyncio.run(budget.reserve(worst))
+    budget.settle(number, Usage(reported, 5), reply="y")
+    assert budget._counted.n_input_tokens == counted
+
+
 class Billing:
     """A model that keeps its own account, as a server does: what is sent is billed, come what may.
 
@@ -65,6 +90,30 @@ class Billing:
 
     async def aclose(self) -> None:
         """Nothing to let go of."""
+
+
+def test_a_document_is_counted_once_for_all_its_calls_and_to_the_token_near_a_limit() -> None:
+    class Reporting(Billing):
+        async def complete(self, request: Request) -> Completion:
+            return Completion("y", self.name, Usage(304, 1))
+
+    document = "word " * 300
+    vocabulary = Seams()
+    counter = Counter("seams", vocabulary)  # type: ignore[arg-type]
+    exact = 300 + 4 + 1 + FRAME_TOKENS + 10  # its worst case to the token
+
+    async def spend(max_tokens: int, n: int) -> Budget:
+        budget = Budget(counter, max_tokens=max_tokens)
+        model = Reporting(0)
+        for i in range(n):
+            await Budgeted(model, budget).complete(over(document, f"is it so {i}", 10))
+        return budget
+
+    asyncio.run(spend(100_000, 5))
+    assert sum("word" in text for text in vocabulary.encoded) == 1
+    asyncio.run(spend(exact, 1))
+    with pytest.raises(BudgetError):
+        asyncio.run(spend(exact - 1, 1))
 
 
 async def ask(model: Model, texts: list[str], cancelled: set[int] | None = None) -> list[object]:
@@ -180,7 +229,7 @@ def test_a_server_that_counts_more_is_noticed() -> None:
     assert 2_500 < n_billed <= 3_000
 
 
-def test_time_is_up_before_and_during_a_call() -> None:
+def test_time_is_up_before_and_during_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
     class Slow(Billing):
@@ -197,7 +246,8 @@ def test_time_is_up_before_and_during_a_call() -> None:
         assert started == ["a", "b"], "none is started after the end"
         assert budget.spent.n_calls == 2
 
-    asyncio.run(main())
+    with computed(monkeypatch) as runner:
+        runner.run(main())
 
 
 @pytest.mark.parametrize("wait_s", [None, 500.0])
@@ -219,14 +269,17 @@ def test_no_wait_that_a_server_wants_goes_beyond_the_end_of_time(
         assert runner.run(run()) <= 20.1
 
 
-def test_the_end_of_time_wakes_those_who_wait_for_room() -> None:
+def test_the_end_of_time_wakes_those_who_wait_for_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Slow(Billing):
         async def complete(self, request: Request) -> Completion:
             await asyncio.sleep(60)
             raise AssertionError
 
-    budget = Budget(COUNTER, max_time_s=0.1, max_calls=1)
-    done = asyncio.run(ask(Budgeted(Slow(1), budget), ["a", "b"]))
+    with computed(monkeypatch) as runner:
+        budget = Budget(COUNTER, max_time_s=0.1, max_calls=1)
+        done = runner.run(ask(Budgeted(Slow(1), budget), ["a", "b"]))
     assert [type(one) for one in done] == [BudgetError] * 2
     assert "the limit of 0.1 s is over" in str(done[1])
 

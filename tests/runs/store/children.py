@@ -7,8 +7,10 @@ import random
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,3 +78,17 @@ def integrity(folder: Path) -> str:
         return str(said)
     finally:
         connection.close()
+
+
+def await_replies(folder: Path, n: int) -> None:
+    """Wait until a store has so many replies on the disk, those that another process writes."""
+    while _n_replies(folder) < n:
+        time.sleep(0.01)
+
+
+def _n_replies(folder: Path) -> int:
+    uri = f"{(folder / 'store.db').absolute().as_uri()}?mode=ro"
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(uri, uri=True)) as store:
+        found: int = store.execute("SELECT count(*) FROM replies").fetchone()[0]
+        return found
+    return 0  # it is being made

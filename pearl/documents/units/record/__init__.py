@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pearl.documents.units import Piece
+from pearl.documents.units import Piece, left_out
 from pearl.documents.units.record import blocks, cells, json_objects, markdown_tables, pairs
 
 __all__ = ["split"]
@@ -31,8 +31,8 @@ _NEARLY_ALL = 0.9
 _MUCH_MORE = 1.25
 """A later form covers so many times what an earlier one does, or the earlier one is taken."""
 
-_LEAST_OF_ONE = 0.5
-"""A single record covers half of the text: one line with two colons does not make a text data."""
+_MOST_BESIDE_ONE = 0.5
+"""Share of a text that may stand beside its only record: a line with two colons is no data."""
 
 
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
@@ -54,8 +54,10 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
             found, covered = pieces, size
         if covered > _NEARLY_ALL * len(text):
             break
-    if len(found) == 1 and covered < _LEAST_OF_ONE * len(text.strip()):
-        found = []
+    if len(found) == 1:
+        n_other = sum(span.end - span.start for span in left_out(text, found))
+        if n_other > _MOST_BESIDE_ONE * len(text):
+            found = []
     if not found:
         raise ValueError(
             "no records: neither JSON objects, tables with a header, nor lines or blocks of 'Key: value'"

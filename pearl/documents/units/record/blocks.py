@@ -7,7 +7,7 @@ from collections import Counter
 
 from pearl.documents.passages import paragraphs
 from pearl.documents.units import Piece
-from pearl.documents.units.record.names import fields_of, is_key
+from pearl.documents.units.record.names import Keys, fields_of
 
 __all__ = ["find"]
 
@@ -25,11 +25,12 @@ def find(text: str) -> list[Piece]:
         [{'Name': 'Ann', 'Age': '30'}, {'Name': 'Bob', 'Age': '41'}]
     """
     found: list[tuple[Piece, int]] = []
+    keys = Keys()
     for span in paragraphs(text):
         keyed = [
             (match.start(), name, match.end())
             for match in _KEYED.finditer(text, span.start, span.end)
-            if is_key(name := match[1].strip())
+            if keys[name := match[1].strip()]
         ]
         if len(keyed) < 2 or keyed[0][0] != span.start:
             continue

@@ -24,6 +24,7 @@ _MAX_CELL = 2**31 - 1
 """Characters; Python's own limit is 131,072."""
 
 
+_OF_RULES = frozenset("-:| \t")
 _SPACED = re.compile(r"[,;] +[a-z]")
 
 
@@ -67,7 +68,7 @@ def _table(text: str, delimiter: str) -> list[Piece]:
 
 def _header(line: str, delimiter: str) -> list[str]:
     """The names in a line, or none if it is no header: at least two, short, and no numbers."""
-    if delimiter not in line:
+    if delimiter not in line or line.startswith("|"):  # of Markdown
         return []
     try:
         cells = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
@@ -90,10 +91,13 @@ def _is_name(cell: str) -> bool:
 
 
 def _is_table(line: str, header: list[str], rows: list[_Row]) -> bool:
-    """Whether half of the rows are as wide as the header; all, if it reads like a sentence."""
+    """Whether half of the rows are as wide as the header; all, if that may be a sentence."""
+    if rows and _OF_RULES.issuperset("".join(rows[0].cells)):
+        return False  # Markdown
     n_wide = sum(len(row.cells) == len(header) for row in rows)
     if len(_SPACED.findall(line)) * 2 >= len(header) - 1:
-        return n_wide == len(rows) and len(header) + n_wide > 3
+        is_short = not any(" " in cell.strip() for cell in header)
+        return is_short and n_wide == len(rows) and len(header) + n_wide > 3
     return 2 * n_wide >= max(2, len(rows))
 
 

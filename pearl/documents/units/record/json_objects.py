@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import cast
 
 from pearl.documents.units import Piece
 from pearl.documents.units.record.names import fields_of
@@ -35,35 +36,63 @@ def find(text: str) -> list[Piece]:
     """
     pieces: list[Piece] = []
     at = n_vain = 0
-    while n_vain <= _MAX_VAIN * len(text) and (candidate := _CANDIDATE.search(text, at)):
+    while candidate := _CANDIDATE.search(text, at):
         start = at = candidate.end()
-        while text.startswith("{", start):
-            try:
-                members, end = _decode(text, start)
-            except json.JSONDecodeError as error:
-                n_vain += error.pos - start
-                break
-            except RecursionError:  # nested without end
-                return pieces
-            at = end
-            after = _AFTER.match(text, end)
-            if not after:
-                break
-            pieces.append(Piece(start, end, _fields(text, start, members)))
-            start = after.end()
-        at += 1
+        end = text.find("\n", start)
+        line = text[start : None if end < 0 else end]
+        is_whole = line.count("{") + line.count("[") <= line.count("}") + line.count("]")
+        try:
+            if is_whole:
+                at += max(1, _read(line, 0, start, pieces)[0])
+            elif n_vain <= _MAX_VAIN * len(text):
+                reached, n_more = _read(text, start, 0, pieces)
+                at = max(start + 1, reached)
+                n_vain += n_more
+            else:
+                at += 1
+        except RecursionError:  # nested without end
+            break
     return pieces
 
 
-def _fields(text: str, start: int, members: list[tuple[str, object]]) -> dict[str, str]:
+def _read(source: str, start: int, offset: int, pieces: list[Piece]) -> tuple[int, int]:
+    """Read one object after the other.
+
+    Args:
+        source: The text or a line of it.
+        start: Where the first begins in it.
+        offset: Where it begins in the text.
+        pieces: Those found are added.
+
+    Returns:
+        Where the last one ends, and what was read in vain after it, in characters.
+    """
+    reached = start
+    while source.startswith("{", start):
+        try:
+            members, reached = _decode(source, start)
+        except json.JSONDecodeError as error:  # to make one counts the lines before
+            return reached, error.pos - start + error.pos // 16
+        after = _AFTER.match(source, reached)
+        if not after:
+            break
+        fields = _fields(source, start, reached, members)
+        pieces.append(Piece(offset + start, offset + reached, fields))
+        start = after.end()
+    return reached, 0
+
+
+def _fields(source: str, start: int, end: int, members: list[tuple[str, object]]) -> dict[str, str]:
+    fields = dict(members)
+    is_flat = len(fields) == len(members) and set(map(type, fields.values())) <= {str}
+    if is_flat and source.find("\\u", start, end) < 0:
+        return cast(dict[str, str], fields)
     names = [_whole(name) for name, _ in members]
-    values = [_shown(value) for _, value in members]
-    if None in values:
-        values = [
-            text[begin:end] if value is None else value
-            for value, (begin, end) in zip(values, _spans(text, start), strict=True)
-        ]
-    return fields_of(names, [value or "" for value in values])
+    values = [
+        source[a:b] if (shown := _shown(value)) is None else shown
+        for (_, value), (a, b) in zip(members, _spans(source, start), strict=True)
+    ]
+    return fields_of(names, values)
 
 
 def _shown(value: object) -> str | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["columns", "fields_of", "is_key"]
+__all__ = ["Keys", "columns", "fields_of", "is_key"]
 
 MAX_LENGTH = 40
 """Characters of a name at most."""
 
 MAX_WORDS = 5
+
+MAX_KNOWN = 1_000
 
 _is_name = re.compile(r"[^\W\d_][^:|\t\n]*(?<!\s)").fullmatch
 
@@ -25,6 +27,16 @@ def is_key(text: str) -> bool:
     if len(text) > MAX_LENGTH or text.count(" ") >= MAX_WORDS:
         return False
     return _is_name(text) is not None
+
+
+class Keys(dict[str, bool]):
+    """Text before a colon → whether it is a key; documents have the same ones in every record."""
+
+    def __missing__(self, text: str) -> bool:
+        known = is_key(text)
+        if len(self) < MAX_KNOWN:
+            self[text] = known
+        return known
 
 
 def fields_of(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pearl.documents.units import Piece
-from pearl.documents.units.record.names import fields_of, is_key
+from pearl.documents.units.record.names import Keys, fields_of
 
 __all__ = ["find"]
 
@@ -28,7 +28,7 @@ def find(text: str) -> list[Piece]:
 
 def _find(text: str, separator: str) -> list[Piece]:
     pieces: list[Piece] = []
-    keys: dict[str, bool] = {}
+    keys = Keys()
     at = 0
     going_on = 0  # end of the lines after the last record that may belong to it
     for line in text.split("\n"):
@@ -47,41 +47,31 @@ def _find(text: str, separator: str) -> list[Piece]:
     return pieces
 
 
-def _pairs(line: str, separator: str, keys: dict[str, bool]) -> tuple[list[str], list[str]] | None:
+def _pairs(line: str, separator: str, keys: Keys) -> tuple[list[str], list[str]] | None:
     """The keys and values of a line, or None if it has fewer than two pairs.
 
-    Args:
-        line: The line.
-        separator: What stands between pairs; where no key follows, it belongs to the value.
-        keys: Texts before colons that were met before, and whether they are keys.
+    What no key is in belongs to the value before it.
     """
     names: list[str] = []
-    values: list[list[str]] = []
+    values: list[str] = []
+    more: dict[int, list[str]] = {}
     for part in line.split(separator):
         name, colon, value = part.partition(":")
         name = name.strip()
-        if not names and not is_known(name, keys) and (bullet := _BULLET.match(name)):
+        if not names and (bullet := _BULLET.match(name)):
             name = name[bullet.end() :]
-        if colon and (not value or value[0].isspace()) and is_known(name, keys):
+        if colon and keys[name] and (not value or value[0].isspace()):
             names.append(name)
-            values.append([value])
+            values.append(value)
         elif names:
-            values[-1].append(part)
+            more.setdefault(len(values) - 1, []).append(part)
         else:
             return None
     if len(names) < 2:
         return None
-    return names, [separator.join(value).strip() for value in values]
-
-
-def is_known(name: str, keys: dict[str, bool]) -> bool:
-    """Whether it is a key; hundreds of thousands of lines have the same ones."""
-    known = keys.get(name)
-    if known is None:
-        known = is_key(name)
-        if len(keys) < 1_000:
-            keys[name] = known
-    return known
+    for index, rest in more.items():
+        values[index] = separator.join([values[index], *rest])
+    return names, [value.strip() for value in values]
 
 
 def _longer(text: str, piece: Piece, end: int) -> Piece:

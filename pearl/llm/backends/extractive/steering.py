@@ -91,7 +91,7 @@ _DEFINITIONS: tuple[tuple[Kind, str], ...] = (
     ("change", r"chang(?:e|es|ed)"),
     ("effect", r"effects?|consequences?|affect\w*"),
 )
-"""Kinds and the words of definitions that tell them, the first that fits."""
+"""Kinds, with words of definitions that indicate them; the first match counts."""
 _MANY = _set("ALL COLLECT ENUMERATE EVENTS EVERY EXTRACT GATHER INSTANCES LIST ORDER TIMELINE")
 _CLAIMING = _set("CHECK CONSISTENCY VERIFY")
 _GENERAL = _set("FIND EXTRACT COMPREHEND INFER IDENTIFY LIST_ALL SUMMARIZE_X VERIFY SELECT")

@@ -159,7 +159,7 @@ class LlamaCppModel:
             await _has_ended(worker)  # its own message is more specific
             worker.stop()
             raise ModelError(
-                f"llama.cpp cannot load {self._path}: {worker.last_words()}",
+                f"llama.cpp cannot load {self._path}: {worker.last_error()}",
                 kind="bad_request",
                 help="is the file whole, and is there memory for it? A smaller --window needs less",
             )
@@ -194,7 +194,7 @@ class LlamaCppModel:
     def _died(self, worker: WorkerProcess) -> ModelError:
         worker.stop()
         return ModelError(
-            f"llama.cpp died over a request to {self._path}: {worker.last_words()}",
+            f"llama.cpp died over a request to {self._path}: {worker.last_error()}",
             kind="transport",
             help="the next request starts it anew; a smaller --window needs less memory",
         )

@@ -21,10 +21,10 @@ __all__ = ["WorkerProcess"]
 SCRIPT = Path(__file__).with_name("worker.py")
 
 MAX_LINES = 40
-"""Lines of a worker's stderr that are kept."""
+"""Maximum stored lines of a worker's stderr."""
 
 MAX_QUOTED = 200
-"""Maximum characters of them in a message."""
+"""Maximum characters of its error in a message."""
 
 END_TIMEOUT_S = 10.0
 
@@ -46,7 +46,7 @@ class WorkerProcess:
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         self.address: str | None = None
-        self._said: deque[str] = deque(maxlen=MAX_LINES)
+        self._stderr: deque[str] = deque(maxlen=MAX_LINES)
         self._is_settled = threading.Event()
         self._process = subprocess.Popen(
             [sys.executable, "-P", str(SCRIPT)],
@@ -64,7 +64,7 @@ class WorkerProcess:
             threading.Thread(target=listen, args=(stream,), daemon=True)
             for listen, stream in (
                 (self._await_address, self._process.stdout),
-                (self._keep_words, self._process.stderr),
+                (self._read_stderr, self._process.stderr),
             )
         ]
         for listener in self._listeners:
@@ -100,19 +100,19 @@ class WorkerProcess:
             with contextlib.suppress(OSError):  # what was not yet written is lost
                 stream.close()  # type: ignore[union-attr]
 
-    def last_words(self) -> str:
+    def last_error(self) -> str:
         """The reason of its end from stderr, on one line; call after `stop`."""
-        words = _reason([line for line in self._said if line]) or _ending(self._process.returncode)
-        return words if len(words) <= MAX_QUOTED else f"{words[: MAX_QUOTED - 1]}…"
+        lines = [line for line in self._stderr if line]
+        reason = _reason(lines) or _ending(self._process.returncode)
+        return reason if len(reason) <= MAX_QUOTED else f"{reason[: MAX_QUOTED - 1]}…"
 
     def _await_address(self, stdout: IO[str]) -> None:
         with contextlib.suppress(ValueError):  # it ended in place of an answer
             self.address = json.loads(stdout.readline())["address"]
         self._is_settled.set()
 
-    def _keep_words(self, stderr: IO[str]) -> None:
-        for line in stderr:
-            self._said.append(_without_time(line))
+    def _read_stderr(self, stderr: IO[str]) -> None:
+        self._stderr.extend(map(_without_time, stderr))
 
 
 _REASON = re.compile(r"(?:error loading model|failed to initialize the context): (.+)")

@@ -53,11 +53,11 @@ LIST_TIMEOUT_S = 5.0
 
 
 def create(name: str, settings: ModelSettings) -> OpenAIModel:
-    """The model `name` of the server in `settings`, in `OPENAI_BASE_URL`, or else of OpenAI.
+    """Create the model `name` of the server in `settings`, else `OPENAI_BASE_URL`, else OpenAI.
 
     Raises:
-        UsageError: The name is empty, the address is none, or there is no such kind of server.
-        ModelError: OpenAI asks for a key and none is set, or a variable holds no key.
+        UsageError: The name, the address or the kind of server is invalid.
+        ModelError: The required key is missing or invalid.
     """
     if not name:
         raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
@@ -174,7 +174,7 @@ class OpenAIModel:
         )
 
     async def aclose(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         wire, self._wire = self._wire, None
         if wire and self._loop is asyncio.get_running_loop():
             await wire.close()

@@ -150,24 +150,16 @@ class Batches:
         return self._endpoint.shown
 
     def line(self, key: bytes, request: Request) -> bytes:
-        """A request as one line of a file.
-
-        Args:
-            key: The unique key of 32 bytes.
-            request: Without a constraint.
-        """
+        """An unconstrained request with its key of 32 bytes, as one line of a file."""
         body = self._body_of(request)
         row = {"custom_id": key.hex(), "method": "POST", "url": PATH, "body": body}
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
     async def upload(self, data: bytes) -> str:
-        """Send a file of requests.
-
-        Returns:
-            What the server calls it.
+        """Upload a file of requests; returns the server's id.
 
         Raises:
-            ModelError: It is not there.
+            ModelError: The upload failed.
         """
         sent = self._connect().upload("/files", "requests.jsonl", data, {"purpose": "batch"})
         body = await self._call(sent, TRANSFER_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""How connections to a server are made: by which proxy, with which certificates, read how patiently."""
+"""Connections to a server: proxy, certificates, keep-alive."""
 
 from __future__ import annotations
 
@@ -21,32 +21,28 @@ __all__ = ["connector_of", "proxy_of"]
 MAX_CONNECTIONS = 1_000
 
 KEEP_ALIVE_S = 4.0
-"""Less than the 5 s that servers on uvicorn keep a connection without a request."""
+"""Less than uvicorn's 5 s."""
 
 
 def connector_of(*urls: str) -> TCPConnector:
-    """Makes the connections, in the event loop that runs.
-
-    Args:
-        urls: Of the server, and of its proxy if there is one.
-    """
+    """Create the connector for the addresses of a server and its proxy, in the running event loop."""
     is_tls = any(url.startswith("https:") for url in urls)
     connector = TCPConnector(
         limit=MAX_CONNECTIONS,
         keepalive_timeout=KEEP_ALIVE_S,
         ssl=_certificates() if is_tls else True,  # it takes a while to read them
     )
-    # aiohttp < 4, for it has no argument for what reads a connection; `_Handler` says why that is ours.
+    # aiohttp < 4 has no argument for the protocol of a connection.
     connector._factory = partial(_Handler, asyncio.get_running_loop())  # type: ignore[assignment]
     return connector
 
 
 class _Handler(ResponseHandler):
-    """One connection, which tells apart what is wrong with a reply and what is wrong behind it."""
+    """A connection that distinguishes errors in a reply from errors in the data after it."""
 
     def data_received(self, data: bytes) -> None:
-        # What is parsed at once is refused as a whole; so a head is parsed by itself. Where a server
-        # sends more than it said, the body is handed on before that is found out.
+        # An error discards everything parsed in one call, so the header is parsed separately. If a
+        # server sends more than announced, the body is delivered before the error.
         end = data.find(b"\r\n\r\n") + 4
         if end >= 4 and len(data) > end:
             super().data_received(data[:end])
@@ -54,13 +50,13 @@ class _Handler(ResponseHandler):
         super().data_received(data)
 
     def set_exception(self, exc: BaseException, *cause: Any) -> None:
-        """Told of the reply that is being read, too: it will not come to its end."""
+        """Pass the error on to the reply that is being read, too."""
         super().set_exception(exc, *cause)
         if isinstance(self._payload, StreamReader) and not self._payload.is_eof():
             self._payload.set_exception(ClientPayloadError(str(exc)))
 
     def is_connected(self) -> bool:
-        """Whether it can be used again: one with something to read has ended meanwhile, or is at odds.
+        """Whether it can be reused: not if there is unread data, such as the end of the connection.
 
         The event loop, which would have noticed, may not have run since the last reply.
         """
@@ -79,7 +75,7 @@ def _is_readable(fileno: int) -> bool:
 
 
 def _certificates() -> ssl.SSLContext:
-    """Those of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else the system's own."""
+    """The certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else those of the system."""
     is_named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
     if sys.platform in ("darwin", "win32") and not is_named:
         import truststore
@@ -89,16 +85,13 @@ def _certificates() -> ssl.SSLContext:
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy that leads to a server; None for none.
+    """The proxy for a server; None for none.
 
-    Read are `HTTP_PROXY` or `HTTPS_PROXY`, by the scheme, then `ALL_PROXY`, and of `NO_PROXY` names,
-    which stand for all that end in them, addresses and networks (`10.0.0.0/8`).
-
-    Args:
-        url: Of the server.
+    From `HTTP_PROXY` or `HTTPS_PROXY`, by the scheme, else `ALL_PROXY`; `NO_PROXY` lists suffixes of
+    names, addresses and networks (`10.0.0.0/8`).
 
     Raises:
-        ValueError: It is of a kind that is not known, as SOCKS.
+        ValueError: The proxy is of an unsupported kind, such as SOCKS.
     """
     parts = urlsplit(url)
     said = getproxies()

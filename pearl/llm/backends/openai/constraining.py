@@ -194,9 +194,7 @@ class Constraining:
                 continue
             if _is_obeyed(reply.text, form):
                 return form
-            said = self._endpoint.quote(reply.text)[
-                :60
-            ]  # truncated last, so that no partial key is left
+            said = self._endpoint.quote(reply.text)[:60]  # truncated last: no partial key is left
             outcomes.append(
                 f"{server.title} ignores a {wanted}: {self._endpoint.shown} replied '{said}'"
             )

@@ -26,7 +26,7 @@ from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.transformers.decoding import write
 from pearl.llm.backends.transformers.loading import Weights, load, read_window
-from pearl.llm.backends.transformers.masks import Held
+from pearl.llm.backends.transformers.masks import Masks
 from pearl.llm.backends.transformers.prefixes import Prefixes
 from pearl.llm.blank import is_blank
 from pearl.llm.progress import CallProgress, report
@@ -143,9 +143,9 @@ class TransformersModel:
         weights, prefixes = self._loaded()
         prompt = self._encoded(request, weights.tokenizer)
         limit = self._limit(request, len(prompt))
-        held = None
+        masks = None
         if request.constraint is not None:
-            held = Held(request.constraint, request.constrain_by, weights.vocabulary)
+            masks = Masks(request.constraint, request.constrain_by, weights.vocabulary)
         until = time.monotonic() + self._timeout_s
 
         def before_call() -> None:
@@ -172,14 +172,14 @@ class TransformersModel:
         before_call()
         try:
             tokens = write(
-                weights, prefix, prompt, limit, request.temperature or 0.0, request.seed, held,
+                weights, prefix, prompt, limit, request.temperature or 0.0, request.seed, masks,
                 before_call, after_token,
             )  # fmt: skip
         except RuntimeError as error:  # out of memory, most of all
-            # The prefix is not kept, because its tokens and its cache may differ.
-            said = " ".join(str(error).split())[:200]
+            # The prefix is not cached, because its tokens and its cache may differ.
+            reason = " ".join(str(error).split())[:200]
             raise ModelError(
-                f"{self.name} could not compute: {said}",
+                f"{self.name} could not compute: {reason}",
                 kind="bad_request",
                 help="a smaller --window takes less memory",
             ) from error
@@ -188,7 +188,7 @@ class TransformersModel:
             raise
         prefixes.give(prefix)
         usage = Usage(len(prompt), len(tokens), n_cached)
-        text = self._usable(tokens, held, weights, usage)
+        text = self._usable(tokens, masks, weights, usage)
         return Completion(text, self.name, usage)
 
     def _loaded(self) -> tuple[Weights, Prefixes]:
@@ -202,7 +202,7 @@ class TransformersModel:
             return _tokens(tokenizer, f"{request.prompt}\n", is_whole=True)
         from jinja2 import TemplateError
 
-        said = ""
+        reason = ""
         # Some templates reject system messages, which then become part of the user's.
         for messages in (request.messages, _without_system(request.messages)):
             shown = [{"role": m.role, "content": m.content} for m in messages]
@@ -211,11 +211,11 @@ class TransformersModel:
                     shown, tokenize=False, add_generation_prompt=True
                 )
             except TemplateError as error:
-                said = " ".join(str(error).split())[:200]
+                reason = " ".join(str(error).split())[:200]
             else:
                 return _tokens(tokenizer, text, is_whole=False)
         raise ModelError(
-            f"the chat template of {self.name} refuses the messages: {said}", kind="bad_request"
+            f"the chat template of {self.name} refuses the messages: {reason}", kind="bad_request"
         )
 
     def _limit(self, request: Request, n_prompt: int) -> int:
@@ -232,7 +232,9 @@ class TransformersModel:
             )
         return min(limit, self.window - n_prompt)
 
-    def _usable(self, tokens: list[int], held: Held | None, weights: Weights, usage: Usage) -> str:
+    def _usable(
+        self, tokens: list[int], masks: Masks | None, weights: Weights, usage: Usage
+    ) -> str:
         """The text of a reply. Truncation is checked first, because a cut reply may be blank."""
         if tokens[-1] not in weights.ends:
             raise ModelError(
@@ -241,8 +243,8 @@ class TransformersModel:
                 help="allow more with --max-output-tokens, or use a model with a larger window",
                 usage=usage,
             )
-        if held is not None:
-            text = held.text
+        if masks is not None:
+            text = masks.text
         else:
             decoded: str = weights.tokenizer.decode(tokens[:-1], skip_special_tokens=True)
             text = decoded.replace("\ufffd", "")  # invalid bytes

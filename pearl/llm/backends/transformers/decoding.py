@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pearl.errors import ModelError
 from pearl.llm.backends.transformers.loading import Weights
-from pearl.llm.backends.transformers.masks import Held
+from pearl.llm.backends.transformers.masks import Masks
 from pearl.llm.backends.transformers.prefixes import Prefix
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def write(
     limit: int,
     temperature: float,
     seed: int | None,
-    held: Held | None,
+    masks: Masks | None,
     before_call: Callable[[], None],
     after_token: Callable[[Sequence[int]], None],
 ) -> list[int]:
@@ -40,7 +40,7 @@ def write(
         limit: Maximum tokens of the reply, 1 or more.
         temperature: 0 for greedy decoding.
         seed: Sampling seed, reproducible on one machine; None for a random one.
-        held: The constraint, or None.
+        masks: Masks of the constraint; None for no constraint.
         before_call: Callback before every call of the model; raises to stop.
         after_token: Callback with the tokens so far; raises to stop.
 
@@ -61,13 +61,13 @@ def write(
     with torch.inference_mode():
         logits = _read(weights, prefix, prompt[len(prefix.tokens) :], before_call)
         while True:
-            token = _chosen(logits, weights, temperature, generator, held)
+            token = _chosen(logits, weights, temperature, generator, masks)
             tokens.append(token)
             if token in weights.ends:
                 return tokens
             after_token(tokens)
-            if held is not None:
-                held.take(token)
+            if masks is not None:
+                masks.take(token)
             if len(tokens) == limit:
                 return tokens
             logits = _read(weights, prefix, [token], before_call)
@@ -97,17 +97,17 @@ def _read(
 
 
 def _chosen(
-    logits: Tensor, weights: Weights, temperature: float, generator: Any, held: Held | None
+    logits: Tensor, weights: Weights, temperature: float, generator: Any, masks: Masks | None
 ) -> int:
     import numpy as np
     import torch
 
     if torch.isnan(logits).any():
         raise ModelError("the model computes no numbers: its weights are broken", kind="transport")
-    if held is not None:
-        bits = np.unpackbits(held.mask().view(np.uint8), bitorder="little")[: weights.n_tokens]
+    if masks is not None:
+        bits = np.unpackbits(masks.mask().view(np.uint8), bitorder="little")[: weights.n_tokens]
         # llguidance would encode a forced text that looks like a special token as that token.
-        bits[[t for t in weights.special if not (held.may_end and t in weights.ends)]] = 0
+        bits[[t for t in weights.special if not (masks.may_end and t in weights.ends)]] = 0
         if not bits.any():
             raise ModelError("the constraint allows no token here", kind="unconstrained")
         logits = logits.masked_fill(torch.from_numpy(bits == 0), -torch.inf)

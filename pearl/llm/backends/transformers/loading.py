@@ -133,5 +133,5 @@ def _ends(tokenizer: Any, model: Any, folder: Path) -> frozenset[int]:
 
 
 def _broken(folder: Path, message: str, error: Exception) -> DataError:
-    said = " ".join(str(error).split()) or type(error).__name__
-    return DataError(f"{message}: {said[:200]}", path=folder, help=_EXPECTED)
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return DataError(f"{message}: {reason[:200]}", path=folder, help=_EXPECTED)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from llguidance import LLTokenizer
     from numpy.typing import NDArray
 
-__all__ = ["Held"]
+__all__ = ["Masks"]
 
 
-class Held:
-    """A reply under a constraint, token by token.
+class Masks:
+    """The masks of one reply under a constraint, token by token.
 
     Args:
         constraint: The constraint.
@@ -94,8 +94,8 @@ class Held:
 
     def _check(self, matcher: Any) -> None:
         if matcher.is_error():
-            said = matcher.get_error().strip().partition("\n")[0]
+            reason = matcher.get_error().strip().partition("\n")[0]
             raise ModelError(
-                f"llguidance cannot hold a reply to '{self._constraint.name}': {said[:200]}",
+                f"llguidance cannot hold a reply to '{self._constraint.name}': {reason[:200]}",
                 kind="unconstrained",
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["Prefix", "Prefixes", "n_common"]
 
-MAX_KEPT = 4
+MAX_CACHED = 4
 """Maximum cached prompts."""
 
 
@@ -33,20 +33,20 @@ class Prefix:
 
 
 class Prefixes:
-    """The last `MAX_KEPT` prompts of a model with the configuration `config` of transformers."""
+    """The last `MAX_CACHED` prompts of a model with the configuration `config` of transformers."""
 
     def __init__(self, config: Any) -> None:
         self._config = config
-        self._kept: list[Prefix] = []
+        self._cached: list[Prefix] = []
 
     def take(self, prompt: Sequence[int]) -> Prefix:
         """Take the longest cached prefix of a prompt, without its last token; `give` it back."""
-        best = max(self._kept, key=lambda kept: n_common(kept.tokens, prompt), default=None)
+        best = max(self._cached, key=lambda cached: n_common(cached.tokens, prompt), default=None)
         n = min(n_common(best.tokens, prompt), len(prompt) - 1) if best else 0
         if best is None or n <= 0:
             return Prefix(self._empty())
         if 2 * n >= len(best.tokens):
-            self._kept.remove(best)
+            self._cached.remove(best)
             best.crop(n)
             return best
         # The rest may be another document, which is needed again.
@@ -55,7 +55,7 @@ class Prefixes:
     def give(self, prefix: Prefix) -> None:
         """Cache a prompt; the least recently used one is evicted."""
         if all(_can_be_cropped(layer) for layer in prefix.cache.layers):
-            self._kept = [*self._kept, prefix][max(0, len(self._kept) + 1 - MAX_KEPT) :]
+            self._cached = [*self._cached, prefix][max(0, len(self._cached) + 1 - MAX_CACHED) :]
 
     def _empty(self) -> Any:
         from transformers import DynamicCache

@@ -114,11 +114,7 @@ async def run(
 
 @contextmanager
 def _cluster() -> Iterator[None]:
-    """Connected to a cluster; one that was started here is ended, as is a connection made here.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Connected to a cluster; one that was started here is ended, as is a connection made here."""
     require_extra("ray", "the executor 'ray'", "ray")
     # Nothing of what runs here is told to anybody, unless the user says so.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

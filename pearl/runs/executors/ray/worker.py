@@ -30,9 +30,7 @@ class WorkerConfig:
 
     Attributes:
         name: The same after a restart.
-        version: Of the driver.
         settings: Arguments of `Pearl` that are not the client's.
-        client: Of this worker alone.
         first: What it may do before it has reached the limiter.
         folder: Where the driver works: paths of documents are relative to it.
     """
@@ -61,10 +59,6 @@ class RayWorker:
 
     async def work(self, unit: Unit, driver: str) -> dict[str, Any]:
         """Execute one unit.
-
-        Args:
-            unit: What is to be done.
-            driver: The version of the driver.
 
         Returns:
             `outcome`, as packed; `halted`, the packed error after which no call can succeed, or

@@ -310,7 +310,7 @@ def test_a_program_that_is_ended_leaves_no_process_behind(
     with calling(weights, manner) as (program, worker):
         assert is_running(worker)
         program.send_signal(by)
-        program.wait(10)
+        program.wait()
         await_end(worker)
         assert program.stderr
         assert "worker" not in program.stderr.read()

@@ -383,7 +383,7 @@ def test_a_model_may_be_used_in_one_event_loop_after_the_other(openai_server: Se
 
 
 def test_calls_run_side_by_side(openai_server: Server) -> None:
-    openai_server.delay_s = 0.2
+    openai_server.n_together, openai_server.delay_s = 5, 60.0
     model = create_model("openai:test-model", ModelSettings(openai_server.url))
 
     async def many() -> None:
@@ -400,7 +400,8 @@ def test_a_cancelled_call_ends(openai_server: Server) -> None:
 
     async def main() -> None:
         task = asyncio.create_task(_ask(model, REQUEST))
-        await asyncio.sleep(1)
+        while not openai_server.requests:  # noqa: ASYNC110  the server is in another thread
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -260,7 +260,7 @@ def test_what_is_known_of_a_document_is_not_read_again(
     ]
 
     async def ask(n_kept: int) -> list[Completion]:
-        monkeypatch.setattr(prefixes, "MAX_KEPT", n_kept)
+        monkeypatch.setattr(prefixes, "MAX_CACHED", n_kept)
         model = TransformersModel(folder, "random", 4_096)
         done = [
             await model.complete(replace(asked(prompt), constraint=constraint))

@@ -1,8 +1,7 @@
-"""Kinds of servers: how each is held to a constraint. Every other module of this folder is one.
+"""Kinds of servers: how each takes a constraint. Every other module of this folder is one.
 
-The module has `SERVER`, a `Server`: by what it is recognised, which renderings of a grammar it
-takes, how the body of a request says it, and where the text stands in the reply. Without a
-constraint all kinds are asked alike, by Chat Completions.
+The module has `SERVER`, a `Server`: how it is recognised, which forms of a grammar it supports, and
+how requests and replies contain them. Unconstrained requests are the same for all kinds.
 """
 
 from __future__ import annotations
@@ -33,26 +32,26 @@ __all__ = [
 ]
 
 Body = dict[str, Any]
-"""A request as JSON; what is made of one is a new one."""
+"""A request as JSON; never modified in place."""
 
 Schema = Mapping[str, Any]
 """A JSON Schema."""
 
 Reader = Callable[[bytes, Endpoint], Completion]
-"""The body of a reply with status 200 → its text; raises `ModelError` for what is of no use."""
+"""The body of a reply with status 200 → its completion; raises `ModelError` for an unusable one."""
 
 TOOL = "reply"
-"""What a tool or a schema is called where it has to have a name."""
+"""Name of tools and schemas."""
 
 
 def response_format(body: Body, schema: Schema) -> Body:
-    """JSON of a schema, as Chat Completions asks for it."""
+    """A request for JSON of a schema, by Chat Completions."""
     named = {"name": TOOL, "strict": True, "schema": schema}
     return {**body, "response_format": {"type": "json_schema", "json_schema": named}}
 
 
 def _is_anywhere(endpoint: Endpoint) -> bool:
-    """For kinds that people run themselves: the address tells nothing."""
+    """For self-hosted kinds, which have no fixed address."""
     return False
 
 
@@ -61,17 +60,16 @@ class Server:
     """One kind of server.
 
     Attributes:
-        title: What people call it.
-        help: What to do where it cannot be held to a constraint.
-        owner: The `owned_by` of the models that it lists; "" where that tells nothing.
-        is_at: Whether a server is of the kind by its address.
-        renderings: Forms of a grammar that it may take, the best first; none for no grammars.
-        with_grammar: The body of a Chat Completions request and a grammar in one of those forms →
-            the body that is sent; None where there are none.
+        title: Name in messages.
+        help: Advice if it rejects a constraint.
+        owner: The `owned_by` of the models that it lists; "" if not specific.
+        is_at: Whether an address is that of such a server.
+        renderings: Supported forms of a grammar, the best first.
+        with_grammar: Body of Chat Completions, grammar in one of those forms → body that is sent.
         with_schema: The same for JSON.
         read_grammar: Reads the reply to a grammar.
         read_json: Reads the reply to a schema: the JSON as text.
-        path: Where the body goes, from the base URL.
+        path: Path of constrained requests, from the base URL.
     """
 
     title: str
@@ -87,11 +85,11 @@ class Server:
 
     @property
     def by(self) -> frozenset[ConstrainBy]:
-        """What it can be asked for."""
+        """The supported forms of constraints."""
         return frozenset({"grammar", "json"} if self.renderings else {"json"})
 
     def forms(self, by: ConstrainBy) -> tuple[Form, ...]:
-        """The renderings to try, the best first; none where it cannot be held to a constraint so.
+        """The renderings to try, the best first.
 
         Example:
             >>> load("sglang").forms("grammar")
@@ -100,11 +98,11 @@ class Server:
         return {"grammar": self.renderings, "json": ("json-schema",)}.get(by, ())
 
     def held(self, body: Body, constraint: Constraint, form: Form) -> Body:
-        """What is sent in place of a Chat Completions body, for a reply under a constraint.
+        """The body of a constrained request.
 
         Args:
             body: The request without the constraint.
-            constraint: It has a JSON form, where that is asked for.
+            constraint: With a JSON form for the form `json-schema`.
             form: One of the renderings.
         """
         if form == "json-schema":
@@ -114,7 +112,7 @@ class Server:
         return self.with_grammar(body, constraint.rendered(form))
 
     def read(self, body: bytes, endpoint: Endpoint, form: Form) -> Completion:
-        """The text of a reply, JSON as it is.
+        """The completion in a reply, JSON as text.
 
         Raises:
             ModelError: The model gave no usable reply.
@@ -124,7 +122,7 @@ class Server:
 
 
 class ServerModule(Protocol):
-    """What a module of this folder looks like to its users."""
+    """The interface of a module of this folder."""
 
     SERVER: Server
 
@@ -133,13 +131,13 @@ CONTRACT = ServerModule
 
 
 def names() -> tuple[str, ...]:
-    """The kinds there are, sorted."""
+    """The names of all kinds, sorted."""
     return plugins.names(__name__)
 
 
 @cache
 def load(name: str) -> Server:
-    """One kind.
+    """The kind of a name.
 
     Raises:
         UsageError: There is none of that name.
@@ -153,7 +151,7 @@ def load(name: str) -> Server:
 
 
 def by_address(endpoint: Endpoint) -> Server | None:
-    """The kind that is known by its address; None for a server that has to be asked.
+    """The kind of a server by its address; None if unknown.
 
     Example:
         >>> found = by_address(Endpoint("https://api.openai.com/v1", "gpt-5", ""))
@@ -164,10 +162,6 @@ def by_address(endpoint: Endpoint) -> Server | None:
 
 
 def by_owner(owners: Collection[str]) -> Server | None:
-    """The one kind whose models are owned so; None where that does not tell one from the others.
-
-    Args:
-        owners: The `owned_by` of one or more models.
-    """
+    """The kind of a server by the `owned_by` of its models; None if ambiguous."""
     found = [server for server in map(load, names()) if server.owner and server.owner in owners]
     return found[0] if len(found) == 1 else None

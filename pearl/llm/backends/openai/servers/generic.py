@@ -1,4 +1,4 @@
-"""Any server that honours `response_format`; only the user can know that one does."""
+"""Any server that supports `response_format`; selected by the user only."""
 
 from __future__ import annotations
 

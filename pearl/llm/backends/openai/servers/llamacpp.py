@@ -1,7 +1,6 @@
-"""llama.cpp's server as it comes: GBNF.
+"""llama.cpp's server without llguidance: GBNF.
 
-What begins with `%llguidance` is not even tried: a build without llguidance aborts at it, process
-and all.
+Grammars that begin with `%llguidance` are not tried, because they crash such a build.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""llama.cpp built with llguidance, which nothing but its user can tell from one built without."""
+"""llama.cpp built with llguidance, which cannot be detected; selected by the user only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI by Chat Completions: a grammar is that of a custom tool, which the model has to call."""
+"""OpenAI's Chat Completions: a grammar is that of a custom tool, whose call is required."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI by its Responses API; only what is held to a constraint goes there."""
+"""OpenAI's Responses API, for constrained requests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _ToolCall(BaseModel):
 
 
 class _Other(BaseModel):
-    """Reasoning, and what else there may be one day."""
+    """Reasoning and unknown items."""
 
 
 def _type(item: Any) -> str:
@@ -65,14 +65,14 @@ class _Response(BaseModel):
 
 
 def _body(body: Body) -> Body:
-    """A request of Chat Completions as one of Responses, which knows no `seed`."""
+    """A request of Chat Completions as one of Responses, which has no `seed`."""
     asked: Body = {"model": body["model"], "input": body["messages"]}
     for limit in ("max_completion_tokens", "max_tokens"):
         if limit in body:
             asked["max_output_tokens"] = body[limit]
     if "temperature" in body:
         asked["temperature"] = body["temperature"]
-    # Responses are kept for a month unless told not to; chat completions are not.
+    # Responses are stored for a month by default; chat completions are not.
     return {**asked, "store": False}
 
 
@@ -115,17 +115,13 @@ def _read(body: bytes, endpoint: Endpoint) -> tuple[_Response, Usage]:
 
 
 def _check(response: _Response, usage: Usage, endpoint: Endpoint) -> None:
-    """Whether it is whole and no refusal.
-
-    Raises:
-        ModelError: It is not.
-    """
+    """Raise `ModelError` unless a reply is complete and no refusal."""
     refusals = [part.refusal for part in _parts(response) if part.refusal]
     if refusals:
         raise replies.refusal(refusals[0], endpoint)
     if response.status == "incomplete":
         reason = response.incomplete_details and response.incomplete_details.reason
-        # What is said to be incomplete is so, whatever the reason.
+        # An incomplete reply is truncated, whatever the reason.
         if reason and ending(reason) != "whole":
             replies.check_ending(reason, usage, endpoint)
         raise replies.truncated(usage, endpoint)
@@ -142,7 +138,7 @@ def _parts(response: _Response) -> list[_Part]:
 
 
 def _said(response: _Response) -> str:
-    """What it says in words."""
+    """The text of a reply."""
     return "".join(part.text or "" for part in _parts(response))
 
 

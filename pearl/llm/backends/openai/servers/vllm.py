@@ -1,7 +1,6 @@
-"""vLLM 0.12 and newer; older ones ignore `structured_outputs`, which the probe finds out.
+"""vLLM 0.12 and newer; older ones ignore `structured_outputs`, which the probe detects.
 
-Lark is for the guidance backend and for newer builds of the xgrammar backend, the older ones of
-which take GBNF.
+Lark works with the guidance backend and newer xgrammar backends, GBNF with older ones.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ __all__ = ["SERVER"]
 
 
 def _with_grammar(body: Body, grammar: str) -> Body:
-    # vLLM tells the notations apart by whether there is a "::=" anywhere, be it in a string.
+    # vLLM detects the notation by a "::=" anywhere, even in a string.
     if not re.match(r"[\w-]+ ::=", grammar):
         grammar = grammar.replace("::=", r":\u003a=")
     return {**body, "structured_outputs": {"grammar": grammar}}
