@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pearl.actions.item_reply import items_constraint, read_items
+from pearl.actions.item_reply import form_flaw, items_constraint, read_items
 from pearl.actions.reply import Reply
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
@@ -155,7 +155,7 @@ class RowReader:
         )
 
         def flaw(text: str) -> str | None:
-            return next(iter(read_items(text, n, kind, labels, n_picks=task.n_picks).flaws), None)
+            return form_flaw(text, n, kind, labels, n_picks=task.n_picks)
 
         completion = await self._ask(self._requests.request(task), constraint, flaw)
         self._n_calls += 1
