@@ -173,7 +173,7 @@ class RowEstimator:
             return costs, replace(given, n=n, is_certain=False)
         texts = given.texts
         costs = (
-            self._unknown_texts(task, given) if texts is None
+            self._unknown_texts(row_step, given) if texts is None
             else self._texts(step, row_step, texts, is_certain=given.is_certain)
         )  # fmt: skip
         if task.kind == "yes_no":
@@ -228,14 +228,11 @@ class RowEstimator:
             + ITEM_TOKENS
         )
 
-    def _unknown_texts(self, task: ItemsTask, given: PossibleRows) -> StepCosts:
+    def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
         """Costs of rows whose texts are not known."""
-        n = given.n
-        least = 1 if given.is_certain and n and given.rows is not None else 0
-        if given.tokens is None:
-            return StepCosts(
-                Range(least, None), Range(0, None), Range(least, None), Range(least, None)
-            )
+        task, n = row_step.task, given.n
+        if given.tokens is None or row_step.is_each:
+            return StepCosts(Range(0, None), Range(0, None), Range(0, None), Range(0, None))
         calls = ceil(n / self._limits.items_per_call)
         cap = self._limits.prompt_tokens
         if cap is not None:
