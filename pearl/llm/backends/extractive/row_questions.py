@@ -360,9 +360,11 @@ def _condition(noun: str, rest: str) -> str:
         ('the review is one about the food', 'the patient had a fever')
     """
     rest = _THERE.sub("", rest.strip())
-    if (verb := _LATER_VERB.search(rest)) and (_THAT.match(rest) or _PREPOSITION.match(rest)):
-        which = _THAT.sub(lambda that: that[0] and "that ", rest[: verb.start()])
-        return f"the {_one(noun)} {which} {_SINGULAR.get(verb[1], verb[1])} {rest[verb.end() :]}".rstrip()
+    that = _THAT.match(rest)
+    verb = _LATER_VERB.search(rest, that.end() if that else 0)
+    if verb and (that or _PREPOSITION.match(rest)):
+        which = f"{'that ' if that else ''}{rest[that.end() if that else 0 : verb.start()]}"
+        return f"the {_one(noun)} {which} {_SINGULAR.get(verb[1], verb[1])} {rest[verb.end() :]}"
     rest = _THAT.sub("", rest)
     word, _, more = rest.partition(" ")
     if _PREPOSITION.match(rest):
