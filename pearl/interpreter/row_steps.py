@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pearl.actions.estimates import wilson
-from pearl.actions.item_reply import items_constraint, read_items
+from pearl.actions.item_reply import form_flaw, items_constraint, read_items
 from pearl.actions.reply import Reply
 from pearl.documents.digest import text_sha256
 from pearl.documents.rows import Rows
@@ -161,7 +161,7 @@ class RowReader:
         )
 
         def flaw(text: str) -> str | None:
-            return next(iter(read_items(text, n, kind, labels, n_picks=task.n_picks).flaws), None)
+            return form_flaw(text, n, kind, labels, n_picks=task.n_picks)
 
         completion = await self._ask(self._requests.request(task), constraint, flaw)
         self._n_calls += 1
