@@ -75,7 +75,8 @@ class Row:
 
     def with_column(self, column: str, value: str | None) -> Row:
         """The row with one more field, which becomes its value."""
-        return replace(self, value=value, fields={**self.fields, column: value})
+        fields = {**self.fields, column: value}
+        return Row(value, fields, self.spans, self.text, self.members, self.possible)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,10 @@ class Rows(Sequence[Row]):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all fields, in order of first occurrence."""
-        every = (*self.rows, *self.doubtful)
-        return tuple(dict.fromkeys(name for row in every for name in row.fields))
+        names: dict[str, object] = {}
+        for row in (*self.rows, *self.doubtful):
+            names.update(row.fields)
+        return tuple(names)
 
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
         """A selection of the rows; more rows may be doubtful than were."""
