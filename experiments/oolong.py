@@ -25,6 +25,7 @@ import sys
 from collections.abc import AsyncIterator
 from itertools import islice
 from statistics import mean
+from typing import get_args
 
 from aggregation.bars import N_PER_CALL, Bar, edited, exact, faults, hostile, many_repeats, pairs
 from aggregation.killing import kills
@@ -34,9 +35,6 @@ from aggregation.published import by_model, by_oracle, read_tasks
 from pearl import Pearl
 
 RATES = (0.01, 0.05, 0.2)
-KINDS: tuple[Fault, ...] = (
-    "drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off",
-)  # fmt: skip
 LARGE, N_LARGE = 50_000, 4
 """Of windows with so many entries there are so many at most."""
 
@@ -59,7 +57,7 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
         yield await many_repeats(said.seed)
     if said.faults is not None:
         yield await faults("drop", 1.0, said.seed)
-        for kind in KINDS:
+        for kind in get_args(Fault):
             for rate in said.faults or RATES:
                 yield await faults(kind, rate, said.seed)
     if said.edit:

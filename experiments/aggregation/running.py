@@ -13,6 +13,7 @@ from aggregation.scoring import answers_in
 from aggregation.windows import Window
 
 from pearl import Answer, Document, Pearl
+from pearl.errors import ModelError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 
@@ -26,7 +27,10 @@ class _OracleModel(Scripted):
 
     def __init__(self, oracle: Oracle) -> None:
         def reply(request: Request) -> str:
-            return oracle.call(request.prompt).reply
+            call = oracle.call(request.prompt)
+            if call.is_truncated:
+                raise ModelError("cut off", kind="truncated", reply=call.reply)
+            return call.reply
 
         super().__init__(reply, name="oracle", source=f"{id(oracle)}", is_recording=False)
 

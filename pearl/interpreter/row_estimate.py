@@ -208,6 +208,15 @@ class RowEstimator:
             Range(n, replies * rounds),
             Range(min(1, n), rounds if n else 0),
         )
+        again = min(self._limits.recheck, len(texts)) if self._may_recheck(row_step.task) else 0
+        if again:
+            longest = max(map(self._counter.count, texts)) + ITEM_TOKENS
+            frame = self._frame(row_step.task) + AGAIN_TOKENS + longest
+            one = items_limit(replace(row_step.task, items=("",)), self._counter)
+            costs = StepCosts(
+                costs.calls + Range(0, again), costs.input_tokens + Range(0, again * frame),
+                costs.output_tokens + Range(0, again * one), costs.depth + Range(0, 1),
+            )  # fmt: skip
         for text in long:
             alone = self._alone(self._requests.alone(row_step, step, text))
             costs = StepCosts(
@@ -216,6 +225,9 @@ class RowEstimator:
                 (*costs.prefixes, *alone.prefixes),
             )  # fmt: skip
         return costs if is_certain else _from_nothing(costs)
+
+    def _may_recheck(self, task: ItemsTask) -> bool:
+        return task.kind in ("yes_no", "label")
 
     @property
     def _rounds(self) -> int:

@@ -108,7 +108,8 @@ def test_a_wrong_plan_does_not_pass(parts: Parts, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "kind", ["drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off"]
+    "kind",
+    ["drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off", "truncated"],
 )
 def test_faults_of_replies(parts: Parts, kind: str) -> None:
     bar = asyncio.run(parts.bars.faults(kind, 0.5, 2, 200))
