@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions import native
+from pearl.actions.by_row import with_column
 from pearl.actions.estimates import wilson
 from pearl.actions.values import EmptyListError, Scalar, Value, as_text
 from pearl.documents.document import Document
@@ -247,6 +248,17 @@ def test_columns_side_by_side(entries: Rows) -> None:
         "| four | undecided |", "| five |  |", "(2 undecided)",
     ]  # fmt: skip
     assert table[0].fields["Date"] == "Feb 02, 2023"
+
+
+def test_a_doubtful_row_that_no_model_was_asked_about_has_no_label() -> None:
+    rows = Rows((Row("a", text="a"),), doubtful=(Row("b", text="b"),))
+    labels = with_column(rows, ["x"], "label")
+    counts = rows_of("COUNT_BY", labels, "label")
+    assert as_text(counts) == "- x: 1\n(1 undecided)"
+    assert [row.value for row in counts.doubtful] == [None]
+    assert (
+        as_text(rows_of("WHERE", labels, "label", "is not", "x")) == "Nothing found.\n(1 undecided)"
+    )
 
 
 def test_lists_give_rows_back(entries: Rows) -> None:
