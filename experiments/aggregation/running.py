@@ -17,10 +17,10 @@ from pearl.errors import ModelError
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 
-__all__ = ["Asked", "Session", "document_of", "labelled"]
+__all__ = ["Asked", "OracleModel", "Session", "document_of", "labelled"]
 
 
-class _OracleModel(Scripted):
+class OracleModel(Scripted):
     """The oracle as a model of this process, treated as one behind a server is."""
 
     reads_prompts = True
@@ -69,7 +69,7 @@ class Session:
         self.window = window
         self.oracle = oracle
         self.document = document_of(window)
-        self._pearl = Pearl(_OracleModel(oracle), **settings)
+        self._pearl = Pearl(OracleModel(oracle), **settings)
 
     async def ask(self, query: Query, document: Document | None = None) -> Asked:
         """Run the plan of a query over the window, or over another document.

@@ -72,6 +72,8 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
         is_any = any(row.value is None for row in (*x.rows, *x.doubtful))
         return Wanted(tuple(x.values), possible, is_any)
     if isinstance(x, Scalar):
+        if x.rows.undecided:
+            return Wanted((), (as_text(x.value),), may_be_any=True)
         x = x.value
     if isinstance(x, list):
         return Wanted(tuple(x))
@@ -95,7 +97,7 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> Judged:
     wanted = wanted_by(x, is_list=operator in ("in", "not in"))
     kind: Kind | None = None
     if operator in _ORDERED:
-        if len(wanted.sure) + len(wanted.possible) != 1 or wanted.may_be_any:
+        if len(wanted.sure) + len(wanted.possible) != 1:
             raise ValueError(f"'{operator}' compares with one value, not with several")
         (text,) = (*wanted.sure, *wanted.possible)
         kind = "date" if read_period(text)[0] else "number"

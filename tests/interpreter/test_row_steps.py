@@ -311,3 +311,10 @@ New actions:
     assert "a broken arm" in answer.text
     assert "Name in five words" in str(plan)
     assert len(oracle.asked) == 1
+
+
+def test_some_rows_are_asked_about_again_one_a_call() -> None:
+    oracle = Oracle(kind)
+    answer = run(COUNTING, entries(40), oracle, recheck=10)
+    assert [len(batch) for batch in oracle.asked] == [32, 8, *[1] * 10]
+    assert "10 of 10 rows that were asked about again" in answer.steps[2].text

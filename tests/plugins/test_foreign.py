@@ -118,7 +118,7 @@ def test_every_kind_of_plug_in_has_its_example_of_about_ten_lines() -> None:
     files = examples()
     project = tomllib.loads(files["pyproject.toml"])["project"]
     assert set(project["entry-points"]) == KINDS
-    assert len(KINDS) == 11
+    assert len(KINDS) == 12
     named = {value for entries in project["entry-points"].values() for value in entries.values()}
     assert {f"{name.replace('.', '/')}.py" for name in named} == set(files) - {"pyproject.toml"}
     for path, text in files.items():
