@@ -1,7 +1,8 @@
 """Questions that count: how far plans over rows are from exact, and what they cost.
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
-        [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile] [--kills N]
+        [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
+        [--forecasts N] [--kills N]
     python experiments/oolong.py --entries --data FILE_OR_DATASET [--split NAME] [--tasks N]
         [--model MODEL] [--base-url URL]
 
@@ -28,6 +29,7 @@ from statistics import mean
 from typing import get_args
 
 from aggregation.bars import N_PER_CALL, Bar, edited, exact, faults, hostile, many_repeats, pairs
+from aggregation.forecasting import forecasts
 from aggregation.killing import kills
 from aggregation.oracle import Fault
 from aggregation.published import by_model, by_oracle, read_tasks
@@ -65,6 +67,8 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
     if said.hostile:
         for per_call in (32, 1):
             yield await hostile(said.seed, per_call=per_call)
+    if said.forecasts:
+        yield await forecasts(said.forecasts, said.seed)
     if said.kills:
         yield await asyncio.to_thread(kills, said.kills, said.seed)
     if said.data:
@@ -134,6 +138,7 @@ def main() -> int:
     parser.add_argument("--faults", type=float, nargs="*", metavar="RATE")
     parser.add_argument("--edit", action="store_true")
     parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--forecasts", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--data")
     parser.add_argument("--split")

@@ -132,6 +132,12 @@ def test_an_edit_and_hostile_rows(parts: Parts) -> None:
         assert (bar.figures["wrong_of_others"] > 0) == bool(others)
 
 
+def test_what_runs_take_is_what_was_forecast(parts: Parts) -> None:
+    bar = asyncio.run(parts.forecasting.forecasts(12, 0))
+    assert bar.failed == []
+    assert bar.figures["within"] == 12
+
+
 @pytest.mark.slow
 def test_kills(parts: Parts) -> None:
     bar = parts.killing.kills(3, 0, 2_000)
