@@ -59,6 +59,8 @@ class Pearl:
         max_item_tokens: Tokens of a line about a row at most.
         max_reasks: Requests in a row for rows without a reply that may bring none.
         strict_items: Whether a row that stays undecided fails its step.
+        recheck: Rows of each such step that are asked about again, one a call, to see how many
+            replies agree.
         fallback: `direct` answers in one step where no valid plan can be had.
         replies: As in `Client`.
         budget: As in `Client`.
@@ -102,6 +104,7 @@ class Pearl:
         max_item_tokens: int = 64,
         max_reasks: int = 1,
         strict_items: bool = False,
+        recheck: int = 0,
         fallback: Literal["direct"] | None = None,
         replies: Replies | None = None,
         budget: Budget | None = None,
@@ -112,7 +115,7 @@ class Pearl:
             "context": context, "ranker": ranker, "max_output_tokens": max_output_tokens,
             "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
             "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
-            "strict_items": strict_items, "fallback": fallback,
+            "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
         }  # fmt: skip
         if context not in STRATEGIES:
             raise UsageError(
@@ -120,10 +123,10 @@ class Pearl:
                 help=suggest(context, STRATEGIES, "strategies"),
             )
         plugins.load("pearl.retrieval", ranker, "ranker")
-        if min(items_per_call, max_item_tokens) < 1 or max_reasks < 0:
+        if min(items_per_call, max_item_tokens) < 1 or min(max_reasks, recheck) < 0:
             raise UsageError(
-                "items_per_call and max_item_tokens are numbers from 1, max_reasks from 0",
-                help="leave them out for 32, 64 and 1",
+                "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
+                help="leave them out for 32, 64, 1 and 0",
             )
         if isinstance(model, Client) and (client_settings or replies or budget):
             raise UsageError("a client has its settings already", help="give them to the Client")
@@ -155,6 +158,7 @@ class Pearl:
             max_item_tokens=max_item_tokens,
             max_reasks=max_reasks,
             is_strict=strict_items,
+            recheck=recheck,
             is_constrained=self.client.reply_fallback.level.by is not None,
         )
         self._asked: Model = self.client

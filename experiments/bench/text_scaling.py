@@ -2,8 +2,8 @@
 
     python experiments/bench/text_scaling.py [CHARACTERS]
 
-Cuts texts that are made to be slow to cut into sentences and terms, estimates the tokens of prose, and
-asks the embedded model for a step over a story: CHARACTERS (400,000) and a quarter of that. Prints one
+Cuts texts that are made to be slow to cut into sentences and terms, entries and sections, estimates the
+tokens of prose, and asks the embedded model for a step over a story: CHARACTERS (400,000) and a quarter of that. Prints one
 JSON line: for every kind the seconds of the long text and the ratio to the short one; linear is 4,
 quadratic 16.
 """
@@ -15,10 +15,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from pearl import Document, Pearl
 from pearl.documents.passages import sentences, terms
 from pearl.documents.tokens import estimate
+from pearl.documents.units import entry, section
 
 ROUNDS = 3
 """The fastest of so many counts."""
@@ -41,11 +43,37 @@ ODD = {
     "blanks": (" ", "a"),
 }
 
+FORMS = {
+    "records": ("User: 7 || Text: yes\n", ""),
+    "blocks": ("User: 7\nText: yes\n\n", ""),
+    "rows": ("a,b\n", ""),
+    "open cells": ('a,b\n"', ""),
+    "open objects": ('{"a":1,\n', ""),
+    "nested objects": ('{"a":\n', ""),
+    "objects": ('{"a": 1}\n', ""),
+    "bars": ("|", ""),
+    "tables": ("a|b\n-|-\n", ""),
+    "one name": ("a: b || ", ""),
+    "turns": ("Ann: a\nBob: b\n", ""),
+    "brackets": ("[", ""),
+    "headings": ("1.2 Aa\n", ""),
+    "items": ("- a\n\n\n", ""),
+    "line ends": ("\n", "a"),
+}
+"""Texts that look like what units look for."""
+
 
 def cut(text: str) -> None:
     """Both ways a text is cut."""
     sentences(text)
     terms(text)
+
+
+def rows(text: str) -> None:
+    """Both ways that look for the most forms; that there are none has to be found out, too."""
+    for unit in (entry, section):
+        with suppress(ValueError):
+            unit.split(text)
 
 
 def step(text: str) -> None:
@@ -69,6 +97,7 @@ def main() -> None:
     kinds: dict[str, tuple[Callable[[str], object], str, str]] = {
         **{f"sentences of {name}": (cut, *parts) for name, parts in ODD.items()},
         "sentences of prose": (cut, PROSE, ""),
+        **{f"rows of {name}": (rows, *parts) for name, parts in (ODD | FORMS).items()},
         "estimate of prose": (estimate, PROSE, ""),
         "step over prose": (step, PROSE, ""),
     }

@@ -75,11 +75,13 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
         return _found(rows, name, kind)
     column = _found(rows, part["name"], "date")
     every = [*column.values, *column.doubtful]
-    dates = read_dates(every)
-    keys = [
-        date_part(period, part["part"].lower()) if period else value if _is_blank(value) else None
-        for value, period in zip(every, dates.periods, strict=True)
-    ]
+    different = list(dict.fromkeys(every))
+    dates = read_dates(different)
+    key_of = {
+        value: date_part(period, part["part"].lower()) if period else _unless_said(value)
+        for value, period in zip(different, dates.periods, strict=True)
+    }
+    keys = [key_of[value] for value in every]
     n_unread = sum(
         key is None and value is not None for key, value in zip(keys, every, strict=True)
     )
@@ -141,8 +143,9 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
     return 2 * n_read > len(different)
 
 
-def _is_blank(value: str | None) -> bool:
-    return value is not None and not value.strip()
+def _unless_said(value: str | None) -> str | None:
+    """What is not there has no date; of what is no date, it is not known."""
+    return "" if value is not None and not value.strip() else None
 
 
 def _is_number(text: str) -> bool:

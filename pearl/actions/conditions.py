@@ -8,6 +8,7 @@ number beside numbers.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,8 @@ def wanted_by(x: Value, *, is_list: bool) -> Wanted:
         is_any = any(row.value is None for row in (*x.rows, *x.doubtful))
         return Wanted(tuple(x.values), possible, is_any)
     if isinstance(x, Scalar):
+        if x.rows.undecided:
+            return Wanted((), (as_text(x.value),), may_be_any=True)
         x = x.value
     if isinstance(x, list):
         return Wanted(tuple(x))
@@ -95,7 +98,7 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> Judged:
     wanted = wanted_by(x, is_list=operator in ("in", "not in"))
     kind: Kind | None = None
     if operator in _ORDERED:
-        if len(wanted.sure) + len(wanted.possible) != 1 or wanted.may_be_any:
+        if len(wanted.sure) + len(wanted.possible) != 1:
             raise ValueError(f"'{operator}' compares with one value, not with several")
         (text,) = (*wanted.sure, *wanted.possible)
         kind = "date" if read_period(text)[0] else "number"
@@ -222,6 +225,10 @@ def _order(
         raise ValueError(f"'{text}' is neither a date nor a number ({error})") from error
     read = {value: _quantity(value) for value in values}
 
+    units = Counter(found[1] for found in read.values() if found and found[1])
+    if not unit and units:  # a number alone is in the unit of most
+        unit = units.most_common(1)[0][0]
+
     def meets(value: str) -> Verdict:
         found = read[value]
         if found is None:
@@ -229,10 +236,8 @@ def _order(
         is_other = unit and found[1] and unit != found[1]
         return None if is_other else _placed(operator, (found[0], found[0]), (number, number))
 
-    units = dict.fromkeys([unit, *(found[1] for found in read.values() if found)])
-    units.pop("", None)
-    differ = [f"numbers in different units: {', '.join(units)}"] if len(units) > 1 else []
-    return meets, differ
+    names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
+    return meets, [f"numbers in different units: {', '.join(names)}"] if names else []
 
 
 def _placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:

@@ -56,7 +56,7 @@ def group(rows: Rows, column: Column) -> Rows:
 def counted(groups: Rows) -> Rows:
     """Groups that show their sizes, in a field `count`, too."""
     name = "count" if groups.column != "count" else "rows"
-    rows = tuple(replace(row, fields={**row.fields, name: str(len(row.members))}) for row in groups)
+    rows = tuple(row.with_fields({name: str(len(row.members))}) for row in groups)
     return replace(groups, rows=rows, shows_possible=True)
 
 

@@ -76,7 +76,7 @@ def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
     if not styles:
         return
     # Lists within an item have numbers, too, but seldom in the way of the items themselves.
-    style = max(styles, key=lambda style: (is_free and _is_as_asked(style), styles[style]))
+    style = max(styles, key=lambda s: (is_free and _is_as_asked(s), styles[s], _is_as_asked(s)))
     last = max(i for i, line in enumerate(lines) if line.strip())
     for i, match in enumerate(matches):
         if match is None or _style(match) != style:

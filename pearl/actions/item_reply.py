@@ -14,7 +14,7 @@ values or with one that is not allowed leaves its own item undecided, and no oth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -32,6 +32,7 @@ __all__ = [
     "MAX_RATING",
     "ItemKind",
     "ItemReplies",
+    "form_flaw",
     "items_constraint",
     "label_line",
     "read_items",
@@ -45,6 +46,7 @@ MAX_ITEM_TOKENS = 64
 MAX_RATING = 10
 _CHARACTERS_A_TOKEN = 4
 
+_YES_NO = ("yes", "no")
 _EDGES = " \t*_`\"'“”‘’«»„.,;:!()[]{}"
 """Marks around a value that say nothing."""
 _UNDECIDED = frozenset(
@@ -89,7 +91,7 @@ def read_items(
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if kind == "pick":
         return _read_picks(text, n, n_picks)
-    allowed = ("yes", "no") if kind == "yes_no" else tuple(labels)
+    allowed = _YES_NO if kind == "yes_no" else tuple(labels)
     said: dict[int, list[str | None]] = {}
     flaws: list[str] = []
     last = 0
@@ -251,24 +253,48 @@ def _items_constraint(
     return Constraint(f"items-{kind}", f"start: {start}\nVALUE: {value}\n", form)
 
 
-def _terminal(n: int, kind: ItemKind, labels: Sequence[str], max_length: int) -> str:
-    """The terminal of one value."""
+def form_flaw(
+    text: str, n: int, kind: ItemKind, labels: Sequence[str] = (), n_picks: int = 0
+) -> str | None:
+    """How a reply departs from its constraint; None if it does not.
+
+    A reply of that form may still leave an item undecided: it chooses one twice, or says "unclear".
+    """
+    ids = [""] * n_picks if kind == "pick" else [f"{i}: " for i in range(1, n + 1)]
+    lines = text.strip("\n").split("\n")
+    if len(lines) != len(ids):
+        return f"it has {len(lines)} lines, not {len(ids)}"
+    allowed = None if kind == "line" else set(_allowed(n, kind, list(map(label_line, labels))))
+    for id, line in zip(ids, lines, strict=True):
+        # Blanks at its end are lost where a line is empty.
+        value = f"{line} ".removeprefix(id).strip() if f"{line} ".startswith(id) else None
+        if value is None or (allowed is not None and value not in allowed):
+            return f"{line[:60]!r} is not of the form"
+    return None
+
+
+def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> Sequence[str]:
+    """The values that may be said, on one line each; any other text for `line`."""
     match kind:
         case "yes_no":
-            return _one_of(("yes", "no"))
+            return _YES_NO
         case "label":
-            return _one_of(labels)
+            return labels
         case "rating":
-            return _one_of(map(str, range(MAX_RATING + 1)))
+            return [str(i) for i in range(MAX_RATING + 1)]
         case "pick":
-            return _one_of(map(str, range(1, n + 1)))
+            return [str(i) for i in range(1, n + 1)]
         case "line":
-            text = terminal("TEXT").pattern.removesuffix("*")
-            return f"/{text}{{0,{max_length - 1}}}/"
+            return ()
 
 
-def _one_of(values: Iterable[str]) -> str:
-    escaped = (value.replace("\\", r"\\").replace('"', r"\"") for value in values)
+def _terminal(n: int, kind: ItemKind, labels: Sequence[str], max_length: int) -> str:
+    """The terminal of one value."""
+    if kind == "line":
+        text = terminal("TEXT").pattern.removesuffix("*")
+        return f"/{text}{{0,{max_length - 1}}}/"
+    allowed = _allowed(n, kind, labels)
+    escaped = (value.replace("\\", r"\\").replace('"', r"\"") for value in allowed)
     return " | ".join(f'"{value}"' for value in escaped)
 
 
@@ -277,18 +303,13 @@ def _json_form(
 ) -> JsonForm:
     """The same as an object of the pairs, or as an array of the numbers chosen."""
     ids = [str(i) for i in range(1, n + 1)]
-    one: dict[str, Any]
-    match kind:
-        case "yes_no":
-            one = {"type": "string", "enum": ["yes", "no"]}
-        case "label":
-            one = {"type": "string", "enum": list(labels)}
-        case "rating":
-            one = {"type": "integer", "enum": list(range(MAX_RATING + 1))}
-        case "line":
-            one = {"type": "string"} | ({} if max_text is None else {"maxLength": max_text})
-        case "pick":
-            one = {"type": "integer", "enum": list(range(1, n + 1))}
+    one: dict[str, Any] = {"type": "string"}
+    if kind in ("rating", "pick"):
+        one = {"type": "integer", "enum": [int(value) for value in _allowed(n, kind, labels)]}
+    elif kind != "line":
+        one["enum"] = list(_allowed(n, kind, labels))
+    elif max_text is not None:
+        one["maxLength"] = max_text
     if kind == "pick":
         values = {"type": "array", "items": one, "minItems": n_picks, "maxItems": n_picks}
         schema = _closed({"items": values})

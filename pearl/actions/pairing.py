@@ -20,13 +20,14 @@ def pair(a: Row, b: Row) -> Row:
         >>> row.value, row.fields
         ('A: x\nB: y', {'User': '1', 'Age': '3', 'Age (2)': '4'})
     """
-    text = f"A: {a.value}\nB: {b.value}"
+    is_read = a.value is not None and b.value is not None
+    text = f"A: {a.value}\nB: {b.value}" if is_read else None
     fields = dict(a.fields)
     for name, value in b.fields.items():
         if name in fields and fields[name] != value:
             name = f"{name} (2)"
         fields[name] = value
-    return Row(text, fields, text=text, members=(a, b))
+    return Row(text, fields, text=text or "", members=(a, b))
 
 
 def identity(row: Row) -> object:

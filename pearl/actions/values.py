@@ -235,6 +235,8 @@ def argument(value: Value, parameter: Parameter) -> Any:
         case "rows":
             return as_rows(value)
         case "number":
+            if isinstance(value, Scalar) and value.rows.undecided:
+                raise ValueError(f"the number is undecided: {as_text(value)}")
             return number_of(value)
         case "value":
             return value

@@ -23,7 +23,7 @@ GROUPS = {
         "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
         "prefix", "temperature", "unsandboxed",
     ),
-    "Rows": ("rows_out", "items_per_call", "max_item_tokens", "max_reasks", "strict_items"),
+    "Rows": ("rows_out", "items_per_call", "max_item_tokens", "max_reasks", "strict_items", "recheck"),
     "Limits": (
         "max_actions", "max_examples", "dry_run", "max_cost", "max_tokens", "max_calls", "max_time",
         "max_errors", "token_budget", "part_tokens", "concurrency", "timeout_s", "requests_per_minute",

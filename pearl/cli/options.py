@@ -157,6 +157,11 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,
         help="A row that stays undecided fails its step.",
     ),
+    "recheck": click.option(
+        "--recheck", envvar="PEARL_RECHECK", type=click.IntRange(min=0), default=0, metavar="N",
+        show_default=True,
+        help="Ask again about N rows of each such step, one a call, and say how many replies agree.",
+    ),
     "fallback": click.option(
         "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
         help="Answer in one step where no valid plan can be had.",
@@ -214,6 +219,7 @@ PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
 
 READING = (
     "context", "ranker", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict_items",
+    "recheck",
 )  # fmt: skip
 """Of those that show a model documents, too."""
 

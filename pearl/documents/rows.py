@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import overload
 
 from pearl.documents.document import Document, part_spans
@@ -56,8 +57,10 @@ class Row:
     @property
     def key(self) -> object:
         """Identifies the row whatever its value is: by its place and text, a group by its key."""
-        if self.spans or self.text:
-            return self.spans, self.text
+        if self.spans:
+            return self.spans[0].start, self.spans[-1].end, self.text
+        if self.text:
+            return self.text
         return next(iter(self.fields.values()), self.value)
 
     @property
@@ -69,13 +72,19 @@ class Row:
         for member in (*self.members, *self.possible):
             yield from member.sources
 
+    def with_fields(self, more: Mapping[str, str | None]) -> Row:
+        """The row with more fields."""
+        fields = {**self.fields, **more}
+        return Row(self.value, fields, self.spans, self.text, self.members, self.possible)
+
     def valued(self, value: str | None) -> Row:
         """The row with another value."""
         return Row(value, self.fields, self.spans, self.text, self.members, self.possible)
 
     def with_column(self, column: str, value: str | None) -> Row:
         """The row with one more field, which becomes its value."""
-        return replace(self, value=value, fields={**self.fields, column: value})
+        fields = {**self.fields, column: value}
+        return Row(value, fields, self.spans, self.text, self.members, self.possible)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +146,8 @@ class Rows(Sequence[Row]):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all fields, in order of first occurrence."""
-        every = (*self.rows, *self.doubtful)
-        return tuple(dict.fromkeys(name for row in every for name in row.fields))
+        every = chain(self.rows, self.doubtful)
+        return tuple(dict.fromkeys(chain.from_iterable(row.fields for row in every)))
 
     def where(self, rows: Iterable[Row], doubtful: Iterable[Row] = ()) -> Rows:
         """A selection of the rows; more rows may be doubtful than were."""

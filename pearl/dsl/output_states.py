@@ -64,7 +64,7 @@ class Slot(NamedTuple):
     def name(self) -> str:
         """Tells it from other slots in the names of rules; short, since each state names it."""
         if self.choices:
-            return f"c{crc32(repr(self.choices).encode()):08x}"
+            return f"c{crc32(repr(self.choices).encode()) & 0xFFFFF:05x}"
         return "labels" if self.is_labels else self.type.lower()
 
 

@@ -61,6 +61,8 @@ class ContextLimits:
             missing of a batch.
         max_item_tokens: Maximum tokens of a line about a row.
         is_strict: Whether a row that stays undecided fails its step.
+        recheck: Rows that are asked about again, each in a call of its own, to see how many replies
+            agree.
         is_constrained: Whether replies about rows are held to their form, so that none is missing.
     """
 
@@ -76,6 +78,7 @@ class ContextLimits:
     max_reasks: int = 1
     max_item_tokens: int = 64
     is_strict: bool = False
+    recheck: int = 0
     is_constrained: bool = False
 
     @property

@@ -173,7 +173,7 @@ class RowEstimator:
             return costs, replace(given, n=n, is_certain=False)
         texts = given.texts
         costs = (
-            self._unknown_texts(task, given) if texts is None
+            self._unknown_texts(row_step, given) if texts is None
             else self._texts(step, row_step, texts, is_certain=given.is_certain)
         )  # fmt: skip
         if task.kind == "yes_no":
@@ -208,6 +208,15 @@ class RowEstimator:
             Range(n, replies * rounds),
             Range(min(1, n), rounds if n else 0),
         )
+        again = min(self._limits.recheck, len(texts)) if self._may_recheck(row_step.task) else 0
+        if again:
+            longest = max(map(self._counter.count, texts)) + ITEM_TOKENS
+            frame = self._frame(row_step.task) + AGAIN_TOKENS + longest
+            one = items_limit(replace(row_step.task, items=("",)), self._counter)
+            costs = StepCosts(
+                costs.calls + Range(0, again), costs.input_tokens + Range(0, again * frame),
+                costs.output_tokens + Range(0, again * one), costs.depth + Range(0, 1),
+            )  # fmt: skip
         for text in long:
             alone = self._alone(self._requests.alone(row_step, step, text))
             costs = StepCosts(
@@ -216,6 +225,9 @@ class RowEstimator:
                 (*costs.prefixes, *alone.prefixes),
             )  # fmt: skip
         return costs if is_certain else _from_nothing(costs)
+
+    def _may_recheck(self, task: ItemsTask) -> bool:
+        return task.kind in ("yes_no", "label")
 
     @property
     def _rounds(self) -> int:
@@ -228,14 +240,11 @@ class RowEstimator:
             + ITEM_TOKENS
         )
 
-    def _unknown_texts(self, task: ItemsTask, given: PossibleRows) -> StepCosts:
+    def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
         """Costs of rows whose texts are not known."""
-        n = given.n
-        least = 1 if given.is_certain and n and given.rows is not None else 0
-        if given.tokens is None:
-            return StepCosts(
-                Range(least, None), Range(0, None), Range(least, None), Range(least, None)
-            )
+        task, n = row_step.task, given.n
+        if given.tokens is None or row_step.is_each:
+            return StepCosts(Range(0, None), Range(0, None), Range(0, None), Range(0, None))
         calls = ceil(n / self._limits.items_per_call)
         cap = self._limits.prompt_tokens
         if cap is not None:

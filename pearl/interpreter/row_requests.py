@@ -134,7 +134,9 @@ class RowRequests:
     def request(self, task: ItemsTask) -> Request:
         """The request of a batch."""
         limits = self._limits
-        most = reply_limit(task, limits.window, limits.max_output_tokens)
+        most = reply_limit(
+            task, limits.window, limits.max_output_tokens, max_item_tokens=limits.max_item_tokens
+        )
         return Request(items_messages(task), task, max_output_tokens=most)
 
     def alone(self, row_step: RowStep, step: Step, text: str) -> ActionTask:

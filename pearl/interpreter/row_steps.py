@@ -6,16 +6,19 @@ missing of a batch is asked again on its own. What still cannot be read is undec
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pearl.actions.item_reply import items_constraint, read_items
+from pearl.actions.estimates import wilson
+from pearl.actions.item_reply import form_flaw, items_constraint, read_items
 from pearl.actions.reply import Reply
+from pearl.documents.digest import text_sha256
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import NOTHING
-from pearl.errors import ExecutionError
+from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.gathering import gather
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.row_requests import RowRequests, RowStep
@@ -26,6 +29,11 @@ __all__ = ["MAX_ROUNDS", "RowReader", "RowsRead"]
 
 MAX_ROUNDS = 6
 """Requests for the items of one batch at most, the first included."""
+
+UNREADABLE: frozenset[ModelErrorKind] = frozenset(
+    {"truncated", "repetition", "empty", "refused", "filtered"}
+)
+"""Why a batch has no whole reply, although the next one may: its rows are asked about again."""
 
 AskItems = Callable[[Request, Constraint, Callable[[str], str | None]], Awaitable[Completion]]
 """Sends a request with a constraint and a check of what it is held to."""
@@ -94,22 +102,29 @@ class RowReader:
         self._n_calls = 0
         self._usage = Usage()
         self._replies: list[str] = []
+        self._failure: ModelError | None = None
 
     async def run(self) -> RowsRead:
         """Ask about all rows.
 
         Raises:
             ExecutionError: A row is undecided, and the limits say that none may be.
+            ModelError: No reply about any row is usable.
         """
         rows, task = self._row_step.rows, self._row_step.task
         if task.kind == "pick":
             found = await self._pick()
         else:
             found = await self._each()
+        if self._failure is not None and all(value is None for value in found.values()):
+            raise self._failure
         replies = [None if row.value is None else found.get(row.value, "") for row in rows]
         if task.kind in ("yes_no", "label", "rating"):  # a blank row says nothing of these
             replies = [reply or None for reply in replies]
         result = self._row_step.how.collect(rows, replies, self._step.output)
+        if self._limits.recheck and task.kind in ("yes_no", "label"):
+            note = await self._recheck({text: said for text, said in found.items() if said})
+            result = result.noting(note) if note else result
         if self._limits.is_strict and result.undecided:
             n = len(result.undecided)
             raise ExecutionError(
@@ -147,7 +162,7 @@ class RowReader:
             round += 1
         return found
 
-    async def _values(self, task: ItemsTask) -> Sequence[str | None]:
+    async def _values(self, task: ItemsTask, *, is_kept: bool = True) -> Sequence[str | None]:
         """One request: the reply about each of its items, None where there is none."""
         n, kind, labels = len(task.items), task.kind, task.labels
         constraint = items_constraint(
@@ -155,17 +170,41 @@ class RowReader:
         )
 
         def flaw(text: str) -> str | None:
-            return next(iter(read_items(text, n, kind, labels, n_picks=task.n_picks).flaws), None)
+            return form_flaw(text, n, kind, labels, n_picks=task.n_picks)
 
-        completion = await self._ask(self._requests.request(task), constraint, flaw)
         self._n_calls += 1
-        self._usage += completion.usage
-        values = read_items(completion.text, n, kind, labels, n_picks=task.n_picks).values
+        completion: Completion | None = None
+        try:
+            completion = await self._ask(self._requests.request(task), constraint, flaw)
+        except ModelError as error:
+            if error.kind not in UNREADABLE:
+                raise
+            self._failure = error
+            self._usage += error.usage or Usage()
+            text = error.reply.rpartition("\n")[0]  # the last line may end anywhere
+        else:
+            self._usage += completion.usage
+            text = completion.text
+        values = read_items(text, n, kind, labels, n_picks=task.n_picks).values
         values = tuple("" if value == NOTHING else value for value in values)
-        if self._cache is not None and kind != "pick":
+        if completion is not None and self._cache is not None and is_kept and kind != "pick":
             read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
             await self._cache.keep(task, read, completion.model)
         return values
+
+    async def _recheck(self, found: Mapping[str, str]) -> str:
+        """Ask about some values again, each in a call of its own, and say how many agree."""
+        draw = random.Random(text_sha256("\n".join(found)))
+        texts = draw.sample(sorted(found), min(self._limits.recheck, len(found)))
+        if not texts:
+            return ""
+        task = self._row_step.task
+        said = await gather(
+            [self._values(replace(task, items=(text,)), is_kept=False) for text in texts]
+        )
+        n = sum(values[0] == found[text] for text, values in zip(texts, said, strict=True))
+        low, high = (round(100 * end) for end in wilson(n, len(texts)))
+        return f"{n} of {len(texts)} rows that were asked about again, one a call, got the same reply (95 % interval: {low} to {high} %)"
 
     async def _alone(self, text: str) -> dict[str, str | None]:
         """The reply about a value that is read on its own."""

@@ -49,6 +49,7 @@ def reply_limit(
     max_output_tokens: int | None = None,
     *,
     max_steps: int = MAX_STEPS,
+    max_item_tokens: int = MAX_ITEM_TOKENS,
 ) -> int:
     """Maximum tokens of a reply, hidden ones included.
 
@@ -57,6 +58,7 @@ def reply_limit(
         window: Context window in tokens; None for no limit.
         max_output_tokens: The configured limit; None for one by the kind of task.
         max_steps: Maximum steps of a plan.
+        max_item_tokens: Maximum tokens of a free line about one item.
 
     Example:
         >>> from pearl.dsl.signatures import ActionLibrary
@@ -70,7 +72,7 @@ def reply_limit(
         case RefineTask():
             shown = FRAME_TOKENS + DRAFT_TOKENS * len(task.drafts)
         case ItemsTask():
-            shown = FRAME_TOKENS + items_limit(task, Counter())
+            shown = FRAME_TOKENS + items_limit(task, Counter(), max_item_tokens)
         case ActionTask() | CombineTask() | ChooseTask():
             return reading_limit(window, max_output_tokens)
         case _:

@@ -71,6 +71,7 @@ class RunConfig(Frozen):
     max_item_tokens: int = 64
     max_reasks: int = 1
     strict_items: bool = False
+    recheck: int = 0
     fallback: str | None = None
     """What answered where no valid plan could be had."""
     constrain: str = "auto"
@@ -101,6 +102,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "max_item_tokens": pearl.limits.max_item_tokens,
         "max_reasks": pearl.limits.max_reasks,
         "strict_items": pearl.limits.is_strict,
+        "recheck": pearl.limits.recheck,
         "fallback": pearl.fallback,
         "constrain": pearl.client.settings.constrain,
     }

@@ -155,6 +155,7 @@ class _Planning(RunRequest):
     max_item_tokens: PositiveInt = 64
     max_reasks: NonNegativeInt = 1
     strict_items: bool = False
+    recheck: NonNegativeInt = 0
     prefix: Literal["auto", "off"]
 
 

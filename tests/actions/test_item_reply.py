@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pearl.actions.item_reply import (
     MAX_RATING,
     ItemKind,
+    form_flaw,
     items_constraint,
     label_line,
     read_items,
@@ -71,6 +72,7 @@ def test_the_ways_in_which_models_number_items(text: str) -> None:
         ('[{"id": 1, "value": "yes", "label": "no"}, {"value": "no"}]', (None, None, None)),
         ("1: yes, 2: no, 3: yes", (None, None, None)),
         ("", (None, None, None)),
+        ("<item 1>\na\n</item 1>\n1: yes\n<item 2>\nb\n</item 2>\n2: no", ("yes", "no", None)),
         ('{"1": "yes", "2": "no"', (None, None, None)),
         ("[" * 50_000, (None, None, None)),
         ("1: yes\n2: no\n3: y", ("yes", "no", None)),
@@ -288,6 +290,7 @@ def test_decoders_take_the_constraint_and_its_sentences_are_read(
     assert len(constraint.lark) < 20 * n + 1_000
     for seed in range(5):
         text = sentence(constraint.lark, seed)
+        assert form_flaw(text, n, kind, labels, n_picks) is None
         read = read_items(text, n, kind, labels, n_picks)
         picked = kind == "pick" and len(set(text.split("\n"))) < n_picks
         doubtful = kind == "line"  # a random line may say "N/A"
@@ -302,6 +305,14 @@ def test_wrong_alignment_cannot_be_written() -> None:
         f"{good}\n", f" {good}", good.replace("2:", "1:"),
     ]  # fmt: skip
     assert admits_each(constraint.lark, [good, *bad]) == [True, *[False] * len(bad)]
+    flaws = [form_flaw(text, 3, "label", ("human", "human being")) for text in bad]
+    assert [flaw is None for flaw in flaws] == [text.endswith("\n") for text in bad]
+
+
+def test_a_reply_of_the_form_may_leave_items_undecided() -> None:
+    for text, kind in (("1: N/A\n2: ", "line"), ("1: N/A\n2:", "line"), ("2\n2", "pick")):
+        assert form_flaw(text, 2, kind, (), 2) is None  # type: ignore[arg-type]
+        assert None in read_items(text, 2, kind, (), 2).values  # type: ignore[arg-type]
 
 
 def test_free_lines_are_bounded() -> None:
@@ -327,6 +338,7 @@ def test_json_stands_for_the_same_lines(kind: ItemKind, said: Any, text: str) ->
     form = items_constraint(2, kind, HARD, n_picks=1).json_form
     assert form is not None
     assert form.text_of(said) == text
+    assert form_flaw(text, 2, kind, HARD, 1) is None
     labels = ('say "no"', "two\nlines")
     read = read_items(text, 2, kind, labels, 1)
     assert None not in read.values

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run as pearl_command
+from pearl.cli.stopping import ONCE_S
 from pearl.runs.executors.local import UNDER_WAY
 from tests.server import Server
 
@@ -167,9 +168,13 @@ def test_a_second_interrupt_ends_at_once_and_says_how_to_go_on(
     openai_server.delay_s = 20.0
     process = start(folder, openai_server)
     wait_for(openai_server, 1)
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "once more" in line:
+            break
+    time.sleep(2 * ONCE_S)  # two at once would be one
+    process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
     assert "to go on: pearl runs resume " in said

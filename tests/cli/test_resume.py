@@ -63,7 +63,7 @@ def hostile(pearl: Terminal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostil
 
 WORK: dict[str, Any] = {
     "domain": "generic", "context": "auto", "ranker": "bm25", "max_repairs": 4, "max_steps": 40, "concurrency": 8,
-    "items_per_call": 32, "max_item_tokens": 64, "max_reasks": 1, "strict_items": False, "timeout_s": 60.0, "constrain": "auto", "prefix": "auto", "executor": "local",
+    "items_per_call": 32, "max_item_tokens": 64, "max_reasks": 1, "strict_items": False, "recheck": 0, "timeout_s": 60.0, "constrain": "auto", "prefix": "auto", "executor": "local",
 }  # fmt: skip
 
 
@@ -80,7 +80,7 @@ def test_nothing_of_a_store_is_done_before_it_is_confirmed(
 ) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pearl", "runs", "resume", hostile.id], stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (3, "")
     assert f"  model   openai: m at {EVIL}, without a key\n" in done.stderr
@@ -127,7 +127,7 @@ def test_a_terminal_is_asked(pearl: Terminal, hostile: Hostile, said: bytes, cod
     os.write(ours, said)
     done = subprocess.run(
         [sys.executable, "-m", "pearl", "runs", "resume", hostile.id, "-o", "rows.jsonl", "--max-calls", "9"],
-        stdin=theirs, capture_output=True, text=True, timeout=60, check=False,
+        stdin=theirs, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     os.close(ours)
     os.close(theirs)

@@ -56,7 +56,7 @@ def on_a_terminal(folder: Path, *commands: Sequence[str]) -> str:
     )  # fmt: skip
     os.close(slave)
     said = b""
-    give_up = time.monotonic() + 120  # of a child that hangs
+    give_up = time.monotonic() + 300  # of a child that hangs
     while time.monotonic() < give_up:
         if select.select([master], [], [], 1)[0]:
             try:
@@ -66,7 +66,7 @@ def on_a_terminal(folder: Path, *commands: Sequence[str]) -> str:
             if not read:
                 break
             said += read
-    child.wait(timeout=30)
+    child.wait()
     os.close(master)
     return said.decode("utf-8", "backslashreplace")
 

@@ -137,7 +137,9 @@ def test_any_value_gives_the_declared_type_or_a_reason(name: str, data: st.DataO
         assert re.search(r"\w", str(error))  # noqa: PT017, the reason is what is tested
     else:
         value = result.value if isinstance(result, Scalar) else result
-        assert isinstance(value, PYTHON_TYPES[action.returns])
+        # A number is a text, too; declared as one, it would multiply the states of grammars.
+        is_number = name in ("count-of", "share-of") and not isinstance(value, str)
+        assert is_number or isinstance(value, PYTHON_TYPES[action.returns])
         assert isinstance(value, bool) == (action.returns is ValueType.BOOL)
         assert isinstance(as_text(result), str)
         assert native.compute(action, given_) == result

@@ -16,15 +16,14 @@ undecided make no result wrong: what would be different with them is undecided, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.actions.entries import over_rows
 from pearl.actions.values import Scalar, Value, argument, as_rows, behind, bounded
-from pearl.documents.rows import Rows, without_duplicates
+from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, ValueType
 
 __all__ = ["CONTRACT", "NativeAction", "bind", "compute", "is_operator", "known"]
@@ -102,9 +101,7 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
     module: NativeAction = _module(action.name.lower())
     parameters = [action.parameter(i) for i in range(len(values))]
     if any(parameter.reads == "rows" for parameter in parameters):
-        arguments = map(argument, values, parameters)
-        others = [v for v, p in zip(values, parameters, strict=True) if p.reads != "rows"]
-        return _doubted(module.run(*arguments), others)
+        return module.run(*map(argument, values, parameters))
     given = behind(values)
     is_list_action = ValueType.LIST in (p.type for p in parameters)
     if is_list_action and given is not None:
@@ -119,15 +116,3 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
         return bounded(result, given, *bounds(values[0]))
     is_joined = all(p.type is ValueType.TEXT and not p.reads for p in parameters)
     return Scalar(result, given, is_marked=is_joined)
-
-
-def _doubted(result: Value, others: Iterable[Value]) -> Value:
-    """The result of an operator on rows whose other arguments are undecided: so is all of it."""
-    scalars = [value.rows for value in others if isinstance(value, Scalar) and value.rows.undecided]
-    if not (scalars and isinstance(result, Rows | Scalar)):
-        return result
-    if isinstance(result, Rows):
-        note = "undecided, because what it is compared with is"
-        return result.where((), result.rows).noting(note)
-    unsure = without_duplicates(row for rows in scalars for row in rows.undecided)
-    return replace(result, rows=result.rows.where(result.rows, unsure), low=None, high=None)

@@ -20,8 +20,8 @@ def run(rows: Rows, name: str, x: Value) -> Value:
     """The share of those rows that are decided; of several values, the share that has one of them.
 
     Raises:
-        EmptyListError: There are no rows, or all are undecided.
-        ValueError: There is no such field.
+        EmptyListError: There are no rows.
+        ValueError: There is no such field, or all rows are undecided.
 
     Example:
         >>> from pearl.documents.rows import Row
@@ -34,8 +34,10 @@ def run(rows: Rows, name: str, x: Value) -> Value:
     others = [row for row, verdict in judged.rows if verdict is False]
     unsure = [row for row, verdict in judged.rows if verdict is None]
     n_found, n_read, n = len(found), len(found) + len(others), len(judged.rows)
-    if not n_read:
+    if not (n or judged.doubtful):
         raise EmptyListError("there are no rows to take a share of")
+    if not n_read:
+        raise ValueError("no row is decided, so there is no share")
     # Doubtful rows count for one end or the other, where they can.
     n_not = sum(verdict is not True for _, verdict in judged.doubtful)
     n_may = sum(verdict is not False for _, verdict in judged.doubtful)

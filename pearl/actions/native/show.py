@@ -1,7 +1,6 @@
 """SHOW(A, B, ...): columns side by side."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import count
 
 from pearl.actions.values import Value
@@ -61,4 +60,4 @@ def _unused(name: str, taken: Mapping[str, object]) -> str:
 
 def _side_by_side(row: Row, key: object, cells: Mapping[str, Mapping[object, str | None]]) -> Row:
     shown = {name: column.get(key, "") for name, column in cells.items()}
-    return replace(row, fields={**row.fields, **shown})
+    return row.with_fields(shown)

@@ -71,9 +71,10 @@ def judge(task: ItemsTask) -> str:
             order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
             return "\n".join(str(i + 1) for i in order[: task.n_picks])
         case "yes_no":
-            condition = _condition(task)
-            wanted = _wanted(task)
-            values = [_holds(condition, wanted, item) for item in task.items]
+            values = _verdicts(task)
+        case "label" if {label.casefold() for label in task.labels} == {"yes", "no"}:
+            shown = {label.casefold(): label_line(label) for label in task.labels}
+            values = [shown.get(verdict, verdict) for verdict in _verdicts(task)]
         case "label":
             words = _own_words(task.labels)
             values = [_label(task.labels, words, item) for item in task.items]
@@ -84,6 +85,12 @@ def judge(task: ItemsTask) -> str:
         case "line":
             values = [_line(task, item) for item in task.items]
     return "\n".join(f"{i}: {value}" for i, value in enumerate(values, start=1))
+
+
+def _verdicts(task: ItemsTask) -> list[str]:
+    """Whether each item meets the condition: yes, no or undecided."""
+    condition, wanted = _condition(task), _wanted(task)
+    return [_holds(condition, wanted, item) for item in task.items]
 
 
 def _condition(task: ItemsTask) -> str:

@@ -21,7 +21,7 @@ from pearl.llm.backends.extractive.forms import (
     recognise,
 )
 
-__all__ = ["Part", "Roles", "options", "parts"]
+__all__ = ["Part", "Roles", "options", "parts", "without_lead_in"]
 
 MAX_PARTS = 6
 """Maximum parts; a question with more is one part."""
@@ -226,14 +226,24 @@ def _clauses(row: str) -> Iterator[str]:
     yield from bare
 
 
-def _part(text: str) -> Part:
-    """One question with its form."""
-    text = text.strip(" ?？!.…") or text
+def without_lead_in(text: str) -> str:
+    """A question without what only leads to it.
+
+    Example:
+        >>> without_lead_in("Please tell me how it ends")
+        'how it ends'
+    """
     for _ in range(_MAX_LEAD_INS):
         match = _POLITE.match(text)
         if not match or match.end() == len(text):
             break
         text = text[match.end() :]
+    return text
+
+
+def _part(text: str) -> Part:
+    """One question with its form."""
+    text = without_lead_in(text.strip(" ?？!.…") or text)
     form, about = recognise(text)
     other = " ".join(about[1:])
     if form == "number" and (counted := _COUNTED.match(text)):

@@ -14,6 +14,7 @@ from typing import Literal
 
 from pearl.documents.dates import read_period
 from pearl.llm.backends.extractive.forms import AUXILIARY, MAX_LENGTH, NAME
+from pearl.llm.backends.extractive.questions import without_lead_in
 
 __all__ = ["LABEL", "RowQuestion", "Where", "row_question"]
 
@@ -109,7 +110,7 @@ _BETWEEN = re.compile(
 _WHEN = re.compile(rf",?\s*\b(?P<word>before|after|since|until|in|on|during) (?P<date>{_DATE})")
 _OPERATORS = {"before": "before", "after": "after", "since": "at least", "until": "at most"}
 _LEAD_IN = re.compile(
-    r"\s*(?:in (?:the|this) (?:above |following )?(?:data|dataset|collection|corpus|file|table),?|among [^,?]*,|please)\s*",
+    r"\s*(?:(?:in|according to) (?:the|this|these) (?:above |following )?(?:data|dataset|collection|corpus|file|records|rows|table),?|among [^,?]*,)\s*",
     re.I,
 )
 _SUBSET = re.compile(
@@ -142,7 +143,7 @@ _AS_LABEL = re.compile(
 )  # fmt: skip
 
 _COUNT = re.compile(
-    rf"(?:how many|what (?:is|was) the (?:total )?number of) (?P<kind>(?:[\w'’-]+ ){{0,3}}?){_NOUN}(?P<rest>.*)",
+    rf"(?:how many|(?:what (?:is|was) )?(?:the )?(?:total )?number of|count(?: all)?) (?P<kind>(?:[\w'’-]+ ){{0,3}}?){_NOUN}(?P<rest>.*)",
     re.I,
 )
 _DID_EACH = re.compile(rf"\s*(?:do|does|did|has|have) (?:each|every) {_FIELD}\b.*", re.I)
@@ -216,7 +217,8 @@ def _scoped(line: str) -> tuple[str, tuple[Where, ...]]:
     """The question itself, and which rows it is about as far as fields of rows tell."""
     where: list[Where] = []
     if users := _USERS.search(line):
-        where.append(("User", "in", _entries(users["ids"])))
+        ids = (id for id in re.findall(r"\w+", users["ids"]) if id != "and")
+        where.append(("User", "in", tuple(dict.fromkeys(ids))))
     if month := _ANY_MONTH.search(line):
         number = _MONTHS.split().index(month["month"].lower()) + 1
         where.append(("Date by month", "contains", f"-{number:02}"))
@@ -237,7 +239,7 @@ def _bare(line: str) -> str:
     line = _SUBSET.sub("", line)
     while (match := _LEAD_IN.match(line)) and match.end():
         line = line[match.end() :]
-    return " ".join(line.split()).strip(" ,.?")
+    return without_lead_in(" ".join(line.split()).strip(" ,.?"))
 
 
 def _are_dates(*texts: str) -> bool:
@@ -245,10 +247,14 @@ def _are_dates(*texts: str) -> bool:
 
 
 def _entries(text: str) -> tuple[str, ...]:
-    """The entries of a list in a sentence."""
-    found = (
-        entry.strip(" '‘’\"“”") for entry in re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", text)
-    )
+    """The entries of a list in a sentence; an "and" within one of them belongs to it.
+
+    Example:
+        >>> _entries("spam, ham and eggs, or neither"), _entries("spam and ham")
+        (('spam', 'ham and eggs', 'neither'), ('spam', 'ham'))
+    """
+    between = r",\s*(?:(?:and|or)\s)?\s*|\s+or\s+" if "," in text else r"\s+(?:and|or)\s+"
+    found = (entry.strip(" '‘’\"“”") for entry in re.split(between, text))
     return tuple(dict.fromkeys(entry for entry in found if entry))
 
 
@@ -353,16 +359,27 @@ def _condition(noun: str, rest: str) -> str:
         >>> _condition("reviews", " are there about the food"), _condition("patients", " had a fever")
         ('the review is one about the food', 'the patient had a fever')
     """
-    rest = _THERE.sub("", _THAT.sub("", rest))
+    rest = _THERE.sub("", rest.strip())
+    that = _THAT.match(rest)
+    verb = _LATER_VERB.search(rest, that.end() if that else 0)
+    if verb and (that or _PREPOSITION.match(rest)):
+        which = f"{'that ' if that else ''}{rest[that.end() if that else 0 : verb.start()]}"
+        return f"the {_one(noun)} {which} {_SINGULAR.get(verb[1], verb[1])} {rest[verb.end() :]}"
+    rest = _THAT.sub("", rest)
     word, _, more = rest.partition(" ")
-    if re.fullmatch(r"about|with|without|from|by|of|on|for|to|in|\w+ing", word, re.I):
+    if _PREPOSITION.match(rest):
         rest = f"is one {rest}"
     elif word.islower() and word.isalpha() and not _FINITE.fullmatch(word):
         rest = f"{_SINGULAR.get(word, f'{word}s')} {more}"
     return f"the {_one(noun)} {rest}".rstrip()
 
 
-_THAT = re.compile(r"\A\s*(?:(?:are|were|is|was) there\b)?\s*(?:(?:that|who|which)\b)?\s*", re.I)
+_PREPOSITION = re.compile(
+    r"(?:about|above|after|aged|at|before|below|between|by|for|from|in|of|on|over|to|under|with|without|\w+ing)\b",
+    re.I,
+)
+_LATER_VERB = re.compile(r"\s(had|has|have|are|is|was|were)\s")
+_THAT = re.compile(r"\A(?:(?:(?:are|were|is|was) there|that|who|which)\b\s*)+", re.I)
 _THERE = re.compile(r"\s+(?:are|were|is|was) there\s*\Z", re.I)
 _SINGULAR = {"are": "is", "were": "was", "have": "has", "do": "does", "go": "goes"}
 _FINITE = re.compile(

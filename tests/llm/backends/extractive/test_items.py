@@ -93,6 +93,11 @@ def test_a_label_is_taken_for_its_own_words_alone() -> None:
     assert values("the topic", ("spam", "ham"), "label", ("spam",)) == ("spam", None)
 
 
+def test_the_labels_yes_and_no_are_verdicts() -> None:
+    items = ("Chest pain.", "No chest pain.", "A cough.")
+    assert values("has chest pain", items, "label", ("No", "Yes")) == ("Yes", None, "No")
+
+
 def test_a_line_is_quoted_from_the_item_itself() -> None:
     items = ("Ada was late. The harm was a broken\narm.", "All went well.", "")
     assert values("the harm", items, "line") == ("The harm was a broken arm.", NOTHING, NOTHING)

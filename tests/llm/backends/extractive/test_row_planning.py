@@ -151,6 +151,26 @@ def test_the_steps_of_a_question_about_rows(question: str, steps: list[str]) -> 
 
 
 @pytest.mark.parametrize(
+    ("question", "condition"),
+    [
+        ("How many of the patients were treated?", "the patient was treated"),
+        ("How many patients have diabetes?", "the patient has diabetes"),
+        ("How many patients did not have a fever?", "the patient did not have a fever"),
+        ("How many patients over 65 had surgery?", "the patient over 65 had surgery"),
+        ("How many patients who had surgery are there?", "the patient had surgery"),
+        ("According to the records, how many patients smoke?", "the patient smokes"),
+        ("Please tell me how many patients died in 2020.", "the patient died in 2020"),
+        ("Count the reviews about the food", "the review is one about the food"),
+        ("How many messages between 2023-01-01 and 2023-02-01 mention refunds?", "the message mentions refunds"),
+    ],
+)  # fmt: skip
+def test_a_condition_is_a_sentence_about_one(question: str, condition: str) -> None:
+    asked = row_question(question)
+    assert asked is not None
+    assert asked.about == (condition,)
+
+
+@pytest.mark.parametrize(
     "question",
     [
         "How many animals does the farmer have?",

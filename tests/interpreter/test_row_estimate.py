@@ -1,0 +1,209 @@
+"""What a plan over rows takes lies within its forecast, whatever the plan and the replies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections import Counter as Tally
+from functools import partial
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.documents.tokens import Counter
+from pearl.errors import ExecutionError, PearlError
+from pearl.llm import CombineTask, Constrains, ItemsTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.runs.executors import Task
+from pearl.runs.forecast import Forecast, forecast
+
+LABELS = ("fruit", "root", "something else")
+
+
+def entries(draw: random.Random, n: int) -> str:
+    words = ("apple", "beet", "carrot", "a date of the palm", "egg")
+    return "\n".join(
+        f"Date: 2023-{draw.randint(1, 12):02}-{draw.randint(1, 28):02} || User: {draw.randint(1, 9)} || "
+        f"Item: {draw.choice(words)} {draw.randint(1, 60)} {'and more ' * draw.randint(0, 9)}".strip()
+        for _ in range(n)
+    )
+
+
+class Plans:
+    """Random plans over rows; every reference is to an earlier output of a fitting kind."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.steps = ['1. v1 = SPLIT(CTX, "entry") : Rows']
+        self.rows = ["v1"]
+        self.counted: list[str] = []
+        self.labelled: list[str] = []
+
+    def text(self, n: int) -> str:
+        for _ in range(n):
+            self.add()
+        return "\n".join(self.steps)
+
+    def add(self) -> None:
+        draw, name = self.draw, f"v{len(self.steps) + 1}"
+        one, two = draw.choice(self.rows), draw.choice(self.rows)
+        ways = [
+            (f'FIELD({one}, "Item")', "rows"),
+            (f'WHERE({one}, "User", "at most", "{draw.randint(1, 9)}")', "rows"),
+            (f'WHERE({one}, "Date", "before", "2023-0{draw.randint(2, 9)}-01")', "rows"),
+            (f'CLASSIFY({one}, ["fruit", "root", "something else"], "its kind")', "labelled"),
+            (f'FILTER({one}, "it is a fruit")', "rows"),
+            (f'MAP({one}, "its colour")', "rows"),
+            (f'RATE({one}, "how sweet it is")', "rows"),
+            (f'TOP({one}, "how sweet it is", {draw.randint(1, 5)})', "rows"),
+            (f'GROUP({one}, "User")', "groups"),
+            (f'COUNT_BY({one}, "User")', "groups"),
+            (f"COUNT({one})", "other"),
+            (f"SHOW({one}, {two})", "other"),
+            (f"UNION({one}, {two})", "rows"),
+            (f"INTERSECT({one}, {two})", "rows"),
+            (f"DIFFERENCE({one}, {two})", "rows"),
+            (f"SUMMARIZE({one})", "other"),
+            (f'FIND({one}, "what is said of it")', "other"),
+            (f"EACH_SUMMARIZE({one})", "rows"),
+        ]
+        if self.labelled:
+            label = draw.choice(self.labelled)
+            ways += [(f'WHERE({label}, "{label}", "is", "fruit")', "rows")] * 2
+            ways += [(f'COUNT_BY({label}, "{label}")', "groups")]
+        if self.counted:
+            group = draw.choice(self.counted)
+            ways += [(f'HAVING({group}, "at least", 2)', "rows"), (f"MOST({group})", "other")]
+        call, kind = draw.choice(ways)
+        self.steps.append(f"{len(self.steps) + 1}. {name} = {call} : Step {name}")
+        if kind in ("rows", "labelled"):
+            self.rows.append(name)
+        if kind == "labelled":
+            self.labelled.append(name)
+        if kind == "groups":
+            self.counted.append(name)
+
+
+def oracle(seed: int, fault: float) -> Scripted:
+    """Replies of the right form; of a reply to items, some lines are left out."""
+    draw = random.Random(seed)
+
+    def say(request: Request) -> str:
+        task = request.task
+        if not isinstance(task, ItemsTask):
+            return "A summary. " * draw.randint(1, 40)
+        if task.kind == "pick":
+            return "\n".join(map(str, draw.sample(range(1, len(task.items) + 1), task.n_picks)))
+        values = {
+            "yes_no": ("yes", "no"), "label": LABELS, "rating": ("0", "7"),
+            "line": ("red", "green and " * 8, "Nothing found."),
+        }[task.kind]  # fmt: skip
+        lines = [f"{i}: {draw.choice(values)}" for i in range(1, len(task.items) + 1)]
+        return "\n".join(line for line in lines if draw.random() >= fault) or "I cannot."
+
+    return Scripted(say)
+
+
+class Held(Scripted):
+    """A model that is held to a grammar."""
+
+    constrains = Constrains(frozenset({"grammar"}))
+
+
+def sent(model: Scripted) -> dict[str, tuple[int, int]]:
+    """Calls and input tokens of each step."""
+    calls, tokens = Tally[str](), Tally[str]()
+    for request in model.requests:
+        task = request.task.step if isinstance(request.task, CombineTask) else request.task
+        calls[task.output] += 1  # type: ignore[union-attr]
+        tokens[task.output] += Counter().count(request.prompt)  # type: ignore[union-attr]
+    return {name: (calls[name], tokens[name]) for name in calls}
+
+
+def within(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
+    """What was sent lies within the bounds of each step."""
+    by_output = {step.name.partition(" = ")[0]: step for step in found.steps}
+    done = sent(model)
+    for name, (n_calls, n_tokens) in done.items():
+        said = by_output[name]
+        assert said.calls.most is None or n_calls <= said.calls.most, said
+        assert said.input_tokens.most is None or n_tokens <= said.input_tokens.most, (
+            said,
+            n_tokens,
+        )
+    for name, said in by_output.items() if is_whole else ():
+        n_calls, n_tokens = done.get(name, (0, 0))
+        assert said.calls.least <= n_calls, said
+        assert said.input_tokens.least <= n_tokens, (said, n_tokens)
+
+
+def compare(seed: int) -> str:
+    """Forecast a random plan, run it, and compare; what came of it."""
+    draw = random.Random(seed)
+    document = Document(entries(draw, draw.choice([4, 5, 40, 150])))
+    plan = Plans(seed).text(draw.randint(2, 8))
+    fault = draw.choice([0.0, 0.05, 0.5])
+    model = oracle(seed, fault)
+    if not fault and draw.random() < 0.5:
+        model = Held(model._reply)
+    this = Pearl(
+        model, window=draw.choice([None, 4_096, 32_000]), items_per_call=draw.choice([3, 32]),
+        max_output_tokens=draw.choice([None, 512]), concurrency=4,
+    )  # fmt: skip
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    try:
+        asyncio.run(this.execute(plan, document))
+    except ExecutionError:
+        within(found, model, is_whole=False)
+        return "failed"
+    assert not found.n_problems, (found.problems, plan)
+    within(found, model, is_whole=True)
+    return "done"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_a_random_plan_takes_what_its_forecast_says(block: int) -> None:
+    came = Tally(compare(seed) for seed in range(block * 15, block * 15 + 15))
+    assert came["done"] > came["failed"]
+
+
+@pytest.mark.slow
+def test_a_thousand_random_plans_take_what_their_forecasts_say() -> None:
+    assert Tally(map(compare, range(1_000, 2_000)))["done"] > 500
+
+
+def test_calls_are_exact_where_the_model_is_held_to_a_grammar() -> None:
+    document = Document(entries(random.Random(1), 100))
+    plan = """\
+1. rows = SPLIT(CTX, "entry") : Rows
+2. label = CLASSIFY(rows, ["fruit", "root", "something else"], "its kind") : Labels
+3. n = COUNT_OF(label, "fruit") : How many"""
+    model = Held(oracle(1, 0.0)._reply)
+    this = Pearl(model)
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    n = len(set(document.text.splitlines()))
+    assert found.total.calls.to_json() == {"least": -(-n // 32), "most": -(-n // 32)}
+    asyncio.run(this.execute(plan, document))
+    assert len(model.requests) == -(-n // 32)
+    assert re.search(r"\d", str(found.total.input_tokens.most))
+
+
+def test_what_cannot_run_is_told_before_any_call() -> None:
+    document = Document(entries(random.Random(1), 20))
+    model = oracle(1, 0.0)
+    this = Pearl(model)
+    for call, why in (
+        ('FIELD(rows, "Colour")', "no field 'Colour'"),
+        ('SPLIT(rows, "section")', "section"),
+        ('TOP(rows, "size", 0)', "0"),
+    ):
+        plan = (
+            f'1. rows = SPLIT(CTX, "entry") : Rows\n2. v = {call} : Step\n3. l = FILTER(v, "x") : F'
+        )
+        found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+        assert found.n_problems == 1
+        assert why in found.problems[0], found.problems
+        with pytest.raises(PearlError):
+            asyncio.run(this.execute(plan, document))
+    assert not model.requests
