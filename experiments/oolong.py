@@ -1,7 +1,8 @@
 """Questions that count: how far plans over rows are from exact, and what they cost.
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
-        [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile] [--kills N]
+        [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
+        [--forecasts N] [--kills N]
     python experiments/oolong.py --entries --data FILE_OR_DATASET [--split NAME] [--tasks N]
         [--model MODEL] [--base-url URL]
 
@@ -25,8 +26,10 @@ import sys
 from collections.abc import AsyncIterator
 from itertools import islice
 from statistics import mean
+from typing import get_args
 
 from aggregation.bars import N_PER_CALL, Bar, edited, exact, faults, hostile, many_repeats, pairs
+from aggregation.forecasting import forecasts
 from aggregation.killing import kills
 from aggregation.oracle import Fault
 from aggregation.published import by_model, by_oracle, read_tasks
@@ -34,9 +37,6 @@ from aggregation.published import by_model, by_oracle, read_tasks
 from pearl import Pearl
 
 RATES = (0.01, 0.05, 0.2)
-KINDS: tuple[Fault, ...] = (
-    "drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off",
-)  # fmt: skip
 LARGE, N_LARGE = 50_000, 4
 """Of windows with so many entries there are so many at most."""
 
@@ -59,7 +59,7 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
         yield await many_repeats(said.seed)
     if said.faults is not None:
         yield await faults("drop", 1.0, said.seed)
-        for kind in KINDS:
+        for kind in get_args(Fault):
             for rate in said.faults or RATES:
                 yield await faults(kind, rate, said.seed)
     if said.edit:
@@ -67,6 +67,8 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
     if said.hostile:
         for per_call in (32, 1):
             yield await hostile(said.seed, per_call=per_call)
+    if said.forecasts:
+        yield await forecasts(said.forecasts, said.seed)
     if said.kills:
         yield await asyncio.to_thread(kills, said.kills, said.seed)
     if said.data:
@@ -136,6 +138,7 @@ def main() -> int:
     parser.add_argument("--faults", type=float, nargs="*", metavar="RATE")
     parser.add_argument("--edit", action="store_true")
     parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--forecasts", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--data")
     parser.add_argument("--split")

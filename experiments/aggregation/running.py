@@ -13,20 +13,31 @@ from aggregation.scoring import answers_in
 from aggregation.windows import Window
 
 from pearl import Answer, Document, Pearl
-from pearl.llm import Request
+from pearl.errors import ModelError
+from pearl.llm import Constrains, Request
 from pearl.llm.backends.scripted import Scripted
 
-__all__ = ["Asked", "Session", "document_of", "labelled"]
+__all__ = ["Asked", "OracleModel", "Session", "document_of", "labelled"]
 
 
-class _OracleModel(Scripted):
-    """The oracle as a model of this process, treated as one behind a server is."""
+class OracleModel(Scripted):
+    """The oracle as a model of this process, treated as one behind a server is.
+
+    Args:
+        oracle: What replies.
+        is_held: Whether it counts as held to the form of its replies, which it then has to keep.
+    """
 
     reads_prompts = True
 
-    def __init__(self, oracle: Oracle) -> None:
+    def __init__(self, oracle: Oracle, *, is_held: bool = False) -> None:
+        self.constrains = Constrains(frozenset({"grammar"}) if is_held else frozenset())
+
         def reply(request: Request) -> str:
-            return oracle.call(request.prompt).reply
+            call = oracle.call(request.prompt)
+            if call.is_truncated:
+                raise ModelError("cut off", kind="truncated", reply=call.reply)
+            return call.reply
 
         super().__init__(reply, name="oracle", source=f"{id(oracle)}", is_recording=False)
 
@@ -49,7 +60,7 @@ class Asked:
     def labels(self) -> dict[str, str | None]:
         """The label that each different text got; None where it is undecided."""
         step = next(step for step in self.answer.steps if step.action == "CLASSIFY")
-        return {row.fields["Instance"]: row.value for row in step.rows or ()}
+        return {str(row.fields["Instance"]): row.value for row in step.rows or ()}
 
 
 class Session:
@@ -65,7 +76,7 @@ class Session:
         self.window = window
         self.oracle = oracle
         self.document = document_of(window)
-        self._pearl = Pearl(_OracleModel(oracle), **settings)
+        self._pearl = Pearl(OracleModel(oracle), **settings)
 
     async def ask(self, query: Query, document: Document | None = None) -> Asked:
         """Run the plan of a query over the window, or over another document.

@@ -68,7 +68,7 @@ class Bytes(Counter):
         """Bytes / 4, rounded up."""
         return math.ceil(len(text.encode("utf-8", "replace")) / 4)
 
-    def bounds(self, text: str) -> tuple[int, int]:
+    def bounds(self, text: str, part: str = "") -> tuple[int, int]:
         """As it adds up, but for rounding."""
         n = self.count(text)
         return max(0, n - 1), n + 1

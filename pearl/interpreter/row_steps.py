@@ -18,7 +18,7 @@ from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import NOTHING
-from pearl.errors import ExecutionError
+from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.gathering import gather
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.row_requests import RowRequests, RowStep
@@ -29,6 +29,11 @@ __all__ = ["MAX_ROUNDS", "RowReader", "RowsRead"]
 
 MAX_ROUNDS = 6
 """Requests for the items of one batch at most, the first included."""
+
+UNREADABLE: frozenset[ModelErrorKind] = frozenset(
+    {"truncated", "repetition", "empty", "refused", "filtered"}
+)
+"""Why a batch has no whole reply, although the next one may: its rows are asked about again."""
 
 AskItems = Callable[[Request, Constraint, Callable[[str], str | None]], Awaitable[Completion]]
 """Sends a request with a constraint and a check of what it is held to."""
@@ -97,18 +102,22 @@ class RowReader:
         self._n_calls = 0
         self._usage = Usage()
         self._replies: list[str] = []
+        self._failure: ModelError | None = None
 
     async def run(self) -> RowsRead:
         """Ask about all rows.
 
         Raises:
             ExecutionError: A row is undecided, and the limits say that none may be.
+            ModelError: No reply about any row is usable.
         """
         rows, task = self._row_step.rows, self._row_step.task
         if task.kind == "pick":
             found = await self._pick()
         else:
             found = await self._each()
+        if self._failure is not None and all(value is None for value in found.values()):
+            raise self._failure
         replies = [None if row.value is None else found.get(row.value, "") for row in rows]
         if task.kind in ("yes_no", "label", "rating"):  # a blank row says nothing of these
             replies = [reply or None for reply in replies]
@@ -163,12 +172,22 @@ class RowReader:
         def flaw(text: str) -> str | None:
             return form_flaw(text, n, kind, labels, n_picks=task.n_picks)
 
-        completion = await self._ask(self._requests.request(task), constraint, flaw)
         self._n_calls += 1
-        self._usage += completion.usage
-        values = read_items(completion.text, n, kind, labels, n_picks=task.n_picks).values
+        completion: Completion | None = None
+        try:
+            completion = await self._ask(self._requests.request(task), constraint, flaw)
+        except ModelError as error:
+            if error.kind not in UNREADABLE:
+                raise
+            self._failure = error
+            self._usage += error.usage or Usage()
+            text = error.reply.rpartition("\n")[0]  # the last line may end anywhere
+        else:
+            self._usage += completion.usage
+            text = completion.text
+        values = read_items(text, n, kind, labels, n_picks=task.n_picks).values
         values = tuple("" if value == NOTHING else value for value in values)
-        if self._cache is not None and is_kept and kind != "pick":
+        if completion is not None and self._cache is not None and is_kept and kind != "pick":
             read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
             await self._cache.keep(task, read, completion.model)
         return values

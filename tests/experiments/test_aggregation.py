@@ -301,11 +301,12 @@ def test_faults_are_what_they_are_called(parts: Parts, fault: str, ids: int) -> 
     assert clean.faults == ()
 
 
-def test_a_reply_that_is_cut_off(parts: Parts) -> None:
-    oracle = parts.oracle.Oracle(TEXTS, LABELS, faults={"cut_off": 1.0})
+@pytest.mark.parametrize("fault", ["cut_off", "truncated"])
+def test_a_reply_that_is_cut_off(parts: Parts, fault: str) -> None:
+    oracle = parts.oracle.Oracle(TEXTS, LABELS, faults={fault: 1.0})
     whole = parts.oracle.Oracle(TEXTS, LABELS).call(prompt_of("text 1", "text 2")).reply
     call = oracle.call(prompt_of("text 1", "text 2"))
-    assert call.is_cut_off
+    assert call.is_truncated == (fault == "truncated")
     assert whole.startswith(call.reply)
     assert call.reply != whole
 

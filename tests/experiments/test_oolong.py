@@ -108,7 +108,8 @@ def test_a_wrong_plan_does_not_pass(parts: Parts, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "kind", ["drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off"]
+    "kind",
+    ["drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off", "truncated"],
 )
 def test_faults_of_replies(parts: Parts, kind: str) -> None:
     bar = asyncio.run(parts.bars.faults(kind, 0.5, 2, 200))
@@ -129,6 +130,12 @@ def test_an_edit_and_hostile_rows(parts: Parts) -> None:
         bar = asyncio.run(parts.bars.hostile(0, 200, 0.02, per_call))
         assert bar.failed == []
         assert (bar.figures["wrong_of_others"] > 0) == bool(others)
+
+
+def test_what_runs_take_is_what_was_forecast(parts: Parts) -> None:
+    bar = asyncio.run(parts.forecasting.forecasts(12, 0))
+    assert bar.failed == []
+    assert bar.figures["within"] == 12
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from pearl import Document, Pearl
-from pearl.errors import ExecutionError
+from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
@@ -119,6 +119,62 @@ def test_what_is_left_out_is_asked_again_on_its_own() -> None:
     answer = run(COUNTING, entries(64), oracle)
     assert answer.status == "answered"
     assert sorted(map(len, oracle.asked)) == [1, 1, 32, 32]
+
+
+class Failing(Reading):
+    """Has no whole reply to some requests: `why` says which and how."""
+
+    def __init__(self, oracle: Oracle, why: Callable[[str], ModelError | None]) -> None:
+        def reply(request: Request) -> str:
+            text = oracle(request)
+            if (error := why(text)) is not None:
+                raise error
+            return text
+
+        super().__init__(reply)
+
+
+def cut_off(reply: str) -> ModelError:
+    return ModelError("cut off", kind="truncated", reply=reply)
+
+
+def test_of_a_reply_that_is_cut_off_the_whole_lines_count() -> None:
+    oracle = Oracle(kind)
+
+    def why(text: str) -> ModelError | None:
+        return cut_off(text[: text.index("\n30: ") + 6]) if "\n32: " in text else None
+
+    answer = asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
+    assert (answer.text, answer.status) == ("other", "answered")
+    assert sorted(map(len, oracle.asked)) == [3, 8, 32]  # 30 began, but may not be whole
+
+
+@pytest.mark.parametrize("error_kind", ["truncated", "repetition", "empty", "refused", "filtered"])
+def test_one_batch_without_a_usable_reply_is_undecided(error_kind: ModelErrorKind) -> None:
+    oracle = Oracle(kind)
+
+    def why(text: str) -> ModelError | None:
+        return ModelError("no reply", kind=error_kind) if "\n32: " in text else None
+
+    answer = asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
+    assert answer.status == "undecided"
+    assert "32 of 40 rows are undecided" in answer.why
+
+
+def test_no_usable_reply_at_all_is_an_error_with_its_reason() -> None:
+    failing = Failing(Oracle(kind), lambda text: cut_off(""))
+    with pytest.raises(ExecutionError, match="cut off"):
+        asyncio.run(Pearl(failing).execute(COUNTING, entries(40)))
+
+
+def test_a_server_that_fails_is_no_undecided_row() -> None:
+    oracle = Oracle(kind)
+
+    def why(text: str) -> ModelError | None:
+        return ModelError("no such model", kind="bad_request") if "\n32: " in text else None
+
+    with pytest.raises(ExecutionError, match="no such model"):
+        asyncio.run(Pearl(Failing(oracle, why)).execute(COUNTING, entries(40)))
 
 
 def test_what_stays_unread_is_undecided_and_shown() -> None:
