@@ -2,7 +2,7 @@
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
         [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
-        [--forecasts N] [--kills N]
+        [--embedded] [--forecasts N] [--kills N]
     python experiments/oolong.py --entries --data FILE_OR_DATASET [--split NAME] [--tasks N]
         [--model MODEL] [--base-url URL]
 
@@ -28,7 +28,17 @@ from itertools import islice
 from statistics import mean
 from typing import get_args
 
-from aggregation.bars import N_PER_CALL, Bar, edited, exact, faults, hostile, many_repeats, pairs
+from aggregation.bars import (
+    N_PER_CALL,
+    Bar,
+    edited,
+    embedded,
+    exact,
+    faults,
+    hostile,
+    many_repeats,
+    pairs,
+)
 from aggregation.forecasting import forecasts
 from aggregation.killing import kills
 from aggregation.oracle import Fault
@@ -64,6 +74,9 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
                 yield await faults(kind, rate, said.seed)
     if said.edit:
         yield await edited(said.seed)
+    if said.embedded:
+        for is_telling in (True, False):
+            yield await embedded(200, said.windows, said.seed, is_telling=is_telling)
     if said.hostile:
         for per_call in (32, 1):
             yield await hostile(said.seed, per_call=per_call)
@@ -137,6 +150,7 @@ def main() -> int:
     parser.add_argument("--repeats", action="store_true")
     parser.add_argument("--faults", type=float, nargs="*", metavar="RATE")
     parser.add_argument("--edit", action="store_true")
+    parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--forecasts", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)

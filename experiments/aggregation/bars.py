@@ -19,7 +19,19 @@ from aggregation.running import Session, document_of, labelled
 from aggregation.scoring import score
 from aggregation.windows import Window, draw_window
 
-__all__ = ["N_PER_CALL", "Bar", "edited", "exact", "faults", "hostile", "many_repeats", "pairs"]
+from pearl.errors import ExecutionError
+
+__all__ = [
+    "N_PER_CALL",
+    "Bar",
+    "edited",
+    "embedded",
+    "exact",
+    "faults",
+    "hostile",
+    "many_repeats",
+    "pairs",
+]
 
 N_PER_CALL = 32
 MOST_TOKENS = 1.25
@@ -188,6 +200,38 @@ async def faults(kind: Fault, rate: float, seed: int, n: int = 1_000) -> Bar:
     )
     bar.require(wrong == 0, "a row has a label that the oracle did not give it")
     bar.require(undecided == 0 or rate < 1 or kind != "drop", "rows left undecided")
+    return bar
+
+
+async def embedded(n: int, n_windows: int, seed: int, *, is_telling: bool = True) -> Bar:
+    """The embedded model, which matches words, on texts that name their labels, or do not."""
+    rows: Counter[str] = Counter()
+    texts = "texts that name their labels" if is_telling else "texts that betray no label"
+    bar = Bar(f"embedded model, {n:,} entries, {texts}", {})
+    answered: list[float] = []
+    n_asked = 0
+    for i in range(seed, seed + n_windows):
+        window = draw_window(n, i, is_telling=is_telling)
+        session = Session(window, _oracle(window, i), model="extractive")
+        for question in draw_questions(window, i):
+            n_asked += 1
+            try:
+                asked = await session.ask(question.query)
+            except ExecutionError:  # a share of rows of which none is decided
+                continue
+            if asked.answer.status != "undecided":
+                answered.append(score(question.query.kind, asked.text, question.right))
+        said = (await session.ask(Query("most"))).labels
+        for text, label in window.labels_of.items():
+            rows["right" if said[text] == label else "wrong" if said[text] else "undecided"] += 1
+        await session.aclose()
+    bar.figures = {
+        "windows": n_windows, "rows_right": rows["right"], "rows_wrong": rows["wrong"],
+        "rows_undecided": rows["undecided"], "questions": n_asked, "answered": len(answered),
+        "score_of_answered": round(mean(answered), 4) if answered else None,
+    }  # fmt: skip
+    bar.require(not rows["wrong"], "a wrong label")
+    bar.require(set(answered) <= {1.0}, "a wrong answer that does not say that it is undecided")
     return bar
 
 

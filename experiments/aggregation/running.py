@@ -69,14 +69,15 @@ class Session:
     Args:
         window: What is asked about.
         oracle: What labels.
+        model: What labels in its place, by its name.
         settings: Arguments of `Pearl`.
     """
 
-    def __init__(self, window: Window, oracle: Oracle, **settings: Any) -> None:
+    def __init__(self, window: Window, oracle: Oracle, *, model: str = "", **settings: Any) -> None:
         self.window = window
         self.oracle = oracle
         self.document = document_of(window)
-        self._pearl = Pearl(OracleModel(oracle), **settings)
+        self._pearl = Pearl(model or OracleModel(oracle), **settings)
 
     async def ask(self, query: Query, document: Document | None = None) -> Asked:
         """Run the plan of a query over the window, or over another document.

@@ -132,6 +132,16 @@ def test_an_edit_and_hostile_rows(parts: Parts) -> None:
         assert (bar.figures["wrong_of_others"] > 0) == bool(others)
 
 
+def test_the_embedded_model_labels_by_words_or_says_that_it_cannot(parts: Parts) -> None:
+    telling = asyncio.run(parts.bars.embedded(60, 1, 0))
+    assert telling.failed == []
+    assert (telling.figures["rows_right"], telling.figures["answered"]) == (60, 25)
+    other = asyncio.run(parts.bars.embedded(60, 1, 0, is_telling=False))
+    assert other.failed == []
+    assert other.figures["rows_undecided"] == 60
+    assert 0 < other.figures["answered"] < 25  # those about users and dates alone
+
+
 def test_what_runs_take_is_what_was_forecast(parts: Parts) -> None:
     bar = asyncio.run(parts.forecasting.forecasts(12, 0))
     assert bar.failed == []
