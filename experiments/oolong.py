@@ -2,7 +2,7 @@
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
         [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
-        [--embedded] [--forecasts N] [--kills N]
+        [--undecided SHARE ...] [--embedded] [--forecasts N] [--kills N]
     python experiments/oolong.py --entries --data FILE_OR_DATASET [--split NAME] [--tasks N]
         [--model MODEL] [--base-url URL]
 
@@ -38,6 +38,7 @@ from aggregation.bars import (
     hostile,
     many_repeats,
     pairs,
+    undecided,
 )
 from aggregation.forecasting import forecasts
 from aggregation.killing import kills
@@ -74,6 +75,8 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
                 yield await faults(kind, rate, said.seed)
     if said.edit:
         yield await edited(said.seed)
+    for share in said.undecided:
+        yield await undecided(share, 500, said.windows, said.seed)
     if said.embedded:
         for is_telling in (True, False):
             yield await embedded(200, said.windows, said.seed, is_telling=is_telling)
@@ -150,6 +153,7 @@ def main() -> int:
     parser.add_argument("--repeats", action="store_true")
     parser.add_argument("--faults", type=float, nargs="*", metavar="RATE")
     parser.add_argument("--edit", action="store_true")
+    parser.add_argument("--undecided", type=float, nargs="*", default=(), metavar="SHARE")
     parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--forecasts", type=int, default=0)

@@ -132,10 +132,20 @@ def test_an_edit_and_hostile_rows(parts: Parts) -> None:
         assert (bar.figures["wrong_of_others"] > 0) == bool(others)
 
 
+@pytest.mark.parametrize("share", [0.01, 0.2])
+def test_what_undecided_rows_may_change_is_said_to_be_undecided(parts: Parts, share: float) -> None:
+    bar = asyncio.run(parts.bars.undecided(share, 200, 2, 0))
+    assert bar.failed == []
+    figures = bar.figures
+    assert figures["answered"] + figures["undecided"] == figures["questions"] == 90
+    assert min(figures["answered"], figures["undecided"]) > 5
+
+
 def test_the_embedded_model_labels_by_words_or_says_that_it_cannot(parts: Parts) -> None:
     telling = asyncio.run(parts.bars.embedded(60, 1, 0))
     assert telling.failed == []
     assert (telling.figures["rows_right"], telling.figures["answered"]) == (60, 25)
+    assert "rows_wrong" not in telling.figures
     other = asyncio.run(parts.bars.embedded(60, 1, 0, is_telling=False))
     assert other.failed == []
     assert other.figures["rows_undecided"] == 60
