@@ -133,7 +133,10 @@ New actions:
 - LOOK(CTX, X) : Look for X
 
 1. a = LOOK(CTX, "hull") : f
-2. b = LOOK(CTX, "boat") : g"""
+2. b = LOOK(CTX, "boat") : g
+3. rows = SPLIT(CTX, "sentence") : h
+4. kept = FILTER(rows, "something is sold") : i
+5. said = MAP(rows, "the colour") : j"""
 
 ROWS = ["--data", "rows.jsonl"]
 USED = {
@@ -176,6 +179,11 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "constrain": ([], ["--constrain", "off"]),
     "server": ([], ["--server", "ollama"]),
     "prefix": ([], ["--prefix", "off"]),
+    "items_per_call": ([], ["--items-per-call", "1"]),
+    "max_item_tokens": ([], ["--max-item-tokens", "900"]),
+    "max_reasks": ([], ["--max-reasks", "3"]),
+    "strict_items": ([], ["--strict-items"]),
+    "recheck": ([], ["--recheck", "1"]),
     "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),
 }
 """Setting → what a command is given beside its own arguments, and what makes a difference to it."""
@@ -193,7 +201,10 @@ OF_PLUG_INS = {"ranker"}
 
 def answer(seen: Seen) -> Canned:
     plan = "no plan at all" if seen.body["model"] == "bad" else PLAN
-    reply = completion(plan if "Question:" in seen.prompt else "B")
+    said = (
+        "1: yes" if "FILTER" in seen.prompt else "B"
+    )  # what is said of the rows of MAP is no reply
+    reply = completion(plan if "Question:" in seen.prompt else said)
     reply["usage"]["prompt_tokens"] = len(seen.prompt) // 4  # by which documents are long enough
     return Canned(reply)
 

@@ -8,6 +8,7 @@ number beside numbers.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -224,6 +225,10 @@ def _order(
         raise ValueError(f"'{text}' is neither a date nor a number ({error})") from error
     read = {value: _quantity(value) for value in values}
 
+    units = Counter(found[1] for found in read.values() if found and found[1])
+    if not unit and units:  # a number alone is in the unit of most
+        unit = units.most_common(1)[0][0]
+
     def meets(value: str) -> Verdict:
         found = read[value]
         if found is None:
@@ -231,10 +236,8 @@ def _order(
         is_other = unit and found[1] and unit != found[1]
         return None if is_other else _placed(operator, (found[0], found[0]), (number, number))
 
-    units = dict.fromkeys([unit, *(found[1] for found in read.values() if found)])
-    units.pop("", None)
-    differ = [f"numbers in different units: {', '.join(units)}"] if len(units) > 1 else []
-    return meets, differ
+    names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
+    return meets, [f"numbers in different units: {', '.join(names)}"] if names else []
 
 
 def _placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:

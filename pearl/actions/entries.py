@@ -60,7 +60,7 @@ def over_rows(
     elif any(len(case) > 1 for case in cases):
         results += [], anything
     counts = [Counter(each) for each in results]
-    least, most = reduce(and_, counts), reduce(or_, counts)
+    least, most = Counter(reduce(and_, counts)), Counter(reduce(or_, counts))
     places: dict[str | None, deque[Row]] = {}
     for row in known:
         places.setdefault(row.value, deque()).append(row)

@@ -163,7 +163,7 @@ async def _run_reported(
                     async for outcome in run:  # what is written to may be closed at any time
                         if events is not None:
                             events.write(escaped(outcome.trace.to_jsonl()))
-                        if options["rows_out"] and outcome.result is not None:
+                        if options.get("rows_out") and outcome.result is not None:
                             rows.append((outcome.unit.id, outcome.result.rows))
                         if n_tasks != 1:
                             if as_json:
@@ -182,10 +182,10 @@ async def _run_reported(
                 file.write(to_json(last.result.to_json(), indent=2) + "\n")
             else:
                 print_answer(last.result, file, with_steps=verbose)
-    if options["rows_out"]:
+    if options.get("rows_out"):
         from pearl.interpreter.row_evidence import write_rows
 
-        with writer.open(options["rows_out"]) as file:
+        with writer.open(options.get("rows_out")) as file:
             write_rows(file, rows)
     return tasks_code(session, summary, n_tasks, summary.n_done)
 

@@ -141,7 +141,9 @@ def is_wrapped(text: str) -> bool:
     width = lengths[len(lengths) * 9 // 10] if lengths else 0
     pairs = ((a, b) for a, b in pairwise(lines) if a.strip() and b.strip())
     wraps = [
-        len(a) + len(b.split(maxsplit=1)[0]) > 0.7 * width and not _breaks(a, b, width)
+        len(a) + len(b.split(maxsplit=1)[0]) > 0.7 * width
+        and not _TERMINAL.search(a[-60:])
+        and not _breaks(a, b, width)
         for a, b in islice(pairs, 1_000)
     ]
     return width >= _MIN_WIDTH and 2 * sum(wraps) > len(wraps)

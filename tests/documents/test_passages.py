@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pearl.documents.passages import chunks, sentences, terms
+from pearl.documents.passages import chunks, is_wrapped, paragraphs, sentences, terms
 from pearl.errors import Span
 from tests.examples import times
 
@@ -53,6 +53,33 @@ def test_wrapped_lines_are_one_sentence() -> None:
         "Nobody was sorry for it, not even in the Upper\n"
         "Town, where they had always paid the fare and had never once used it\ntwice.",
     ]
+
+
+@given(text=TEXTS)
+def test_paragraphs_have_all_that_is_not_blank_and_no_blank_lines(text: str) -> None:
+    spans = paragraphs(text)
+    words = [word for span in spans for word in text[span.start : span.end].split()]
+    assert words == text.split()
+    for span in spans:
+        lines = text[span.start : span.end].split("\n")
+        assert all(line.strip() for line in lines)
+    assert all(one.end < other.start for one, other in pairwise(spans))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The ferry stopped in the autumn of that\nyear because the new bridge had been\nopened.", True),
+        ("The ferry stopped in the autumn of that year.\nThe bridge had been opened in the spring.", False),
+        ("bread\nmilk\nsalt", False),
+        ("One line of more than thirty characters.", False),
+        ("", False),
+    ],
+)  # fmt: skip
+def test_wrapped_lines_are_told_from_lines_that_end_where_they_mean_to(
+    text: str, expected: bool
+) -> None:
+    assert is_wrapped(text) is expected
 
 
 def test_headings_lists_and_paragraphs_begin_anew() -> None:

@@ -81,8 +81,12 @@ def reading(action: Action, library: ActionLibrary) -> Action:
 
 
 def with_column(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
-    """Rows with the replies as one more column, which is their value."""
+    """Rows with the replies as one more column, which is their value.
+
+    Nothing was asked about the doubtful rows: theirs is undecided.
+    """
     answered = tuple(
         row.with_column(column, reply) for row, reply in zip(rows, replies, strict=True)
     )
-    return replace(rows, rows=answered, column=column, is_answered=True)
+    unasked = tuple(row.with_column(column, None) for row in rows.doubtful)
+    return replace(rows, rows=answered, doubtful=unasked, column=column, is_answered=True)

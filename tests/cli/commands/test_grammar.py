@@ -9,6 +9,7 @@ import pytest
 from llguidance import LLMatcher
 
 from pearl.actions.library import load_library
+from pearl.actions.operators import with_operators
 from pearl.cli import run
 from pearl.dsl.decoding.forms import steps_constraint
 from tests.dsl.decoding.gbnf import Gbnf
@@ -75,7 +76,7 @@ def test_the_domain_chooses_the_library_and_a_file_takes_the_text(
 ) -> None:
     assert printed(capsys, "--domain", "medical", "-o", "medical.lark") == ""
     grammar = (folder / "medical.lark").read_text(encoding="utf-8")
-    assert grammar == steps_constraint(load_library("medical")).lark
+    assert grammar == steps_constraint(with_operators(load_library("medical"))).lark
 
 
 def test_the_settings_for_checking_plans_are_no_settings_here(

@@ -136,7 +136,7 @@ def test_pages_may_share_a_stream(n_pages: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PEARL_MAX_DOCUMENT_MB", "0.05")
     data = sharing_pdf(n_pages)
     if n_pages == 2:
-        first, second = read_as("pdf", data, "a.pdf").split("\n\n")
+        first, second = read_as("pdf", data, "a.pdf").split("\n\f")
         assert first == second
         assert first.startswith("word word")
         return
