@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pearl.actions.library import load_library
+from pearl.actions.operators import with_operators
 from pearl.dsl.checker import compile_plan
 from tests.root import ROOT
 
@@ -24,10 +25,12 @@ def test_the_command_page_is_the_help() -> None:
     assert (ROOT / "docs/cli.md").read_text(encoding="utf-8") == module.page(), "run `make docs`"
 
 
-def test_the_plan_of_the_readme_is_valid() -> None:
+def test_the_plans_of_the_readme_are_valid() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (plan,) = re.findall(r"^```\n(Question: .*?)```", readme, re.M | re.S)
-    compile_plan(plan, load_library("seed"))
+    plans = re.findall(r"^```\n(Question: .*?)```", readme, re.M | re.S)
+    assert len(plans) == 2
+    for plan in plans:
+        compile_plan(plan, with_operators(load_library("seed")))
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,15 @@ import re
 
 import pytest
 
-from pearl.actions import native
+from pearl.actions import by_row, native
 from pearl.actions.library import load_library, read_actions
+from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, compile_plan, diagnose
 from pearl.dsl.parser import parse, read
 from tests.root import ROOT
 
 PAGE = (ROOT / "docs/language.md").read_text(encoding="utf-8")
-LIBRARY = load_library("seed")
+LIBRARY = with_operators(load_library("seed"))
 
 SECTIONS = re.findall(
     r"^### `([a-z-]+)`\n.*?^```broken\n(.*?)^```\n\n```mended\n(.*?)^```", PAGE, re.M | re.S
@@ -45,7 +46,7 @@ def test_codes(code: str, broken: str, mended: str) -> None:
 
 def test_every_code_has_a_section() -> None:
     with_an_example = {section[0] for section in SECTIONS}
-    assert len(with_an_example) == len(blocks("broken")) == len(blocks("mended")) == 7
+    assert len(with_an_example) == len(blocks("broken")) == len(blocks("mended")) == 10
     assert set(re.findall(r"^### `([a-z-]+)`", PAGE, re.M)) - with_an_example == {
         "too-many-steps", "empty-definition", "unread-document",
     }  # fmt: skip
@@ -66,9 +67,18 @@ def test_the_table_of_leniencies_is_found() -> None:
 
 def test_native_actions() -> None:
     rows = re.findall(r"^\| `([A-Z]+\(.*?\))` \| (\w+) \|", PAGE, re.M)
-    assert sorted(rows) == sorted(
-        (action.signature, str(action.returns)) for action in native.known().values()
-    )
+    on_lists = [each for each in native.known().values() if not native.is_operator(each)]
+    assert sorted(rows) == sorted((each.signature, str(each.returns)) for each in on_lists)
+
+
+def test_actions_on_rows() -> None:
+    """Each has its line, and there is no other."""
+    section = PAGE[PAGE.index("\n## Rows\n") : PAGE.index("\n## Two readers\n")]
+    lines = re.findall(r"^\| (`[A-Z].*?`) \|", section, re.M)
+    named = {name for line in lines for name in re.findall(r"`(.*?)`", line)}
+    known = {*native.known().values(), *by_row.known().values()}
+    on_rows = {each.signature for each in known if native.is_operator(each)}
+    assert named == on_rows | {"NAME(ROWS, ...)", "EACH_NAME(ROWS, ...)"}
 
 
 def test_action_files() -> None:
