@@ -23,7 +23,7 @@ import asyncio
 import json
 import resource
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from itertools import islice
 from statistics import mean
 from typing import get_args
@@ -140,8 +140,8 @@ async def show(said: argparse.Namespace) -> bool:
     return not any(bar.failed for bar in done)
 
 
-def main() -> int:
-    """Measure what the arguments ask for."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the arguments ask for, by default those of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--windows", type=int, default=5)
     parser.add_argument("--entries", type=int, nargs="*", default=[1_000])
@@ -163,7 +163,7 @@ def main() -> int:
     parser.add_argument("--tasks", type=int)
     parser.add_argument("--model")
     parser.add_argument("--base-url")
-    return 0 if asyncio.run(show(parser.parse_args())) else 1
+    return 0 if asyncio.run(show(parser.parse_args(arguments))) else 1
 
 
 if __name__ == "__main__":
