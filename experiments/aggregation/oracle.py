@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 from aiohttp import web
 
-__all__ = ["HOSTILE", "Call", "Fault", "Oracle", "serving"]
+__all__ = ["HOSTILE", "Call", "Fault", "Oracle", "on_loopback", "serving"]
 
 Fault = Literal[
     "drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off", "truncated"
@@ -195,10 +195,21 @@ def serving(oracle: Oracle, call_s: float = 0.0) -> Iterator[str]:
     Yields:
         The address, as `--base-url` takes it.
     """
+    with on_loopback(_application(oracle, call_s)) as url:
+        yield f"{url}/v1"
+
+
+@contextmanager
+def on_loopback(application: web.Application) -> Iterator[str]:
+    """An application on loopback for the length of a block, in a thread.
+
+    Yields:
+        Its address.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    runner = web.AppRunner(_application(oracle, call_s), access_log=None)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0)
 
     async def start() -> int:
         await runner.setup()
@@ -207,7 +218,7 @@ def serving(oracle: Oracle, call_s: float = 0.0) -> Iterator[str]:
 
     try:
         port = asyncio.run_coroutine_threadsafe(start(), loop).result()
-        yield f"http://127.0.0.1:{port}/v1"
+        yield f"http://127.0.0.1:{port}"
     finally:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
