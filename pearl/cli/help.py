@@ -21,7 +21,7 @@ GROUPS = {
     "Plan": ("library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape"),
     "Model": (
         "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
-        "prefix", "temperature",
+        "prefix", "temperature", "unsandboxed",
     ),
     "Rows": ("rows_out", "items_per_call", "max_item_tokens", "max_reasks", "strict_items", "recheck"),
     "Limits": (

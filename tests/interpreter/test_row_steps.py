@@ -318,3 +318,10 @@ def test_some_rows_are_asked_about_again_one_a_call() -> None:
     answer = run(COUNTING, entries(40), oracle, recheck=10)
     assert [len(batch) for batch in oracle.asked] == [32, 8, *[1] * 10]
     assert "10 of 10 rows that were asked about again" in answer.steps[2].text
+
+
+def test_what_is_asked_about_again_is_not_what_is_remembered() -> None:
+    model = Reading(Oracle(kind))
+    asyncio.run(Pearl(model, recheck=1, items_per_call=1).execute(COUNTING, entries(5)))
+    assert len(model.requests) == 6
+    assert len({request.digest for request in model.requests}) == 6
