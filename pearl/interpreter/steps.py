@@ -241,6 +241,7 @@ class _Interpreter:
         reader = RowReader(
             step, row_step, self._row_calls, self._calls.limits,
             partial(self._ask, step, "items"), partial(self._read_alone, step), self._items,
+            self._fallback.max_text,
         )  # fmt: skip
         read = await reader.run()
         n_undecided = len(read.rows.undecided)
