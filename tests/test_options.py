@@ -184,6 +184,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "max_item_tokens": ([], ["--max-item-tokens", "900"]),
     "max_reasks": ([], ["--max-reasks", "3"]),
     "strict_items": ([], ["--strict-items"]),
+    "shape": ([], ["--shape", "counts"]),
     "recheck": ([], ["--recheck", "1"]),
     "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),
 }

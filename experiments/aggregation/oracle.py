@@ -60,6 +60,7 @@ class Oracle:
             `seed` and the text alone, so the same text always gets the same label.
         seed: Draws errors and faults.
         faults: How likely each fault is in a reply.
+        unclear: Share of the texts of which it always says that they are unclear.
         is_gullible: Whether it does what a hostile row says.
 
     Attributes:
@@ -71,6 +72,7 @@ class Oracle:
     p: float = 1.0
     seed: int = 0
     faults: Mapping[Fault, float] = field(default_factory=dict)
+    unclear: float = 0.0
     is_gullible: bool = False
     calls: list[Call] = field(default_factory=list, repr=False)
     _seen: Counter[str] = field(default_factory=Counter, repr=False)
@@ -121,6 +123,8 @@ class Oracle:
 
     def _said(self, text: str, named: Sequence[str]) -> str:
         label = self.label(text)
+        if self._chance("unclear", text) < self.unclear:
+            return "unclear"
         if len(named) > 1:
             return label
         return "yes" if label == named[0] else "no"

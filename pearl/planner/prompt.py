@@ -83,12 +83,21 @@ def _listed(heading: str, actions: Iterable[Action]) -> str:
 
 
 def plan_messages(
-    question: str, library: ActionLibrary, examples: Sequence[Example] = ()
+    question: str, library: ActionLibrary, examples: Sequence[Example] = (), card: str = ""
 ) -> tuple[Message, ...]:
-    """Request a plan; actions, rules and examples come first, as a common prefix of all questions."""
+    """Request a plan; actions, rules and examples come first, as a common prefix of all questions.
+
+    Args:
+        question: One line.
+        library: What the plan may call.
+        examples: Shown in this order.
+        card: What may be told about the document (`pearl.planner.shape`); "" for nothing.
+    """
     parts = [
         *material("Actions", library, _RULES, examples),
-        f"Write the plan for this question.\n\nQuestion: {question}",
+        "Write the plan for this question.",
+        *([f"What CTX consists of: {card}"] if card else []),
+        f"Question: {question}",
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
 
