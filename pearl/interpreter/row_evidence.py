@@ -75,7 +75,7 @@ class _Found:
     """One row of the document and what is computed from it."""
 
     row: Row
-    is_decided: bool
+    is_decided: bool = True
     steps: list[str] = field(default_factory=list)
 
 
@@ -90,23 +90,34 @@ def row_evidence(
     """
     found: dict[object, _Found] = {}
     for output, rows in outputs:
+        decided: dict[object, bool] = {}
         for row, is_decided in _leaves(rows):
-            each = found.setdefault(row.key, _Found(row, is_decided))
-            if output not in each.steps:
-                each.steps.append(output)
-            each.is_decided &= is_decided
+            found.setdefault(row.key, _Found(row))
+            # Surely in one group, it does not matter that it may be in others.
+            decided[row.key] = decided.get(row.key, False) or is_decided
+        for key, is_decided in decided.items():
+            found[key].steps.append(output)
+            found[key].is_decided &= is_decided
     ordered = sorted(found.values(), key=lambda each: each.row.spans[:1])
     return tuple(_evidence(each, document) for each in ordered)
 
 
 def _leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
-    """The rows of a collection, those of groups one by one, and whether each is decided."""
-    stack = [(row, row.value is not None) for row in rows] + [(row, False) for row in rows.doubtful]
-    for row, is_decided in stack:
-        if row.members:
-            yield from ((member, is_decided) for member in row.members)
-        else:
-            yield row, is_decided
+    """The rows of the document that a collection consists of, and whether each is decided."""
+    for row in rows:
+        yield from _parts(row, is_decided=row.value is not None, shows_possible=rows.shows_possible)
+    for row in rows.doubtful:
+        yield from _parts(row, is_decided=False, shows_possible=True)
+
+
+def _parts(row: Row, *, is_decided: bool, shows_possible: bool) -> Iterator[tuple[Row, bool]]:
+    if row.spans or not (row.members or row.possible):
+        yield row, is_decided
+        return
+    for member in row.members:
+        yield from _parts(member, is_decided=is_decided, shows_possible=shows_possible)
+    for member in row.possible if shows_possible else ():
+        yield from _parts(member, is_decided=False, shows_possible=True)
 
 
 def _evidence(found: _Found, document: Document) -> RowEvidence:

@@ -107,7 +107,7 @@ async def _run(calls: _Calls, question: str, text: str, *, is_confined: bool) ->
     finally:
         calls.close()
         interpreters.close()
-        await asyncio.wait({work})  # the thread ends now: nothing answers it
+        await asyncio.gather(work, return_exceptions=True)  # it ends now: nothing answers it
         threads.shutdown(wait=False)
     if calls.over is not None:  # an answer may have been made without the calls that it lacks
         raise calls.over
