@@ -186,6 +186,19 @@ def test_rows_are_those_of_the_schema(pearl: Terminal) -> None:
     assert not validator.is_valid({**ANSWERED, "status": "failed"})
 
 
+def test_rows_behind_an_answer_are_those_of_the_schema(pearl: Terminal) -> None:
+    Path("visits.txt").write_text("Date: 03/02/2023 || A: x\nDate: 04/05/2022 || A: y\n")
+    Path("late.plan").write_text(
+        '1. rows = SPLIT(CTX, "record") : One row each\n'
+        '2. late = WHERE(rows, "Date", "after", "2023-01-01") : Those\n'
+        "3. ans = COUNT(late) : How many\n"
+    )
+    row = json.loads(pearl("execute", "late.plan", "visits.txt", "--json"))
+    assert (row["answer"], [each["match"] for each in row["evidence"]]) == ("1", ["row"])
+    assert row["notes"]
+    jsonschema.Draft202012Validator(SCHEMA).validate({"id": "visits.txt", **row})
+
+
 def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
     with Store.open(Path("store")) as store:
         run = store.begin(RunSpec(COMMAND, {}, {}))
