@@ -271,11 +271,12 @@ class _Interpreter:
         is_joined = all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
         if unsure and not is_joined:  # joined texts include the undecided one
             return self._void(step, action, why, began)
-        values = {name: result.value for name, result in before.items()}
+        values = self._calls.values(step, {name: each.value for name, each in before.items()})
         try:
-            value = native.compute(action, self._calls.values(step, values))
+            value = native.compute(action, values)
         except EmptyListError:
-            value = []
+            given = behind(values)  # of which one that is undecided may be an entry
+            value = [] if given is None else replace(given, rows=(), doubtful=given.undecided)
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
         rows = behind([value])

@@ -121,6 +121,21 @@ def test_what_is_left_out_is_asked_again_on_its_own() -> None:
     assert sorted(map(len, oracle.asked)) == [1, 1, 32, 32]
 
 
+@pytest.mark.parametrize("select", ["FIRST", "LAST", "MIN", "MAX"])
+def test_an_entry_of_rows_that_are_all_undecided_is_not_nothing(select: str) -> None:
+    plan = f"""\
+1. entries = SPLIT(CTX, "entry") : One row for each entry
+2. fruits = FILTER(entries, "it is a fruit") : Those
+3. users = FIELD(fruits, "User") : Whose they are
+4. ans = {select}(users) : One of them"""
+    answer = run(plan, entries(20), Oracle(lambda text: None))
+    assert answer.status == "undecided"
+    assert "20 of 20 rows are undecided" in answer.why
+    assert answer.text == "Nothing found.\n(20 undecided)"
+    nothing = run(plan, entries(20), Oracle(lambda text: "no"))
+    assert (nothing.status, nothing.text) == ("nothing_found", "Nothing found.")
+
+
 class Failing(Reading):
     """Has no whole reply to some requests: `why` says which and how."""
 
@@ -433,3 +448,10 @@ def test_of_no_rows_nothing_is_found(call: str) -> None:
     answer = run(plan, entries(4), oracle)
     assert answer.status == "nothing_found"
     assert len(oracle.asked) == 1
+
+
+def test_what_is_asked_about_again_is_not_what_is_remembered() -> None:
+    model = Reading(Oracle(kind))
+    asyncio.run(Pearl(model, recheck=1, items_per_call=1).execute(COUNTING, entries(5)))
+    assert len(model.requests) == 6
+    assert len({request.digest for request in model.requests}) == 6
