@@ -101,6 +101,8 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             how = "the rows that the plan selects"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
+    for note in answer.notes:
+        console.print(Text(f"Note: {note}", style="yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart", "negation"} else "yellow"
         console.print(
