@@ -152,7 +152,9 @@ class RowRequests:
     def _available(self, task: ItemsTask) -> int | None:
         """Tokens of a prompt that are left for items."""
         most = self._limits.prompt_tokens
-        if most is None:
-            return None
-        frame = "\n\n".join(message.content for message in items_messages(task))
-        return most - self._limits.counter.count(frame) - ITEM_TOKENS
+        return None if most is None else most - self.frame_tokens(task)
+
+    def frame_tokens(self, task: ItemsTask) -> int:
+        """Tokens of a batch's prompt without its items, with a margin for one seam."""
+        prompt = self.request(replace(task, items=())).prompt
+        return self._limits.counter.count(prompt) + ITEM_TOKENS
