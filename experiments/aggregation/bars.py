@@ -31,6 +31,7 @@ __all__ = [
     "hostile",
     "many_repeats",
     "pairs",
+    "undecided",
 ]
 
 N_PER_CALL = 32

@@ -27,7 +27,7 @@ _LINE = re.compile(
     r"[*_`]{0,4}(?P<value>.*)",
     re.I,
 )  # fmt: skip
-"""An item's number, in the ways that models write it, and what is said of it."""
+"""An item's number, in the ways that models write it, and its value."""
 _END_TAG = re.compile(r"\s*</\s*item\s+[0-9]{1,7}\s*>\s*\Z", re.I)
 _ID = re.compile(r"\s*(?:<?\s*item\s*\#?)?\s*([0-9]{1,7})\s*>?\s*", re.I)
 _NESTED = 2
@@ -44,10 +44,10 @@ _PICKS_ON_A_LINE = re.compile(r"\[?\s*[0-9]{1,7}(?:\s*[,>]\s*[0-9]{1,7})+\s*\]?\
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one line, or one entry of JSON, says of an item; `said` is None for nothing readable."""
+    """The value that one line, or one entry of JSON, gives an item; None if it cannot be read."""
 
     id: int
-    said: str | None
+    value: str | None
     is_last: bool = False
 
 
@@ -64,7 +64,7 @@ def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
             is no number of an item.
 
     Example:
-        >>> [(claim.id, claim.said) for claim in claims("So:\n- **2**: x\n- **1**: y", is_free=True)]
+        >>> [(claim.id, claim.value) for claim in claims("So:\n- **2**: x\n- **1**: y", is_free=True)]
         [(2, 'x'), (1, 'y')]
     """
     found, text = _taken_json(text)
@@ -81,11 +81,11 @@ def claims(text: str, *, is_free: bool) -> Iterator[Claim]:
     for i, match in enumerate(matches):
         if match is None or _style(match) != style:
             continue
-        said = _END_TAG.sub("", match["value"]).strip()
-        if said.endswith("**") and said.count("**") % 2:
-            said = said.removesuffix("**").rstrip()
+        value = _END_TAG.sub("", match["value"]).strip()
+        if value.endswith("**") and value.count("**") % 2:
+            value = value.removesuffix("**").rstrip()
         goes_on = is_free and i < last and _goes_on(lines[i + 1], matches[i + 1], style)
-        yield Claim(int(match["id"]), None if goes_on else said, i == last == len(lines) - 1)
+        yield Claim(int(match["id"]), None if goes_on else value, i == last == len(lines) - 1)
 
 
 def _numbered(line: str, is_free: bool) -> re.Match[str] | None:
@@ -162,8 +162,8 @@ def _json_claims(value: Any, depth: int = 0) -> Iterator[Claim]:
         return
     numbered = [(id, one) for key, one in value if (id := _number(key)) is not None]
     for id, one in numbered:
-        said = _one_of(one, _VALUE_KEYS, _scalar) if isinstance(one, _Object) else _scalar(one)
-        yield Claim(id, said)
+        read = _one_of(one, _VALUE_KEYS, _scalar) if isinstance(one, _Object) else _scalar(one)
+        yield Claim(id, read)
     if len(value) == 1 and not numbered:
         yield from _json_claims(value[0][1], depth + 1)
 

@@ -99,7 +99,7 @@ def read_items(
     if kind == "pick":
         return _read_picks(text, n, n_picks)
     allowed = _YES_NO if kind == "yes_no" else tuple(labels)
-    said: dict[int, list[str | None]] = {}
+    given: dict[int, list[str | None]] = {}
     flaws: list[str] = []
     last = 0
     in_order = True
@@ -110,14 +110,14 @@ def read_items(
             continue
         in_order, last = in_order and claim.id > last, claim.id
         cut = claim.id if claim.is_last else None
-        said.setdefault(claim.id, []).append(claim.said)
-    if len(said) == n or (in_order and last == n):
+        given.setdefault(claim.id, []).append(claim.value)
+    if len(given) == n or (in_order and last == n):
         cut = None  # it got to its end
     values: list[str | None] = []
     wrong: list[str] = []
     for i in range(1, n + 1):
-        value, flaw = _value(said.get(i, []), kind, allowed)
-        is_full = kind == "line" and any(_is_full(one, max_length) for one in said.get(i, []))
+        value, flaw = _value(given.get(i, []), kind, allowed)
+        is_full = kind == "line" and any(_is_full(one, max_length) for one in given.get(i, []))
         if is_full and value is not None:
             value, flaw = None, "is cut off"
         if i == cut and value is not None and _may_go_on(value, kind, allowed):
@@ -134,62 +134,62 @@ def label_line(label: str) -> str:
 
 
 def _value(
-    said: Sequence[str | None], kind: ItemKind, allowed: Sequence[str]
+    given: Sequence[str | None], kind: ItemKind, allowed: Sequence[str]
 ) -> tuple[str | None, str]:
-    """The value of an item from everything that is said of it, and what is wrong, or ""."""
-    if not said:
+    """The value of an item from all values that the reply gives it, and what is wrong, or ""."""
+    if not given:
         return None, "missing"
-    values = {None if one is None else _read(one, kind, allowed) for one in said}
+    values = {None if one is None else _read(one, kind, allowed) for one in given}
     if len(values) > 1:
         return None, "repeated with another value"
     value = values.pop()
     if value is not None:
         return value, ""
-    shown = " ".join((said[0] or "").split())
+    shown = " ".join((given[0] or "").split())
     if _bare(shown) in _UNDECIDED:
         return None, "undecided"
     return None, f"{shown[:60]!r} is not allowed" if shown else "no value that can be read"
 
 
-def _read(said: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
+def _read(text: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
     """A value in the form of its kind, or None."""
-    said = " ".join(one_line(said).split())
+    text = " ".join(one_line(text).split())
     match kind:
         case "rating":
-            found = _RATING.fullmatch(_bare(said))
+            found = _RATING.fullmatch(_bare(text))
             number = float(found[1]) if found else -1
             return f"{number:g}" if 0 <= number <= 10 else None
         case "line":
-            if says_nothing(said):
+            if says_nothing(text):
                 return NOTHING
-            return None if not _bare(said) or _bare(said) in _UNDECIDED else said
+            return None if not _bare(text) or _bare(text) in _UNDECIDED else text
         case "yes_no":
-            word = {"true": "yes", "false": "no"}.get(_bare(said), _bare(said))
+            word = {"true": "yes", "false": "no"}.get(_bare(text), _bare(text))
             return word if word in allowed else None
         case _:
-            return _same_label(said, allowed)
+            return _same_label(text, allowed)
 
 
 def _bare(text: str) -> str:
     return text.strip(_EDGES).casefold()
 
 
-def _same_label(said: str, labels: Sequence[str]) -> str | None:
-    """The label that is said, as it was given; None if it is none, or might be several."""
+def _same_label(text: str, labels: Sequence[str]) -> str | None:
+    """The label that a text is, as it was given; None if it is none, or might be several."""
     shown = {label: label_line(label) for label in dict.fromkeys(labels)}
     ways = (
-        [label for label, line in shown.items() if line == said],
-        [label for label, line in shown.items() if line.casefold() == said.casefold()],
-        [label for label, line in shown.items() if line.casefold() == _bare(said)],
-        [label for label, line in shown.items() if _bare(line).strip("?") == _bare(said)],
+        [label for label, line in shown.items() if line == text],
+        [label for label, line in shown.items() if line.casefold() == text.casefold()],
+        [label for label, line in shown.items() if line.casefold() == _bare(text)],
+        [label for label, line in shown.items() if _bare(line).strip("?") == _bare(text)],
     )
-    found = next((labels for labels in ways if labels), []) if _bare(said) else ways[0]
+    found = next((labels for labels in ways if labels), []) if _bare(text) else ways[0]
     return found[0] if len(found) == 1 else None
 
 
-def _is_full(said: str | None, max_length: int | None) -> bool:
+def _is_full(text: str | None, max_length: int | None) -> bool:
     """Whether a line ends where a constraint ends it; a blank there is not seen."""
-    return said is not None and max_length is not None and len(said) - max_length in (-1, 0)
+    return text is not None and max_length is not None and len(text) - max_length in (-1, 0)
 
 
 def _may_go_on(value: str, kind: ItemKind, allowed: Sequence[str]) -> bool:
@@ -202,7 +202,7 @@ def _may_go_on(value: str, kind: ItemKind, allowed: Sequence[str]) -> bool:
 
 
 def _read_picks(text: str, n: int, n_picks: int) -> ItemReplies:
-    """The chosen items; all or none, for which of them is the best is said by the order alone."""
+    """The chosen items; all or none, for only their order says which is the best."""
     picked, flaw = picks(text)
     if not flaw and len(picked) != n_picks:
         flaw = f"{len(picked)} items are chosen, not {n_picks}"
@@ -296,7 +296,7 @@ def form_flaw(
 
 
 def _allowed(n: int, kind: ItemKind, labels: Sequence[str]) -> Sequence[str]:
-    """The values that may be said, on one line each; any other text for `line`."""
+    """The values that are allowed, on one line each; any other text for `line`."""
     match kind:
         case "yes_no":
             return _YES_NO
@@ -341,11 +341,11 @@ def _json_form(
         schema = _closed({i: {"$ref": "#/$defs/value"} for i in ids}) | {"$defs": {"value": one}}
         hint = f'an object with the value of every item by its number, "1" to "{n}".'
 
-    def text_of(said: Any) -> str:
-        require(said, schema)
+    def text_of(data: Any) -> str:
+        require(data, schema)
         if kind == "pick":
-            return "\n".join(map(str, said["items"]))
-        return "\n".join(f"{i}: {one_line(str(said[i]))}" for i in ids)
+            return "\n".join(map(str, data["items"]))
+        return "\n".join(f"{i}: {one_line(str(data[i]))}" for i in ids)
 
     return JsonForm(schema, text_of, hint)
 

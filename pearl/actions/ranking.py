@@ -76,7 +76,7 @@ def _by_size(row: Row, n_any: int) -> Entry:
 
 
 def _by_number(rows: Rows) -> Ranking | None:
-    """Rows by what a model said of each, if those are numbers."""
+    """Rows by a model's reply about each, if those are numbers."""
     if not (rows.is_answered and rows.values):
         return None
     try:

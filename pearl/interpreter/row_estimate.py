@@ -209,7 +209,7 @@ class RowEstimator:
             Range(n, replies * rounds),
             Range(min(1, n), rounds if n else 0),
         )
-        again = min(self._limits.recheck, len(texts)) if self._may_recheck(row_step.task) else 0
+        again = min(self._limits.recheck, len(texts)) if row_step.may_be_rechecked else 0
         if again:
             longest = max(map(self._counter.count, texts)) + ITEM_TOKENS
             frame = self._requests.frame_tokens(row_step.task) + AGAIN_TOKENS + longest
@@ -222,9 +222,6 @@ class RowEstimator:
         for text in long:
             costs = costs.beside(self._alone(self._requests.alone(row_step, step, text)))
         return costs if is_certain else costs.or_nothing
-
-    def _may_recheck(self, task: ItemsTask) -> bool:
-        return task.kind in ("yes_no", "label")
 
     @property
     def _rounds(self) -> int:

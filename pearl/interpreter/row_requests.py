@@ -45,6 +45,11 @@ class RowStep:
     is_each: bool
 
     @property
+    def may_be_rechecked(self) -> bool:
+        """Whether two replies about a value can be compared: lines differ in their words."""
+        return self.task.kind in ("yes_no", "label")
+
+    @property
     def texts(self) -> list[str]:
         """The different values, in order of first occurrence: equal ones are asked about once."""
         return list(

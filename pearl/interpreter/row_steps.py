@@ -131,8 +131,8 @@ class RowReader:
         if task.kind in ("yes_no", "label", "rating"):  # a blank row says nothing of these
             replies = [reply or None for reply in replies]
         result = self._row_step.how.collect(rows, replies, self._step.output)
-        if self._limits.recheck and task.kind in ("yes_no", "label"):
-            note = await self._recheck({text: said for text, said in found.items() if said})
+        if self._limits.recheck and self._row_step.may_be_rechecked:
+            note = await self._recheck({text: reply for text, reply in found.items() if reply})
             result = result.noting(note) if note else result
         if self._limits.is_strict and result.undecided:
             n = len(result.undecided)
@@ -250,8 +250,8 @@ class RowReader:
         texts = [text for text, _ in again]
         if not texts:
             return ""
-        said = await gather([self._values(task, is_kept=False) for _, task in again])
-        n = sum(values[0] == found[text] for text, values in zip(texts, said, strict=True))
+        second = await gather([self._values(task, is_kept=False) for _, task in again])
+        n = sum(values[0] == found[text] for text, values in zip(texts, second, strict=True))
         low, high = (round(100 * end) for end in wilson(n, len(texts)))
         return f"{n} of {len(texts)} rows that were asked about again, one a call, got the same reply (95 % interval: {low} to {high} %)"
 
@@ -272,12 +272,12 @@ class RowReader:
             return "" if task.kind == "line" else None
         match reply.value:
             case bool():
-                said = "yes" if reply.value else "no"
+                value = "yes" if reply.value else "no"
             case _:
-                said = str(reply.value)
+                value = str(reply.value)
         if self._row_step.is_each:
-            return said
-        return read_items(f"1: {said}", 1, task.kind, task.labels).values[0]
+            return value
+        return read_items(f"1: {value}", 1, task.kind, task.labels).values[0]
 
     async def _pick(self) -> dict[str, str | None]:
         """The places of the best values: groups are asked for their best until one group is left.

@@ -1,4 +1,4 @@
-"""What a model said about single items, so that an item is asked about once.
+"""A model's replies about single items, so that an item is asked about once.
 
 Items are asked about in batches, and a batch changes with any of its items. Each reply is kept
 under its item's own key: the instruction, the model and the item's text.
@@ -67,8 +67,8 @@ class ItemCache:
             await asyncio.gather(*(keep(key, completion) for key, completion in kept))
 
     def _instruction(self, task: ItemsTask) -> str:
-        said = (
+        parts = (
             "pearl item 1", self._identity, task.kind, task.action.signature, task.action.definition,
             task.arguments, task.labels,
         )  # fmt: skip
-        return digest(map(repr, said)).hex()
+        return digest(map(repr, parts)).hex()

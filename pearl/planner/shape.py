@@ -1,6 +1,6 @@
-"""Document → shape card: what the planner may be told about a document that it does not see.
+"""Document → shape card: what the planner may be shown of a document that it does not see.
 
-Without a card nothing of a document reaches the planner. `counts` tells it numbers and words of our
+Without a card nothing of a document reaches the planner. `counts` gives it numbers and words of our
 own; what a document can say through them is how large it is. `fields` adds names of fields, which
 are written by the document's author: only short ones of common nouns are shown, those that nearly
 all records have, and no text in which an instruction could stand.
@@ -28,7 +28,7 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 _MAX_FIELDS = 8
 _MIN_SHARE = 0.9
-"""Of the records: a field that fewer have is not told of."""
+"""Of the records: a field that fewer have is left out."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z ]{0,19}")
 
@@ -38,7 +38,7 @@ def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) ->
 
     Args:
         document: Any document.
-        shape: How much is told.
+        shape: How much it shows.
         count: Counts the tokens of a text.
 
     Example:
@@ -52,15 +52,17 @@ def shape_card(document: Document, shape: Shape, count: Callable[[str], int]) ->
         return ""
     records = _rows(document, "record")
     fields = _fields(records)
-    said = f"{_n(max(1, len(document.parts)), 'document')}, {_n(count(document.text), 'token')}"
+    card = f"{_n(max(1, len(document.parts)), 'document')}, {_n(count(document.text), 'token')}"
     if records:
-        said += f"; {_n(len(records), 'record')} of {_n(len(fields), 'field')}"
-        shown = [_told(i, name, records, shape) for i, name in enumerate(fields[:_MAX_FIELDS], 1)]
-        said += f" ({', '.join(shown)})" if shown else ""
+        card += f"; {_n(len(records), 'record')} of {_n(len(fields), 'field')}"
+        shown = [
+            _described(i, name, records, shape) for i, name in enumerate(fields[:_MAX_FIELDS], 1)
+        ]
+        card += f" ({', '.join(shown)})" if shown else ""
     else:
-        said += "; 0 records"
+        card += "; 0 records"
     n_turns, n_sections = (len(_rows(document, unit)) for unit in ("turn", "section"))
-    return f"{said}; {_n(n_turns, 'turn')}; {_n(n_sections, 'section')}"
+    return f"{card}; {_n(n_turns, 'turn')}; {_n(n_sections, 'section')}"
 
 
 def _n(number: int, what: str) -> str:
@@ -82,7 +84,7 @@ def _fields(records: Rows) -> Sequence[str]:
     return [name for name, n in n_with.items() if n >= _MIN_SHARE * len(records)]
 
 
-def _told(i: int, name: str, records: Rows, shape: Shape) -> str:
+def _described(i: int, name: str, records: Rows, shape: Shape) -> str:
     values = [row.fields.get(name, "") for row in records]
     kind = next((each for each in _KINDS if are_mostly(each, values)), "text")
     if shape == "counts":

@@ -29,8 +29,8 @@ def collect(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:
         >>> found.values, [row.value for row in found.doubtful]
         (['a'], ['c'])
     """
-    said = list(zip(rows, replies, strict=True))
+    pairs = list(zip(rows, replies, strict=True))
     return rows.where(
-        (row for row, reply in said if reply == "yes"),
-        (row for row, reply in said if reply is None),
+        (row for row, reply in pairs if reply == "yes"),
+        (row for row, reply in pairs if reply is None),
     )
