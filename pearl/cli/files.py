@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -68,11 +69,11 @@ def found_documents(named: Sequence[str]) -> list[str]:
         UsageError: An address is named, which nothing here fetches.
         DataError: A folder or a pattern has no document.
     """
-    found = [path for name in named for path in _documents(name)]
-    if again := list(dict.fromkeys(path for path in found if found.count(path) > 1)):
+    found = Counter(path for name in named for path in _documents(name))
+    if again := [path for path, n in found.items() if n > 1]:
         told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named again"
         notice(f"{told}, and read once: {again[0]}")
-    return list(dict.fromkeys(found))
+    return list(found)
 
 
 def _documents(name: str) -> Iterator[str]:
@@ -80,8 +81,8 @@ def _documents(name: str) -> Iterator[str]:
     if name == "-" or is_file(name):
         if path.suffix.lower() in ROWS:
             notice(
-                f"{name} is read as one text; its rows are read by 'pearl plan --data {name}' and "
-                f"'pearl execute PLAN --data {name}'"
+                f"{name} is one document; for an answer to each of its rows: 'pearl plan --data {name}' "
+                f"and 'pearl execute PLAN --data {name}'"
             )
         yield name
     elif _ADDRESS.match(name):

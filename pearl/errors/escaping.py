@@ -57,6 +57,9 @@ def json_bytes(data: Any) -> bytes:
 
     A lone surrogate, which UTF-8 has no bytes for, becomes its escape.
 
+    Args:
+        data: JSON data, or a pydantic model.
+
     Raises:
         TypeError: It is no JSON data.
 
@@ -69,7 +72,7 @@ def json_bytes(data: Any) -> bytes:
     try:
         return to_json(data)
     except PydanticSerializationError:
-        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_dumped)
         return text.encode("utf-8", "backslashreplace")
 
 
@@ -88,3 +91,14 @@ def inert(cell: Any) -> Any:
     """
     is_text = isinstance(cell, str) and not _NUMBER.fullmatch(cell)
     return f"'{cell}" if is_text and _COMPUTED.match(cell) else cell
+
+
+def _dumped(model: Any) -> Any:
+    """The data of a pydantic model.
+
+    Raises:
+        TypeError: It is none.
+    """
+    if not hasattr(model, "model_dump"):
+        raise TypeError(f"Object of type {type(model).__name__} is not JSON serializable")
+    return model.model_dump()
