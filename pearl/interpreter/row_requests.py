@@ -12,7 +12,7 @@ from pearl.actions.by_row import ByRow, by_row, reading
 from pearl.actions.numbers import whole_number
 from pearl.actions.values import Value, as_rows, as_text, number_of, without_repeats
 from pearl.documents.rows import Rows
-from pearl.dsl.nodes import Number, Step, String
+from pearl.dsl.nodes import Argument, ListLiteral, Number, Step, String
 from pearl.dsl.signatures import EACH, Action
 from pearl.errors import ExecutionError
 from pearl.interpreter.prompt import items_messages
@@ -83,11 +83,13 @@ class RowRequests:
                 parameter = action.parameter(i)
                 if how.KIND == "label" and parameter.name == "LABELS":
                     labels = tuple(without_repeats(as_rows(value).values))
+                    if not _is_literal(step.arguments[i]):
+                        inputs.add(parameter.name)
                 elif how.KIND == "pick" and parameter.reads == "number":
                     n_picks = whole_number(number_of(value), parameter.name, least=1)
                 else:
                     arguments.append((parameter.name, as_text(value)))
-                    if not isinstance(step.arguments[i], String | Number):
+                    if not _is_literal(step.arguments[i]):
                         inputs.add(parameter.name)
             if how.KIND == "label" and not labels:
                 raise ValueError("there is no label to choose from")
@@ -156,3 +158,10 @@ class RowRequests:
             return None
         frame = "\n\n".join(message.content for message in items_messages(task))
         return most - self._limits.counter.count(frame) - ITEM_TOKENS
+
+
+def _is_literal(argument: Argument) -> bool:
+    """Whether an argument stands in the plan, and is from no document."""
+    if isinstance(argument, ListLiteral):
+        return all(map(_is_literal, argument.items))
+    return isinstance(argument, String | Number)
