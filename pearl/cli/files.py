@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -68,11 +69,11 @@ def found_documents(named: Sequence[str]) -> list[str]:
         UsageError: An address is named, which nothing here fetches.
         DataError: A folder or a pattern has no document.
     """
-    found = [path for name in named for path in _documents(name)]
-    if again := list(dict.fromkeys(path for path in found if found.count(path) > 1)):
+    found = Counter(path for name in named for path in _documents(name))
+    if again := [path for path, n in found.items() if n > 1]:
         told = f"{counted(len(again), 'document')} {'is' if len(again) == 1 else 'are'} named again"
         notice(f"{told}, and read once: {again[0]}")
-    return list(dict.fromkeys(found))
+    return list(found)
 
 
 def _documents(name: str) -> Iterator[str]:

@@ -96,9 +96,11 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     if answer.coverage is not None and answer.coverage < _ALL:
         how = "the passages that match best"
         if all(step.context in ("rows", "none") for step in answer.steps):
-            how = "the rows that the plan selects"
+            how = "row by row"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
+    for note in answer.notes:
+        console.print(Text(f"Note: {note}", style="yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart", "negation"} else "yellow"
         console.print(

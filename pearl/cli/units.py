@@ -14,6 +14,7 @@ from pearl.cli.options import new_pearl
 from pearl.cli.storing import opened_folder, written_store
 from pearl.cli.terminal import notice
 from pearl.cli.work import (
+    frozen_heap,
     new_session,
     report_max_errors,
     report_spent_by,
@@ -147,7 +148,9 @@ def run_units(
         def on_begun(run: Run) -> None:
             writer.check(*outs)  # of a run that goes on: the store says first where it is another
 
-        ran = asyncio.run(run_into_store(pearl, session, work.units, options, spec, redo, on_begun))
+        into_store = run_into_store(pearl, session, work.units, options, spec, redo, on_begun)
+        with frozen_heap():
+            ran = asyncio.run(into_store)
         return finish(Finished(work, store, session, writer, *ran, options["max_errors"]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -34,6 +35,16 @@ if TYPE_CHECKING:
 _LIMITS = ("max_cost", "max_tokens", "max_time", "max_calls")
 
 
+@contextmanager
+def frozen_heap() -> Iterator[None]:
+    """Leave all that is loaded so far out of garbage collections, which walk through it again and again."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | None = None) -> int:
     """Run the tasks, keep no rows, and print the outcomes; with `dry_run`, print the forecast.
 
@@ -61,7 +72,8 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.callback(report_spent_by, session)
-        return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told))
+        with frozen_heap():
+            return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told))
 
 
 def known_length(units: Iterable[object]) -> int | None:

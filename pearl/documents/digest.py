@@ -25,8 +25,7 @@ def digest(parts: Iterable[str | bytes]) -> bytes:
     found = sha256()
     for part in parts:
         data = _encoded(part) if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "big"))
-        found.update(data)
+        found.update(len(data).to_bytes(8, "big") + data)
     return found.digest()
 
 

@@ -85,7 +85,7 @@ async def answer_plan(
             document=document.name,
             document_sha256=document.digest,
             n_characters=len(document.text),
-            n_document_tokens=limits.counter.count(document.text),
+            n_document_tokens=limits.known_tokens(document.text),
             token_count=limits.counter.method,
             model=model.name,
             window=limits.window,

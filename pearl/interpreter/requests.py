@@ -97,6 +97,16 @@ class ContextLimits:
         left = self.window - self.reply_tokens
         return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
 
+    def known_tokens(self, document: str) -> int | None:
+        """Tokens of a document; None where its length alone shows that they do not matter.
+
+        To count those of a short one takes a large part of a call.
+        """
+        most = self.prompt_tokens
+        if most is None or self.counter.at_most(document) <= most:
+            return None
+        return self.counter.count(document)
+
 
 class RequestBuilder:
     """Builds the requests of the steps of one plan over one document.

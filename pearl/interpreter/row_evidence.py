@@ -13,6 +13,7 @@ from typing import IO, Any
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.errors import Span
+from pearl.errors.escaping import inert
 
 __all__ = ["RowEvidence", "row_evidence", "write_rows"]
 
@@ -138,6 +139,8 @@ _OWN = ("id", "value", "text", "source", "start", "end", "state")
 def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]]]) -> None:
     """Write rows as CSV: their value and text, their place, and a column for each field.
 
+    A cell that a spreadsheet would evaluate begins with an apostrophe.
+
     Args:
         file: Open for writing, with `newline=""`.
         answers: The id of each answer with its rows.
@@ -146,13 +149,14 @@ def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]
     names = dict.fromkeys(name for row in every for name in row.fields)
     columns = [name if name not in _OWN else f"{name} (field)" for name in names]
     writer = csv.writer(file)
-    writer.writerow([*_OWN, *columns])
+    writer.writerow([*_OWN, *map(inert, columns)])
     for id, rows in answers:
         for row in rows:
             place = (row.span.start, row.span.end) if row.span else ("", "")
             state = "found" if row.is_decided else "undecided"
             own = (id, _shown(row.value), row.text, row.source, *place, state)
-            writer.writerow([*own, *(_shown(row.fields.get(name, "")) for name in names)])
+            cells = [*own, *(_shown(row.fields.get(name, "")) for name in names)]
+            writer.writerow(map(inert, cells))
 
 
 def _shown(value: str | None) -> str:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Literal
 
 from pearl.actions import native
+from pearl.actions.ranking import NONE
 from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
 from pearl.actions.values import EmptyListError, Scalar, Value, as_text, behind
 from pearl.documents.document import Document
@@ -302,7 +303,8 @@ class _Interpreter:
         state: State = "undecided" if why else "found"
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
-        is_empty = (isinstance(value, list | Rows) and not value) and not why
+        found = value.rows if isinstance(value, Scalar) and value.value == NONE else value
+        is_empty = isinstance(found, list | Rows) and not found and not why
         if is_empty or (is_joined and found_none and not shows_document):
             state = "nothing"  # also if all joined texts say so
         return StepResult(

@@ -119,24 +119,25 @@ class _Documents:
             DataError: What `load` raises; the next to ask loads it again.
         """
         key = loader_key(load)
-        if key is None:
-            return await self._read(load)
-        document = self._known.get(key)
+        document = None if key is None else self._known.get(key)
         if document is not None:
             return document
+        document = _at_once(load)
+        if document is not None:
+            return document if key is None else self._keep(key, document)
+        if key is None:
+            return await asyncio.to_thread(self._counted, load)
         return await self._loading.do(key, lambda: self._load(key, load))
 
     async def _load(self, key: Hashable, load: Callable[[], Document]) -> Document:
-        document = await self._read(load)
-        # Before it counts as loaded: who asks then must not load it again.
+        # Kept before it counts as loaded: who asks then must not load it again.
+        return self._keep(key, await asyncio.to_thread(self._counted, load))
+
+    def _keep(self, key: Hashable, document: Document) -> Document:
         if document not in self._kept:
             self._kept.append(document)
         self._known[key] = document
         return document
-
-    async def _read(self, load: Callable[[], Document]) -> Document:
-        document = _at_once(load)
-        return await asyncio.to_thread(self._counted, load) if document is None else document
 
     def _counted(self, load: Callable[[], Document]) -> Document:
         document = load()

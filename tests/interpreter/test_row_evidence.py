@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import re
 
 from pearl import Document, Pearl
 from pearl.interpreter.answer import Answer
+from pearl.interpreter.row_evidence import write_rows
 from pearl.llm import Request
 from pearl.llm.backends.scripted import Scripted
 
@@ -60,3 +63,14 @@ def test_a_row_is_undecided_if_it_is_in_any_output() -> None:
     answer = run('one = WHERE(label, "label", "is", "fruit")', "n = COUNT(rows)")
     assert answer.outputs == ("one", "n")
     assert [row.is_decided for row in answer.rows] == [True, True, False, False, True]
+
+
+def test_a_spreadsheet_evaluates_nothing_of_a_table() -> None:
+    text = "=A: =1+1 || B: -5\n@A: x || B: y"
+    plan = '1. rows = SPLIT(CTX, "line") : Rows\n2. ans = FIELD(rows, "text") : Texts'
+    answer = asyncio.run(Pearl(Scripted(say)).execute(plan, Document(text)))
+    file = io.StringIO(newline="")
+    write_rows(file, [("=id", answer.rows)])
+    table = list(csv.reader(io.StringIO(file.getvalue(), newline="")))
+    assert [row[0] for row in table] == ["id", "'=id", "'=id"]
+    assert [row[2] for row in table[1:]] == ["'=A: =1+1 || B: -5", "'@A: x || B: y"]

@@ -332,14 +332,7 @@ def test_some_rows_are_asked_about_again_one_a_call() -> None:
     oracle = Oracle(kind)
     answer = run(COUNTING, entries(40), oracle, recheck=10)
     assert [len(batch) for batch in oracle.asked] == [32, 8, *[1] * 10]
-    assert "10 of 10 rows that were asked about again" in answer.steps[2].text
-
-
-def test_what_is_asked_about_again_is_not_what_is_remembered() -> None:
-    model = Reading(Oracle(kind))
-    asyncio.run(Pearl(model, recheck=1, items_per_call=1).execute(COUNTING, entries(5)))
-    assert len(model.requests) == 6
-    assert len({request.digest for request in model.requests}) == 6
+    assert "10 of 10 rows that were asked about again" in answer.notes[0]
 
 
 def picking(request: Request) -> str:
@@ -419,3 +412,46 @@ def test_coverage_is_what_was_shown_of_the_document() -> None:
     assert answer.coverage == len("beetfig") / len(document.text)
     listed = '1. ans = CLASSIFY(["a", "b"], ["fruit", "root"], "its kind") : Label'
     assert run(listed, document, Oracle(lambda text: "root")).coverage is None
+
+
+def test_notes_stand_beside_the_answer() -> None:
+    plan = """\
+1. rows = SPLIT(CTX, "record") : One row each
+2. late = WHERE(rows, "Date", "after", "2023-01-01") : Those
+3. ans = COUNT(late) : How many"""
+    document = Document("Date: 03/02/2023 || A: x\nDate: 04/05/2022 || A: y")
+    answer = run(plan, document, Oracle(lambda text: None))
+    assert (answer.text, answer.status) == ("1", "answered")
+    assert "are read month first" in answer.notes[0]
+    assert answer.to_json()["notes"] == list(answer.notes)
+    assert "are read month first" in answer._repr_html_()
+
+
+def test_an_estimate_is_never_shown_without_saying_so() -> None:
+    plan = """\
+1. rows = SPLIT(CTX, "entry") : One row each
+2. some = SAMPLE(rows, 10) : Some
+3. ans = COUNT(some) : How many"""
+    answer = run(plan, entries(40), Oracle(lambda text: None))
+    assert answer.text.startswith("10 (an estimate: 10 of 40 rows)")
+    assert not answer.notes
+
+
+@pytest.mark.parametrize("call", ["MOST", "LEAST", "RANKED"])
+def test_of_no_rows_nothing_is_found(call: str) -> None:
+    plan = f"""\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. fruits = FILTER(rows, "it is a fruit") : Those
+3. label = CLASSIFY(fruits, ["fruit", "root"], "its kind") : Label
+4. ans = {call}(label) : What there is most of"""
+    oracle = Oracle(lambda text: "no")
+    answer = run(plan, entries(4), oracle)
+    assert answer.status == "nothing_found"
+    assert len(oracle.asked) == 1
+
+
+def test_what_is_asked_about_again_is_not_what_is_remembered() -> None:
+    model = Reading(Oracle(kind))
+    asyncio.run(Pearl(model, recheck=1, items_per_call=1).execute(COUNTING, entries(5)))
+    assert len(model.requests) == 6
+    assert len({request.digest for request in model.requests}) == 6

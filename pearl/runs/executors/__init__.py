@@ -175,7 +175,7 @@ class Task(Unit):
             UsageError: `extra` is not JSON data.
         """
         try:
-            extra = json.dumps(self.extra, sort_keys=True)
+            extra = json.dumps(self.extra, sort_keys=True) if self.extra else "{}"
         except TypeError as error:
             raise UsageError(
                 f"the extra of task '{self.id}' is not JSON data: {error}",

@@ -228,7 +228,9 @@ def within(completion: Completion, request: Request, endpoint: Endpoint) -> Comp
     Raises:
         ModelError: `truncated`: it has no finish reason, and as many tokens as the limit.
     """
-    completion = replace(completion, usage=plausible(completion.usage, request))
+    usage = plausible(completion.usage, request)
+    if usage is not completion.usage:
+        completion = replace(completion, usage=usage)
     limit = request.max_output_tokens
     is_unsaid = completion.finish_reason is None
     if is_unsaid and limit is not None and completion.usage.n_output_tokens >= limit:
