@@ -73,6 +73,20 @@ def test_answers_are_json_and_html() -> None:
     assert "not in the document" in html
 
 
+def test_a_notebook_shows_the_rows_behind_an_answer_and_a_few_lines_of_steps() -> None:
+    lines = "".join(
+        f"{n},{'Ann' if n % 3 else 'B<b'},{'the pump leaks ' * 40}\n" for n in range(30)
+    )
+    table = Document(f"id,user,text\n{lines}", "calls.csv")
+    answer = asyncio.run(Pearl("extractive").ask("How many calls per user?", table))
+    html = answer._repr_html_()
+    assert "Rows behind it: 30" in html
+    assert html.count("<li>") == 5
+    assert "B<b" not in html
+    assert "(20 lines not shown)" in html
+    assert len(html) < 10_000 < len(lines)
+
+
 def test_outputs_no_step_uses_are_the_answer_in_step_order() -> None:
     plan = '1. b = FIND(CTX, "b") : f\n2. a = FIND(CTX, "a") : f\n3. c = SUMMARIZE_X(CTX, b) : s'
     model = Scripted(lambda request: getattr(request.task, "output", ""))
