@@ -9,7 +9,7 @@ VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 EXTRAS := data,eval,pictures
 
-.PHONY: setup demo fmt check test test-all test-wheel test-extras test-ray test-transformers bench docs
+.PHONY: setup demo fmt check test test-all test-wheel test-extras test-ray test-rlm test-transformers bench docs
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -47,11 +47,14 @@ test-wheel: setup
 	$(VENV)-wheel/bin/python -m pip install --quiet --no-compile out/wheel/*.whl
 	$(BIN)/pytest tests/test_installed.py --installed $(VENV)-wheel
 
-test-extras: test-ray test-transformers
+test-extras: test-ray test-rlm test-transformers
 
 # Tests that need these packages, and no others: those are run without.
 test-ray: $(VENV)-ray/.installed
 	$(VENV)-ray/bin/python -m pytest -m "slow or not slow" -k ray tests/runs/executors tests/contracts/test_executors.py
+
+test-rlm: $(VENV)-rlm/.installed
+	$(VENV)-rlm/bin/python -m pytest -m "slow or not slow" tests/evals/methods/test_rlm.py
 
 test-transformers: $(VENV)-transformers/.installed
 	$(VENV)-transformers/bin/python -m pytest -m "slow or not slow" -k transformers tests/llm/backends/transformers tests/contracts/test_llm.py
@@ -69,11 +72,12 @@ docs: setup
 # Environments. Those of the large extras lie on top of the usual one: few need them, and `make demo`
 # stays short. Nothing is compiled beforehand: most of what is installed is never imported.
 $(VENV)-ray/.installed: private EXTRAS := ray
+$(VENV)-rlm/.installed: private EXTRAS := rlm
 $(VENV)-transformers/.installed: private EXTRAS := transformers
 $(VENV)-transformers/.installed: private PINNED := torch==2.13.0
-$(VENV)-ray/.installed $(VENV)-transformers/.installed: private BELOW := $(VENV)
-$(VENV)-ray/.installed $(VENV)-transformers/.installed: $(VENV)/.installed
-$(VENV)/.installed $(VENV)-ray/.installed $(VENV)-transformers/.installed: pyproject.toml
+$(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed: private BELOW := $(VENV)
+$(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed: $(VENV)/.installed
+$(VENV)/.installed $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed: pyproject.toml
 	$(PYTHON) -m venv $(@D)
 	$(if $(BELOW),ls -d $(CURDIR)/$(BELOW)/lib/python*/site-packages | sed 's/.*/import site; site.addsitedir("&")/' >$$(ls -d $(@D)/lib/python*/site-packages)/below.pth)
 	$(@D)/bin/python -m pip install --quiet --no-compile --upgrade "pip>=25.1"

@@ -2,7 +2,7 @@
 
     python experiments/oolong.py [--windows N] [--entries N ...] [--p P ...] [--questions N]
         [--items-per-call N] [--seed S] [--pairs] [--faults [RATE ...]] [--repeats] [--edit] [--hostile]
-        [--forecasts N] [--kills N]
+        [--undecided SHARE ...] [--embedded] [--forecasts N] [--kills N]
     python experiments/oolong.py --entries --data FILE_OR_DATASET [--split NAME] [--tasks N]
         [--model MODEL] [--base-url URL]
 
@@ -23,12 +23,23 @@ import asyncio
 import json
 import resource
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from itertools import islice
 from statistics import mean
 from typing import get_args
 
-from aggregation.bars import N_PER_CALL, Bar, edited, exact, faults, hostile, many_repeats, pairs
+from aggregation.bars import (
+    N_PER_CALL,
+    Bar,
+    edited,
+    embedded,
+    exact,
+    faults,
+    hostile,
+    many_repeats,
+    pairs,
+    undecided,
+)
 from aggregation.forecasting import forecasts
 from aggregation.killing import kills
 from aggregation.oracle import Fault
@@ -64,6 +75,11 @@ async def measure(said: argparse.Namespace) -> AsyncIterator[Bar]:
                 yield await faults(kind, rate, said.seed)
     if said.edit:
         yield await edited(said.seed)
+    for share in said.undecided:
+        yield await undecided(share, 500, said.windows, said.seed)
+    if said.embedded:
+        for is_telling in (True, False):
+            yield await embedded(200, said.windows, said.seed, is_telling=is_telling)
     if said.hostile:
         for per_call in (32, 1):
             yield await hostile(said.seed, per_call=per_call)
@@ -124,8 +140,8 @@ async def show(said: argparse.Namespace) -> bool:
     return not any(bar.failed for bar in done)
 
 
-def main() -> int:
-    """Measure what the arguments ask for."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the arguments ask for, by default those of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--windows", type=int, default=5)
     parser.add_argument("--entries", type=int, nargs="*", default=[1_000])
@@ -137,6 +153,8 @@ def main() -> int:
     parser.add_argument("--repeats", action="store_true")
     parser.add_argument("--faults", type=float, nargs="*", metavar="RATE")
     parser.add_argument("--edit", action="store_true")
+    parser.add_argument("--undecided", type=float, nargs="*", default=(), metavar="SHARE")
+    parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--forecasts", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
@@ -145,7 +163,7 @@ def main() -> int:
     parser.add_argument("--tasks", type=int)
     parser.add_argument("--model")
     parser.add_argument("--base-url")
-    return 0 if asyncio.run(show(parser.parse_args())) else 1
+    return 0 if asyncio.run(show(parser.parse_args(arguments))) else 1
 
 
 if __name__ == "__main__":

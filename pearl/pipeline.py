@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -20,6 +20,7 @@ from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import STRATEGIES, Strategy
 from pearl.interpreter.execution import answer_plan, direct_plan
+from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.interpreter.steps import ContextLimits
 from pearl.llm import Model
@@ -29,6 +30,7 @@ from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.planner.cache import PlanCache
 from pearl.planner.examples import Example, load_examples, select
+from pearl.planner.shape import SHAPES, Shape, shape_card
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.retrieval import DEFAULT_RANKER
 from pearl.trace import PlanFailed, Trace
@@ -62,6 +64,8 @@ class Pearl:
         recheck: Rows of each such step that are asked about again, one a call, to see how many
             replies agree.
         fallback: `direct` answers in one step where no valid plan can be had.
+        shape: What the planner is told about a document: `none`, `counts` of what it consists of,
+            or names of `fields`, too, which is for documents that are trusted.
         replies: As in `Client`.
         budget: As in `Client`.
         client_settings: The others of `ClientSettings`: `base_url`, `concurrency`, `window`, ...
@@ -106,6 +110,7 @@ class Pearl:
         strict_items: bool = False,
         recheck: int = 0,
         fallback: Literal["direct"] | None = None,
+        shape: Shape = "none",
         replies: Replies | None = None,
         budget: Budget | None = None,
         **client_settings: Any,
@@ -116,12 +121,15 @@ class Pearl:
             "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
             "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
             "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
+            "shape": shape,
         }  # fmt: skip
         if context not in STRATEGIES:
             raise UsageError(
                 f"unknown context strategy '{context}'",
                 help=suggest(context, STRATEGIES, "strategies"),
             )
+        if shape not in SHAPES:
+            raise UsageError(f"unknown shape '{shape}'", help=suggest(shape, SHAPES, "shapes"))
         plugins.load("pearl.retrieval", ranker, "ranker")
         if min(items_per_call, max_item_tokens) < 1 or min(max_reasks, recheck) < 0:
             raise UsageError(
@@ -148,6 +156,7 @@ class Pearl:
         self.max_repairs = max_repairs
         self.max_steps = max_steps
         self.fallback = fallback
+        self.shape = shape
         self.limits = ContextLimits(
             self.client.counter,
             context,
@@ -186,13 +195,23 @@ class Pearl:
         """Close the model's connections."""
         await self.client.aclose()
 
+    def card(self, document: Document) -> str:
+        """What the planner is told about a document; "" for nothing."""
+        return shape_card(document, self.shape, self.limits.counter.count)
+
     async def plan(
-        self, question: str, *, rejected: Sequence[Rejected] = (), trace: Trace | None = None
+        self,
+        question: str,
+        *,
+        card: str = "",
+        rejected: Sequence[Rejected] = (),
+        trace: Trace | None = None,
     ) -> CheckedPlan:
         """Write a plan for a question.
 
         Args:
             question: Not blank.
+            card: What is told about the document, as `card` gives it.
             rejected: Valid plans that were run in vain, and why.
             trace: Records every attempt.
 
@@ -211,6 +230,7 @@ class Pearl:
                 max_steps=self.max_steps,
                 max_output_tokens=self.limits.max_output_tokens,
                 rejected=rejected,
+                card=card,
                 fallback=self.client.plan_fallback,
                 trace=trace,
             )
@@ -275,7 +295,11 @@ class Pearl:
         """
         trace = Trace() if trace is None else trace
         try:
-            checked = await self._plans.get(question, lambda: self.plan(question, trace=trace))
+            card = ""
+            if self.shape != "none":
+                card = await off_loop(len(document.text), partial(self.card, document))
+            write = partial(self.plan, question, card=card, trace=trace)
+            checked = await self._plans.get(question, write, card)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:

@@ -84,6 +84,8 @@ class PlanAttempted(_Event):
     constraint: ConstraintLevelName = "none"
     """The constraint level that the reply was written under."""
     usage: Usage = Usage()
+    shape: str = ""
+    """What the planner was told about the document; "" for nothing."""
 
 
 class ConstraintRefused(_Event):

@@ -18,6 +18,7 @@ import pytest
 NO_SHARED = "the folder ../shared is not beside the checkout"
 NO_RAY = "ray is not installed here; make test-ray runs this"
 NO_TORCH = "torch is not installed here; make test-transformers runs this"
+NO_DSPY = "dspy is not installed here; make test-rlm runs this"
 NO_WHEEL = "no installed package is given; make test-wheel runs this"
 NO_FULL_DEVICE = "no /dev/full on this system"
 NO_PIPES = "no named pipes on this system"
@@ -28,6 +29,7 @@ MOST = {
     NO_SHARED: 19,
     NO_RAY: 9,
     NO_TORCH: 7,  # each file of tests/llm/backends/transformers is one
+    NO_DSPY: 16,
     NO_WHEEL: 12,
     NO_FULL_DEVICE: 2,
     NO_PIPES: 1,
@@ -37,6 +39,7 @@ MOST = {
 """Tests that each reason skips at most."""
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
+needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)

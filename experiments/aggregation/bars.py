@@ -19,7 +19,19 @@ from aggregation.running import Session, document_of, labelled
 from aggregation.scoring import score
 from aggregation.windows import Window, draw_window
 
-__all__ = ["N_PER_CALL", "Bar", "edited", "exact", "faults", "hostile", "many_repeats", "pairs"]
+from pearl.errors import ExecutionError
+
+__all__ = [
+    "N_PER_CALL",
+    "Bar",
+    "edited",
+    "embedded",
+    "exact",
+    "faults",
+    "hostile",
+    "many_repeats",
+    "pairs",
+]
 
 N_PER_CALL = 32
 MOST_TOKENS = 1.25
@@ -182,13 +194,81 @@ async def faults(kind: Fault, rate: float, seed: int, n: int = 1_000) -> Bar:
         "replies_with": sum(bool(call.faults) for call in oracle.calls),
     })  # fmt: skip
     n_counted = sum(said[entry.text] == window.labels[0] for entry in window.entries)
-    bar.require(asked.text.split()[0] == str(n_counted), f"{asked.text!r}, not {n_counted}")
+    bar.require(asked.text == str(n_counted), f"{asked.text!r}, not {n_counted}")
     bar.require(
         (asked.answer.status == "undecided") == (undecided > 0), "undecided rows are not reported"
     )
     bar.require(wrong == 0, "a row has a label that the oracle did not give it")
     bar.require(undecided == 0 or rate < 1 or kind != "drop", "rows left undecided")
     return bar
+
+
+async def undecided(share: float, n: int, n_windows: int, seed: int) -> Bar:
+    """Answers where a share of the rows stays undecided: right, or said to be undecided."""
+    bar = Bar(f"{share:.1%} of {n:,} rows undecided", {})
+    counts: Counter[str] = Counter()
+    for i in range(seed, seed + n_windows):
+        window = draw_window(n, i)
+        oracle = _oracle(window, i, unclear=share)
+        session = Session(window, oracle)
+        await _be_right_or_undecided(
+            session, [*_asked(window, i), *_pairs_asked(window)], bar, counts
+        )
+        await session.aclose()
+    bar.figures = {"windows": n_windows, **counts}
+    return bar
+
+
+async def embedded(n: int, n_windows: int, seed: int, *, is_telling: bool = True) -> Bar:
+    """The embedded model, which matches words, on texts that name their labels, or do not."""
+    texts = "texts that name their labels" if is_telling else "texts that betray no label"
+    bar = Bar(f"embedded model, {n:,} entries, {texts}", {})
+    rows: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for i in range(seed, seed + n_windows):
+        window = draw_window(n, i, is_telling=is_telling)
+        session = Session(window, _oracle(window, i), model="extractive")
+        await _be_right_or_undecided(session, _asked(window, i), bar, counts)
+        said = (await session.ask(Query("most"))).labels
+        for text, label in window.labels_of.items():
+            rows["right" if said[text] == label else "wrong" if said[text] else "undecided"] += 1
+        await session.aclose()
+    bar.figures = {
+        "windows": n_windows,
+        **{f"rows_{name}": n for name, n in rows.items()},
+        **counts,
+    }
+    bar.require(not rows["wrong"], "a wrong label")
+    return bar
+
+
+def _asked(window: Window, seed: int) -> list[tuple[Query, frozenset[str]]]:
+    return [(question.query, question.right) for question in draw_questions(window, seed)]
+
+
+def _pairs_asked(window: Window) -> list[tuple[Query, frozenset[str]]]:
+    return [(query, answers(query, window.entries)) for query in PAIR_QUERIES]
+
+
+async def _be_right_or_undecided(
+    session: Session, asked: list[tuple[Query, frozenset[str]]], bar: Bar, counts: Counter[str]
+) -> None:
+    """Ask, and count what is answered, said to be undecided and refused; what is answered must be right."""
+    for query, right in asked:
+        counts["questions"] += 1
+        try:
+            found = await session.ask(query)
+        except ExecutionError:  # a share of rows of which none is decided
+            counts["refused"] += 1
+            continue
+        if found.answer.status == "undecided":
+            counts["undecided"] += 1
+            continue
+        counts["answered"] += 1
+        bar.require(
+            score(query.kind, found.text, right) == 1.0,
+            f"{query}: {found.text[:80]!r}, not {sorted(right)[:3]}",
+        )
 
 
 async def edited(seed: int, n: int = 10_000) -> Bar:

@@ -67,7 +67,9 @@ def kills(n_kills: int, seed: int, n: int = 10_000, at_most_s: float = 0.3) -> B
                 done += survived
                 runs += 1
                 rows = [json.loads(row) for row in (folder / "rows.jsonl").read_text().splitlines()]
-                said = [answers_in(question.query.kind, row["answer"]) for row in rows]
+                said = [
+                    answers_in(question.query.kind, str(row["steps"][-1]["value"])) for row in rows
+                ]
                 bar.require(said == [question.right], f"run {runs}: another answer: {said}")
                 asked = Counter(text for call in oracle.calls for text in call.items.values())
                 bar.require(

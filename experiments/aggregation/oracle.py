@@ -21,7 +21,7 @@ from typing import Literal, get_args
 
 from aiohttp import web
 
-__all__ = ["HOSTILE", "Call", "Fault", "Oracle", "serving"]
+__all__ = ["HOSTILE", "Call", "Fault", "Oracle", "on_loopback", "serving"]
 
 Fault = Literal[
     "drop", "duplicate", "reorder", "foreign_id", "off_list", "prose", "cut_off", "truncated"
@@ -60,6 +60,7 @@ class Oracle:
             `seed` and the text alone, so the same text always gets the same label.
         seed: Draws errors and faults.
         faults: How likely each fault is in a reply.
+        unclear: Share of the texts of which it always says that they are unclear.
         is_gullible: Whether it does what a hostile row says.
 
     Attributes:
@@ -71,6 +72,7 @@ class Oracle:
     p: float = 1.0
     seed: int = 0
     faults: Mapping[Fault, float] = field(default_factory=dict)
+    unclear: float = 0.0
     is_gullible: bool = False
     calls: list[Call] = field(default_factory=list, repr=False)
     _seen: Counter[str] = field(default_factory=Counter, repr=False)
@@ -121,6 +123,8 @@ class Oracle:
 
     def _said(self, text: str, named: Sequence[str]) -> str:
         label = self.label(text)
+        if self._chance("unclear", text) < self.unclear:
+            return "unclear"
         if len(named) > 1:
             return label
         return "yes" if label == named[0] else "no"
@@ -191,10 +195,21 @@ def serving(oracle: Oracle, call_s: float = 0.0) -> Iterator[str]:
     Yields:
         The address, as `--base-url` takes it.
     """
+    with on_loopback(_application(oracle, call_s)) as url:
+        yield f"{url}/v1"
+
+
+@contextmanager
+def on_loopback(application: web.Application) -> Iterator[str]:
+    """An application on loopback for the length of a block, in a thread.
+
+    Yields:
+        Its address.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    runner = web.AppRunner(_application(oracle, call_s), access_log=None)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0)
 
     async def start() -> int:
         await runner.setup()
@@ -203,7 +218,7 @@ def serving(oracle: Oracle, call_s: float = 0.0) -> Iterator[str]:
 
     try:
         port = asyncio.run_coroutine_threadsafe(start(), loop).result()
-        yield f"http://127.0.0.1:{port}/v1"
+        yield f"http://127.0.0.1:{port}"
     finally:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
         loop.call_soon_threadsafe(loop.stop)

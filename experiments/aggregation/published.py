@@ -16,7 +16,7 @@ from datetime import datetime
 from aggregation.oracle import Oracle
 from aggregation.queries import Query
 from aggregation.reference import answers
-from aggregation.running import Session
+from aggregation.running import Session, value_of
 from aggregation.scoring import normal, score
 from aggregation.windows import Entry, Window
 from aggregation.wording import read
@@ -149,7 +149,7 @@ async def by_model(tasks: list[Task], pearl: Pearl) -> list[Result]:
     results = []
     for task in tasks:
         try:
-            said = (await pearl.ask(task.question, Document(task.text, "window.txt"))).text
+            said = value_of(await pearl.ask(task.question, Document(task.text, "window.txt")))
         except PearlError as error:
             results.append(Result(task, str(error), 0.0))
         else:

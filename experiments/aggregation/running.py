@@ -13,11 +13,12 @@ from aggregation.scoring import answers_in
 from aggregation.windows import Window
 
 from pearl import Answer, Document, Pearl
+from pearl.actions.values import Scalar, as_text
 from pearl.errors import ModelError
 from pearl.llm import Constrains, Request
 from pearl.llm.backends.scripted import Scripted
 
-__all__ = ["Asked", "OracleModel", "Session", "document_of", "labelled"]
+__all__ = ["Asked", "OracleModel", "Session", "document_of", "labelled", "value_of"]
 
 
 class OracleModel(Scripted):
@@ -47,6 +48,7 @@ class Asked:
     """What came of one question.
 
     Attributes:
+        text: Its value.
         named: The answers, as `scoring.answers_in` reads them.
         n_calls: Calls that it took.
     """
@@ -69,14 +71,15 @@ class Session:
     Args:
         window: What is asked about.
         oracle: What labels.
+        model: What labels in its place, by its name.
         settings: Arguments of `Pearl`.
     """
 
-    def __init__(self, window: Window, oracle: Oracle, **settings: Any) -> None:
+    def __init__(self, window: Window, oracle: Oracle, *, model: str = "", **settings: Any) -> None:
         self.window = window
         self.oracle = oracle
         self.document = document_of(window)
-        self._pearl = Pearl(OracleModel(oracle), **settings)
+        self._pearl = Pearl(model or OracleModel(oracle), **settings)
 
     async def ask(self, query: Query, document: Document | None = None) -> Asked:
         """Run the plan of a query over the window, or over another document.
@@ -87,16 +90,22 @@ class Session:
         document = document or self.document
         n_before = len(self.oracle.calls)
         answer = await self._pearl.execute(plan_of(query, self.window.labels), document)
-        return Asked(
-            answer,
-            answer.text,
-            answers_in(query.kind, answer.text),
-            len(self.oracle.calls) - n_before,
-        )
+        text = value_of(answer)
+        named = answers_in(query.kind, text)
+        return Asked(answer, text, named, len(self.oracle.calls) - n_before)
 
     async def aclose(self) -> None:
         """Let go of the client."""
         await self._pearl.aclose()
+
+
+def value_of(answer: Answer) -> str:
+    """An answer without what is said of the rows behind it, in brackets."""
+    values = {step.output: step.value for step in answer.steps}
+    found = [values[output] for output in answer.outputs]
+    if len(found) == 1 and isinstance(found[0], Scalar):
+        return as_text(found[0].value)
+    return answer.text
 
 
 def document_of(window: Window) -> Document:

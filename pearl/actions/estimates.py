@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["sample_note", "wilson"]
+__all__ = ["INTERVAL", "SAMPLED", "is_estimate", "sample_note", "wilson"]
 
 Z_95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
+
+
+SAMPLED = "an estimate"
+"""How a note begins that says of rows that they are a sample."""
+
+INTERVAL = "95 % interval"
+"""How a note begins that says what a sample says of all rows."""
+
+
+def is_estimate(note: str) -> bool:
+    """Whether a note says that a result is an estimate: such a one is shown with it everywhere."""
+    return note.startswith((SAMPLED, INTERVAL))
 
 
 def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:
@@ -51,4 +63,4 @@ def sample_note(sample: tuple[int, int], low: int, high: int) -> str:
     # Not fewer than were found, not more than those not drawn allow.
     least = max(low, math.floor(wilson(low, n_drawn)[0] * n_all + 0.5))
     most = min(high + n_all - n_drawn, math.floor(wilson(high, n_drawn)[1] * n_all + 0.5))
-    return f"95 % interval for all {n_all:,} rows: {least:,} to {most:,}"
+    return f"{INTERVAL} for all {n_all:,} rows: {least:,} to {most:,}"

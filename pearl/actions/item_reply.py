@@ -35,6 +35,7 @@ __all__ = [
     "form_flaw",
     "items_constraint",
     "label_line",
+    "line_length",
     "read_items",
 ]
 
@@ -71,7 +72,12 @@ class ItemReplies:
 
 
 def read_items(
-    text: str, n: int, kind: ItemKind, labels: Sequence[str] = (), n_picks: int = 0
+    text: str,
+    n: int,
+    kind: ItemKind,
+    labels: Sequence[str] = (),
+    n_picks: int = 0,
+    max_length: int | None = None,
 ) -> ItemReplies:
     r"""Parse the reply about `n` items.
 
@@ -81,6 +87,7 @@ def read_items(
         kind: What was asked of them.
         labels: The values allowed for `label`.
         n_picks: Items to choose for `pick`.
+        max_length: Characters at which a constraint cuts a line off; None if none does.
 
     Example:
         >>> read_items("2: Spam\n**1**: no spam\n4: ham", 3, "label", ["spam", "ham"])
@@ -110,6 +117,9 @@ def read_items(
     wrong: list[str] = []
     for i in range(1, n + 1):
         value, flaw = _value(said.get(i, []), kind, allowed)
+        is_full = kind == "line" and any(_is_full(one, max_length) for one in said.get(i, []))
+        if is_full and value is not None:
+            value, flaw = None, "is cut off"
         if i == cut and value is not None and _may_go_on(value, kind, allowed):
             value, flaw = None, "may be cut off"
         values.append(value)
@@ -177,6 +187,11 @@ def _same_label(said: str, labels: Sequence[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def _is_full(said: str | None, max_length: int | None) -> bool:
+    """Whether a line ends where a constraint ends it; a blank there is not seen."""
+    return said is not None and max_length is not None and len(said) - max_length in (-1, 0)
+
+
 def _may_go_on(value: str, kind: ItemKind, allowed: Sequence[str]) -> bool:
     """Whether a value may be the beginning of another that was cut off."""
     if kind == "rating":
@@ -230,7 +245,15 @@ def items_constraint(
         VALUE: "spam" | "not \"spam\""
     """
     lines = tuple(dict.fromkeys(map(label_line, labels)))
-    return _items_constraint(n, kind, lines, n_picks, max_item_tokens, max_text)
+    return _items_constraint(
+        n, kind, lines, n_picks, line_length(max_item_tokens, max_text), max_text
+    )
+
+
+def line_length(max_item_tokens: int, max_text: int | None = None) -> int:
+    """Characters of a free line at most, where a constraint holds replies to their form."""
+    length = max_item_tokens * _CHARACTERS_A_TOKEN
+    return length if max_text is None else min(length, max_text)
 
 
 @lru_cache(maxsize=32)
@@ -239,11 +262,10 @@ def _items_constraint(
     kind: ItemKind,
     labels: tuple[str, ...],
     n_picks: int,
-    max_item_tokens: int,
+    max_length: int,
     max_text: int | None,
 ) -> Constraint:
-    length = max_item_tokens * _CHARACTERS_A_TOKEN
-    value = _terminal(n, kind, labels, length if max_text is None else min(length, max_text))
+    value = _terminal(n, kind, labels, max_length)
     if kind == "pick":
         start = ' "\\n" '.join(["VALUE"] * n_picks)
     else:

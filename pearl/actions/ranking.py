@@ -11,7 +11,7 @@ from pearl.actions.numbers import read_number
 from pearl.actions.values import Scalar
 from pearl.documents.rows import EMPTY, Row, Rows, shortened
 
-__all__ = ["Ranking", "place", "ranked", "ranking"]
+__all__ = ["NONE", "Ranking", "place", "ranked", "ranking"]
 
 NONE = "none"
 """What is named where nothing can be."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from pearl.actions.estimates import sample_note
+from pearl.actions.estimates import is_estimate, sample_note
 from pearl.actions.numbers import read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
@@ -220,9 +220,10 @@ def as_text(value: Value, max_rows: int | None = None) -> str:
 
 
 def _marks(rows: Rows) -> list[str]:
-    """What has to be said of a result because of the rows it is computed from."""
+    """What makes a result uncertain, shown with it; other notes stand beside the answer."""
     n = len(rows.undecided)
-    return [*([f"({n:,} undecided)"] if n else []), *(f"({note})" for note in rows.notes)]
+    estimates = (f"({note})" for note in rows.notes if is_estimate(note))
+    return [*([f"({n:,} undecided)"] if n else []), *estimates]
 
 
 def argument(value: Value, parameter: Parameter) -> Any:

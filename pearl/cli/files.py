@@ -81,8 +81,8 @@ def _documents(name: str) -> Iterator[str]:
     if name == "-" or is_file(name):
         if path.suffix.lower() in ROWS:
             notice(
-                f"{name} is read as one text; its rows are read by 'pearl plan --data {name}' and "
-                f"'pearl execute PLAN --data {name}'"
+                f"{name} is one document; for an answer to each of its rows: 'pearl plan --data {name}' "
+                f"and 'pearl execute PLAN --data {name}'"
             )
         yield name
     elif _ADDRESS.match(name):

@@ -18,10 +18,10 @@ GROUPS = {
         "question", "together", "data", "tasks", "results", "rescore", "domain", "split", "columns",
         "subset", "limit", "longest", "held_out", "allow_outside", "context", "ranker",
     ),
-    "Plan": ("library", "examples", "nearest", "max_steps", "max_repairs", "fallback"),
+    "Plan": ("library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape"),
     "Model": (
         "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
-        "prefix", "temperature",
+        "prefix", "temperature", "unsandboxed",
     ),
     "Rows": ("rows_out", "items_per_call", "max_item_tokens", "max_reasks", "strict_items", "recheck"),
     "Limits": (

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-TRUSTED = ("model", "base_url", "server", "domain", "library", "examples", "ranker")
-"""Settings that decide where a document is sent, and which files and plug-ins are used."""
+TRUSTED = ("model", "base_url", "server", "domain", "library", "examples", "ranker", "shape")
+"""Settings that decide where a document is sent, what of it the planner is told, and which files and plug-ins are used."""
 
 OWN = ("api_key_env",)
 """Settings that a file in a folder can never set, even if trusted: the choice of keys."""
@@ -165,6 +165,11 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     "fallback": click.option(
         "--fallback", envvar="PEARL_FALLBACK", type=click.Choice(["direct"]),
         help="Answer in one step where no valid plan can be had.",
+    ),
+    "shape": click.option(
+        "--shape", envvar="PEARL_SHAPE", type=click.Choice(["none", "counts", "fields"]),
+        default="none", show_default=True,
+        help="What the planner is told of a document: counts, or fields of trusted ones, too.",
     ),
     "concurrency": click.option(
         "--concurrency", envvar="PEARL_CONCURRENCY", type=click.IntRange(min=1), default=8, metavar="N",

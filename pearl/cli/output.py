@@ -11,13 +11,17 @@ from pearl.errors import DataError
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
+    from pearl.interpreter.steps import StepResult
 
 
 _ALL = 0.995
 """Coverage from which a document counts as read: what lies between rows belongs to none."""
 
 MAX_ROWS = 5
-"""Rows of an answer that are printed."""
+"""Rows of an answer that are printed, and of a step at either end."""
+
+MAX_LINE = 120
+"""Characters of a line of a step's rows that are printed."""
 
 
 def read_input(path: str) -> str:
@@ -60,7 +64,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             console.print(
                 Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
             )
-            console.print(Text(step.text))
+            console.print(Text(_shortened(step) if step.rows else step.text))
         console.print()
         head("Answer")
     pieces, others = placed(answer.text, answer.evidence)
@@ -101,11 +105,24 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             how = "the rows that the plan selects"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
+    for note in answer.notes:
+        console.print(Text(f"Note: {note}", style="yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart", "negation"} else "yellow"
         console.print(
             Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )
+
+
+def _shortened(step: StepResult) -> str:
+    """A value that is computed from rows, which may be all that the document says, in few lines."""
+    from pearl.documents.rows import shortened
+
+    lines = step.text.split("\n")
+    shown = [shortened(line, MAX_LINE) for line in lines]
+    if (left := len(lines) - 2 * MAX_ROWS) > 0:
+        shown = [*shown[:MAX_ROWS], f"... ({counted(left, 'line')} not shown)", *shown[-MAX_ROWS:]]
+    return "\n".join(shown)
 
 
 def _row_count(answer: Answer) -> str:

@@ -26,7 +26,7 @@ from pearl.runs.request import REQUESTS, RunRequest
 if TYPE_CHECKING:
     from pearl.runs.store import RunInfo
 
-ALLOWED = ("force", "allow_outside")
+ALLOWED = ("force", "allow_outside", "unsandboxed")
 """Options that no store says for the user."""
 
 FIXED = (
@@ -101,7 +101,7 @@ def params_of(
     is_named = address == address_of(params["model"], ModelSettings(said.params["base_url"]))
     params["base_url"] = address or None
     params["api_key_env"] = _key(params, said.params["api_key_env"], is_named=is_named)
-    not_kept = {name: said.params[name] for name in ("dry_run", *ALLOWED)}
+    not_kept = {name: said.params[name] for name in ("dry_run", *ALLOWED) if name in said.params}
     return {**params, **not_kept}, flags
 
 

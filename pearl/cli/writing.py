@@ -32,7 +32,7 @@ NEUTRAL = (
     "out", "trace", "rows_out", "report", "force", "as_json", "verbose", "fresh", "store", "dry_run",
     "concurrency", "timeout_s", "requests_per_minute", "tokens_per_minute", "price", "prices",
     "seconds_per_call", "max_cost", "max_tokens", "max_time", "max_calls",
-    "allow_outside",
+    "allow_outside", "unsandboxed",
 )  # fmt: skip
 """Options that make no other command: where things go, how fast, how far, and with what leave."""
 

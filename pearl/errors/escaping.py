@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-__all__ = ["escaped", "json_bytes", "to_json", "visible"]
+__all__ = ["escaped", "inert", "json_bytes", "to_json", "visible"]
 
 _OBEYED = re.compile(
     "["
@@ -74,6 +74,23 @@ def json_bytes(data: Any) -> bytes:
     except pydantic_core.PydanticSerializationError:
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_dumped)
         return text.encode("utf-8", "backslashreplace")
+
+
+_COMPUTED = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+
+def inert(cell: Any) -> Any:
+    """Escape a cell that a spreadsheet would evaluate, by an apostrophe.
+
+    After https://owasp.org/www-community/attacks/CSV_Injection; numbers stay numbers.
+
+    Example:
+        >>> [inert(cell) for cell in ("=1+1", "-5", "- five", "a=b", -5, None)]
+        ["'=1+1", '-5', "'- five", 'a=b', -5, None]
+    """
+    is_text = isinstance(cell, str) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_text and _COMPUTED.match(cell) else cell
 
 
 def _dumped(model: Any) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Literal
 
+from pearl.actions.estimates import is_estimate
 from pearl.actions.values import Scalar, Value
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed
@@ -80,6 +81,13 @@ class Answer:
         return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What its text does not say of how it was computed: how dates were read, what was left out."""
+        every = (step.rows for step in self.steps)
+        notes = (note for rows in every if rows is not None for note in rows.notes)
+        return tuple(note for note in dict.fromkeys(notes) if not is_estimate(note))
+
+    @property
     def coverage(self) -> float | None:
         """The smallest fraction of the document that a reading step was shown, or None."""
         return min((s.coverage for s in self.steps if s.coverage is not None), default=None)
@@ -99,6 +107,7 @@ class Answer:
                 *(row.to_json() for row in self.rows),
             ],
             "unverified_quotes": [quote.to_json() for quote in self.unverified],
+            **({"notes": list(self.notes)} if self.notes else {}),
             "steps": [
                 {
                     "output": s.output,
@@ -139,6 +148,7 @@ class Answer:
             f"<li><b>{escape(quote.why)}:</b> {escape(quote.text)} <small>({escape(quote.step)})</small></li>"
             for quote in self.unverified
         )
+        flagged += "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         steps = "".join(
             f"<tr><td><code>{escape(s.output)}</code></td><td><code>{escape(s.action)}</code></td>"
             f"<td style='text-align:left;white-space:pre-wrap'>{escape(s.text)}</td></tr>"

@@ -206,7 +206,9 @@ class CostEstimator:
             ]  # fmt: skip
             if any(isinstance(a, Reference) and a.name in self._possible for a in step.arguments):
                 assert given[0] is not None
-                self._hold(step.output, self._rows.selected(action, given[0], given[1:], values))
+                is_open = any(map(self._marks.search, shown[1:]))
+                possible = self._rows.selected(action, given[0], given[1:], values, is_open=is_open)
+                self._hold(step.output, possible)
                 return
         n: float | None = 0.0
         for text, value in zip(shown, values, strict=True):

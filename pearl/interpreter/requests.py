@@ -152,10 +152,25 @@ class RequestBuilder:
         """Characters of the document that a step takes."""
         return len(self._text) * any(map(_is_context, step.arguments))
 
-    def coverage(self, rows: Rows) -> float:
-        """The fraction of the document's characters in rows, 0 to 1."""
-        spans = {span for row in rows for span in row.spans}
-        return min(1.0, sum(span.end - span.start for span in spans) / max(1, len(self._text)))
+    def coverage(self, rows: Rows) -> float | None:
+        """The fraction of the document's characters that is shown of rows, 0 to 1.
+
+        Blanks between rows count as shown. None if no row is shown as it is in the document.
+        """
+        if rows.is_answered or not any(row.spans for row in rows):
+            return None
+        whole = sorted({span for row in rows if row.value == row.text for span in row.spans})
+        # Of the others a field is shown.
+        n = sum(len(row.value or "") for row in rows if row.spans and row.value != row.text)
+        end = 0
+        for span in whole:
+            if not self._text[end : span.start].strip():
+                n += max(0, span.start - end)
+            n += max(0, span.end - max(end, span.start))
+            end = max(end, span.end)
+        if not self._text[end:].strip():
+            n += len(self._text) - end
+        return min(1.0, n / max(1, len(self._text)))
 
     def task(self, step: Step, earlier: Mapping[str, Value]) -> tuple[ActionTask, str | None]:
         """The task of a step, and the earlier output that replaces the document, if any.

@@ -93,7 +93,7 @@ class RowEstimator:
 
     def selected(
         self, action: Action, first: PossibleRows, others: Sequence[PossibleRows | None],
-        values: Sequence[Value],
+        values: Sequence[Value], *, is_open: bool = False,
     ) -> PossibleRows:  # fmt: skip
         """The rows that a native action over possible rows may give.
 
@@ -102,10 +102,11 @@ class RowEstimator:
             first: The rows of its first argument.
             others: Those of its other arguments; None for arguments that are no rows.
             values: All arguments that are known, with placeholders for the others.
+            is_open: Whether an argument after the first has placeholders, so nothing can be computed.
         """
         name = action.name
         n_others = [each.n for each in others if each is not None]
-        if first.rows is not None and name in ("FIELD", "GROUP", "WHERE"):
+        if not is_open and first.rows is not None and name in ("FIELD", "GROUP", "WHERE"):
             known = self._computed(action, first, values)
             if known is not None:
                 return known

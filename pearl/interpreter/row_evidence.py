@@ -13,6 +13,7 @@ from typing import IO, Any
 from pearl.documents.document import Document
 from pearl.documents.rows import Row, Rows, shortened
 from pearl.errors import Span
+from pearl.errors.escaping import inert
 
 __all__ = ["RowEvidence", "row_evidence", "write_rows"]
 
@@ -75,7 +76,7 @@ class _Found:
     """One row of the document and what is computed from it."""
 
     row: Row
-    is_decided: bool
+    is_decided: bool = True
     steps: list[str] = field(default_factory=list)
 
 
@@ -90,23 +91,34 @@ def row_evidence(
     """
     found: dict[object, _Found] = {}
     for output, rows in outputs:
+        decided: dict[object, bool] = {}
         for row, is_decided in _leaves(rows):
-            each = found.setdefault(row.key, _Found(row, is_decided))
-            if output not in each.steps:
-                each.steps.append(output)
-            each.is_decided &= is_decided
+            found.setdefault(row.key, _Found(row))
+            # Surely in one group, it does not matter that it may be in others.
+            decided[row.key] = decided.get(row.key, False) or is_decided
+        for key, is_decided in decided.items():
+            found[key].steps.append(output)
+            found[key].is_decided &= is_decided
     ordered = sorted(found.values(), key=lambda each: each.row.spans[:1])
     return tuple(_evidence(each, document) for each in ordered)
 
 
 def _leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
-    """The rows of a collection, those of groups one by one, and whether each is decided."""
-    stack = [(row, row.value is not None) for row in rows] + [(row, False) for row in rows.doubtful]
-    for row, is_decided in stack:
-        if row.members:
-            yield from ((member, is_decided) for member in row.members)
-        else:
-            yield row, is_decided
+    """The rows of the document that a collection consists of, and whether each is decided."""
+    for row in rows:
+        yield from _parts(row, is_decided=row.value is not None, shows_possible=rows.shows_possible)
+    for row in rows.doubtful:
+        yield from _parts(row, is_decided=False, shows_possible=True)
+
+
+def _parts(row: Row, *, is_decided: bool, shows_possible: bool) -> Iterator[tuple[Row, bool]]:
+    if row.spans or not (row.members or row.possible):
+        yield row, is_decided
+        return
+    for member in row.members:
+        yield from _parts(member, is_decided=is_decided, shows_possible=shows_possible)
+    for member in row.possible if shows_possible else ():
+        yield from _parts(member, is_decided=False, shows_possible=True)
 
 
 def _evidence(found: _Found, document: Document) -> RowEvidence:
@@ -127,6 +139,8 @@ _OWN = ("id", "value", "text", "source", "start", "end", "state")
 def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]]]) -> None:
     """Write rows as CSV: their value and text, their place, and a column for each field.
 
+    A cell that a spreadsheet would evaluate begins with an apostrophe.
+
     Args:
         file: Open for writing, with `newline=""`.
         answers: The id of each answer with its rows.
@@ -135,13 +149,14 @@ def write_rows(file: IO[str], answers: Sequence[tuple[str, Sequence[RowEvidence]
     names = dict.fromkeys(name for row in every for name in row.fields)
     columns = [name if name not in _OWN else f"{name} (field)" for name in names]
     writer = csv.writer(file)
-    writer.writerow([*_OWN, *columns])
+    writer.writerow([*_OWN, *map(inert, columns)])
     for id, rows in answers:
         for row in rows:
             place = (row.span.start, row.span.end) if row.span else ("", "")
             state = "found" if row.is_decided else "undecided"
             own = (id, _shown(row.value), row.text, row.source, *place, state)
-            writer.writerow([*own, *(_shown(row.fields.get(name, "")) for name in names)])
+            cells = [*own, *(_shown(row.fields.get(name, "")) for name in names)]
+            writer.writerow(map(inert, cells))
 
 
 def _shown(value: str | None) -> str:

@@ -7,11 +7,12 @@ missing of a batch is asked again on its own. What still cannot be read is undec
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pearl.actions.estimates import wilson
-from pearl.actions.item_reply import form_flaw, items_constraint, read_items
+from pearl.actions.item_reply import form_flaw, items_constraint, line_length, read_items
 from pearl.actions.reply import Reply
 from pearl.documents.digest import text_sha256
 from pearl.documents.rows import Rows
@@ -19,6 +20,7 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import NOTHING
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
+from pearl.interpreter.context import ContextOverflowError
 from pearl.interpreter.gathering import gather
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.row_requests import RowRequests, RowStep
@@ -80,6 +82,7 @@ class RowReader:
         ask: Sends a batch.
         read: Reads one text on its own.
         cache: Replies about single items; None for none.
+        max_text: Maximum characters of a free text in constraints; None for no limit.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class RowReader:
         ask: AskItems,
         read: ReadText,
         cache: ItemCache | None,
+        max_text: int | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
@@ -99,16 +103,21 @@ class RowReader:
         self._ask = ask
         self._read = read
         self._cache = cache
+        self._max_text = max_text
         self._n_calls = 0
         self._usage = Usage()
         self._replies: list[str] = []
         self._failure: ModelError | None = None
+        # With a token budget, all prompts of the step together have its share.
+        self._left = limits.max_prompt_tokens
 
     async def run(self) -> RowsRead:
         """Ask about all rows.
 
         Raises:
             ExecutionError: A row is undecided, and the limits say that none may be.
+            ContextOverflowError: The rows do not fit the step's share of a token budget, or too few
+                of them one call to be compared.
             ModelError: No reply about any row is usable.
         """
         rows, task = self._row_step.rows, self._row_step.task
@@ -141,16 +150,50 @@ class RowReader:
             found.update(await self._cache.find(self._row_step.task, texts))
         left = [text for text in texts if text not in found]
         batches, long = self._requests.batches(self._row_step, left)
+        self._reserve(batches, len(long))
         for replies in await gather([*map(self._batch, batches), *map(self._alone, long)]):
             found.update(replies)
         return found
+
+    def _reserve(self, batches: Sequence[ItemsTask], n_long: int = 0) -> None:
+        """Set tokens of a budget aside for these requests, before any of them is sent.
+
+        Raises:
+            ContextOverflowError: There are not so many left.
+        """
+        if self._left is None or not (batches or n_long):
+            return
+        n_tokens = sum(map(self._tokens, batches))
+        if n_tokens > self._left or (n_long and (batches or n_long > 1)):
+            n = sum(len(batch.items) for batch in batches) + n_long
+            raise ContextOverflowError(
+                f"its {n:,} rows do not fit the {self._left:,} tokens that it may take of them",
+                help="give more tokens (--token-budget), or let the plan select fewer rows first",
+            )
+        self._left -= n_tokens
+
+    def _is_left(self, task: ItemsTask) -> bool:
+        """Whether a budget has tokens left for one more request, which are set aside."""
+        if self._left is None:
+            return True
+        n_tokens = self._tokens(task)
+        if n_tokens > self._left:
+            return False
+        self._left -= n_tokens
+        return True
+
+    def _tokens(self, task: ItemsTask) -> int:
+        return self._limits.counter.count(self._requests.request(task).prompt)
 
     async def _batch(self, task: ItemsTask) -> dict[str, str | None]:
         """The replies about the items of one batch."""
         found: dict[str, str | None] = dict.fromkeys(task.items)
         missing, idle, round = task.items, 0, 0
         while missing and idle <= self._limits.max_reasks and round < MAX_ROUNDS:
-            values = await self._values(replace(task, items=missing, round=round))
+            asked = replace(task, items=missing, round=round)
+            if round and not self._is_left(asked):
+                break
+            values = await self._values(asked)
             read = {
                 text: value
                 for text, value in zip(missing, values, strict=True)
@@ -166,8 +209,9 @@ class RowReader:
         """One request: the reply about each of its items, None where there is none."""
         n, kind, labels = len(task.items), task.kind, task.labels
         constraint = items_constraint(
-            n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens
-        )
+            n, kind, labels, n_picks=task.n_picks, max_item_tokens=self._limits.max_item_tokens,
+            max_text=self._max_text,
+        )  # fmt: skip
 
         def flaw(text: str) -> str | None:
             return form_flaw(text, n, kind, labels, n_picks=task.n_picks)
@@ -185,7 +229,10 @@ class RowReader:
         else:
             self._usage += completion.usage
             text = completion.text
-        values = read_items(text, n, kind, labels, n_picks=task.n_picks).values
+        # Held to its form, a line ends where it is cut off.
+        most = line_length(self._limits.max_item_tokens, self._max_text)
+        is_held = self._limits.is_constrained
+        values = read_items(text, n, kind, labels, task.n_picks, most if is_held else None).values
         values = tuple("" if value == NOTHING else value for value in values)
         if completion is not None and self._cache is not None and is_kept and kind != "pick":
             read = {text: v for text, v in zip(task.items, values, strict=True) if v is not None}
@@ -196,12 +243,14 @@ class RowReader:
         """Ask about some values again, each in a call of its own, and say how many agree."""
         draw = random.Random(text_sha256("\n".join(found)))
         texts = draw.sample(sorted(found), min(self._limits.recheck, len(found)))
+        # A round of its own: in a batch of one, the same request would find the reply it had.
+        one = replace(self._row_step.task, round=MAX_ROUNDS)
+        again = [(text, replace(one, items=(text,))) for text in texts]
+        again = [(text, task) for text, task in again if self._is_left(task)]
+        texts = [text for text, _ in again]
         if not texts:
             return ""
-        task = self._row_step.task
-        said = await gather(
-            [self._values(replace(task, items=(text,)), is_kept=False) for text in texts]
-        )
+        said = await gather([self._values(task, is_kept=False) for _, task in again])
         n = sum(values[0] == found[text] for text, values in zip(texts, said, strict=True))
         low, high = (round(100 * end) for end in wilson(n, len(texts)))
         return f"{n} of {len(texts)} rows that were asked about again, one a call, got the same reply (95 % interval: {low} to {high} %)"
@@ -243,7 +292,13 @@ class RowReader:
             batches, long = self._requests.batches(self._row_step, left, size)
             undecided.update(long)
             groups = [list(batch.items) for batch in batches]
-            is_last = len(groups) == 1
+            is_last = len(groups) <= 1
+            if not is_last and sum(min(k, len(group)) for group in groups) >= len(left):
+                raise ContextOverflowError(
+                    f"no {k + 1:,} of its rows fit one call, so they cannot be compared",
+                    help="use a model with a larger window, or ask for fewer",
+                )
+            self._reserve([replace(batch, n_picks=k) for batch in batches])
             picked = await gather([self._picked(group, min(k, len(group))) for group in groups])
             ordered = []
             for group, best in zip(groups, picked, strict=True):
@@ -251,10 +306,16 @@ class RowReader:
                     undecided.update(group)
                 else:
                     ordered += best
-            if is_last or len(ordered) >= len(left):
+            if is_last:
                 break
             left = ordered
-        places = {text: str(i) for i, text in enumerate(ordered[:k], start=1)}
+        n_rows = Counter(row.value for row in self._row_step.rows)
+        places: dict[str, str] = {}
+        n_placed = 0
+        for text in ordered[:k]:
+            if n_placed < k:  # rows with one value share a place
+                places[text] = str(len(places) + 1)
+            n_placed += n_rows[text]
         unsure = dict.fromkeys(undecided - set(places))
         return {**dict.fromkeys(self._row_step.texts, ""), **unsure, **places}
 
@@ -262,7 +323,10 @@ class RowReader:
         """The k best of a group, best first; None where the replies do not say."""
         task = replace(self._row_step.task, items=tuple(group), n_picks=k)
         for round in range(1 + self._limits.max_reasks):
-            values = await self._values(replace(task, round=round))
+            asked = replace(task, round=round)
+            if round and not self._is_left(asked):
+                break
+            values = await self._values(asked)
             if None not in values:
                 places = {
                     int(value): text for value, text in zip(values, group, strict=True) if value

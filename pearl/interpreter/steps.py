@@ -15,6 +15,7 @@ from functools import partial
 from typing import Literal
 
 from pearl.actions import native
+from pearl.actions.ranking import NONE
 from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
 from pearl.actions.values import EmptyListError, Scalar, Value, as_text, behind
 from pearl.documents.document import Document
@@ -241,6 +242,7 @@ class _Interpreter:
         reader = RowReader(
             step, row_step, self._row_calls, self._calls.limits,
             partial(self._ask, step, "items"), partial(self._read_alone, step), self._items,
+            self._fallback.max_text,
         )  # fmt: skip
         read = await reader.run()
         n_undecided = len(read.rows.undecided)
@@ -269,11 +271,12 @@ class _Interpreter:
         is_joined = all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
         if unsure and not is_joined:  # joined texts include the undecided one
             return self._void(step, action, why, began)
-        values = {name: result.value for name, result in before.items()}
+        values = self._calls.values(step, {name: each.value for name, each in before.items()})
         try:
-            value = native.compute(action, self._calls.values(step, values))
+            value = native.compute(action, values)
         except EmptyListError:
-            value = []
+            given = behind(values)  # of which one that is undecided may be an entry
+            value = [] if given is None else replace(given, rows=(), doubtful=given.undecided)
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
         rows = behind([value])
@@ -282,7 +285,8 @@ class _Interpreter:
         state: State = "undecided" if why else "found"
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
-        is_empty = (isinstance(value, list | Rows) and not value) and not why
+        found = value.rows if isinstance(value, Scalar) and value.value == NONE else value
+        is_empty = isinstance(found, list | Rows) and not found and not why
         if is_empty or (is_joined and found_none and not shows_document):
             state = "nothing"  # also if all joined texts say so
         return StepResult(

@@ -152,9 +152,8 @@ class Client(Wrapper):
         self.plan_fallback = ConstraintFallback(model.constrains, settings.constrain)
         # What is computed without a prompt costs less than finding it again.
         sampled = repr((settings.seed, settings.temperature))
-        self.items = (
-            ItemCache(f"{model.identity} {sampled}", replies) if model.reads_prompts else None
-        )
+        is_kept = model.reads_prompts and settings.is_shared
+        self.items = ItemCache(f"{model.identity} {sampled}", replies) if is_kept else None
         # A reply that is held to a form is asked for at once; collected, it costs less.
         is_free = collecting is not None and settings.constrain == "auto"
         self.reply_fallback = reply_fallback(

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from pearl.documents.digest import digest
+from pearl.dsl.signatures import NOTHING
 from pearl.llm import Completion, ItemsTask
 from pearl.llm.middleware.dedup_cache import Replies
 
@@ -46,13 +47,13 @@ class ItemCache:
             known = self._known.get(key)
             if known is None and self._replies is not None:
                 kept = await self._replies.reply(key)
-                known = None if kept is None else kept.text
+                known = None if kept is None else "" if kept.text == NOTHING else kept.text
             if known is not None:
                 found[text] = self._known[key] = known
         return found
 
     async def keep(self, task: ItemsTask, replies: Mapping[str, str], model: str) -> None:
-        """Keep replies by text.
+        """Keep replies by text; "" is that nothing was found.
 
         Raises:
             StoreError: They cannot be kept.
@@ -62,7 +63,8 @@ class ItemCache:
         self._known.update(keyed)
         if self._replies is not None:
             keep = self._replies.keep
-            await asyncio.gather(*(keep(k, Completion(r, model)) for k, r in keyed.items() if r))
+            kept = ((key, Completion(reply or NOTHING, model)) for key, reply in keyed.items())
+            await asyncio.gather(*(keep(key, completion) for key, completion in kept))
 
     def _instruction(self, task: ItemsTask) -> str:
         said = (

@@ -30,7 +30,7 @@ from pearl.llm.reply_limits import reply_limit
 from pearl.mining.drafts import MinedHeader, MinedRow
 from pearl.mining.prompt import mine_messages
 from pearl.pipeline import Pearl
-from pearl.planner.examples import Example
+from pearl.planner.examples import Example, load_examples
 from pearl.plugins.version import __version__
 from pearl.runs.executors import RecordUnit
 from pearl.runs.resources import Resources
@@ -184,7 +184,7 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
     return Miner(
         pearl.calls(),
         load_library(seed_library),
-        pearl.examples,
+        load_examples(pearl.bank, pearl.library),  # none with operators, which no library lacks
         pearl.library,
         pearl.client.settings.constrain,
         max_output_tokens=pearl.limits.max_output_tokens,

@@ -1,4 +1,4 @@
-"""Question → plan, deduplicated: concurrent and later requests share one plan."""
+"""Question and shape card → plan, deduplicated: concurrent and later requests share one plan."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ class PlanCache:
     """
 
     def __init__(self) -> None:
-        self._plans: dict[str, CheckedPlan] = {}
+        self._plans: dict[tuple[str, str], CheckedPlan] = {}
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
-    async def get(self, question: str, write: Callable[[], Awaitable[CheckedPlan]]) -> CheckedPlan:
+    async def get(
+        self, question: str, write: Callable[[], Awaitable[CheckedPlan]], card: str = ""
+    ) -> CheckedPlan:
         """Return the plan of a question.
 
         Args:
             question: What the plan is for.
             write: Writes the plan; called unless one is cached or in progress.
+            card: What the planner is told about the document.
 
         Raises:
             PearlError: What `write` raises.
         """
 
         async def keep() -> CheckedPlan:
-            plan = self._plans[question] = await write()
+            plan = self._plans[question, card] = await write()
             return plan
 
-        return self._plans.get(question) or await self._writing.do(question, keep)
+        key = question, card
+        return self._plans.get(key) or await self._writing.do(key, keep)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pearl.actions.native import is_operator
 from pearl.dsl.printer import print_action, print_plan
-from pearl.dsl.signatures import ActionLibrary
+from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
 from pearl.llm import Message
 from pearl.planner.examples import Example
@@ -36,6 +37,17 @@ or a list of those in square brackets. A call never stands inside a call.
 - The answer is made of every output that no other step uses, so use up what does not belong to it.
 - Reply with the plan alone."""
 
+_ROW_RULES = """\
+How to count, select, group or compare the entries of a document:
+- Begin with SPLIT; what it returns goes where ROWS stands, and may also stand in place of CTX. \
+EACH_NAME(ROWS, X) carries out NAME(CTX, X) for each row.
+- CLASSIFY, MAP, RATE and a new action NAME(ROWS, X) add a field with the name of their output to each \
+row: after 2. topic = CLASSIFY(rows, ["a", "b"], "the topic") come WHERE(topic, "topic", "is", "a") and \
+COUNT_BY(topic, "topic").
+- WHERE selects by what is written in a field (date, user, name), before FILTER, CLASSIFY or MAP judge \
+what has to be understood.
+- Never ask for a count: COUNT, COUNT_BY, COUNT_OF, SHARE_OF and MOST compute it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
@@ -54,18 +66,38 @@ def material(
     heading: str, library: ActionLibrary, rules: str, examples: Sequence[Example]
 ) -> list[str]:
     """The shared part of planning prompts: actions under a heading, rules, examples."""
-    actions = "\n".join(f"- {print_action(action)}" for action in library.values())
+    on_rows = [action for action in library.values() if is_operator(action)]
+    others = [action for action in library.values() if not is_operator(action)]
     shown = "\n\n".join(print_plan(example.plan) for example in examples)
-    return [f"{heading}:\n{actions}", rules, *([f"Examples:\n\n{shown}"] if shown else [])]
+    return [
+        _listed(heading, others),
+        *([_listed("Actions on rows", on_rows)] if on_rows else []),
+        rules,
+        *([_ROW_RULES] if on_rows else []),
+        *([f"Examples:\n\n{shown}"] if shown else []),
+    ]
+
+
+def _listed(heading: str, actions: Iterable[Action]) -> str:
+    return "\n".join([f"{heading}:", *(f"- {print_action(action)}" for action in actions)])
 
 
 def plan_messages(
-    question: str, library: ActionLibrary, examples: Sequence[Example] = ()
+    question: str, library: ActionLibrary, examples: Sequence[Example] = (), card: str = ""
 ) -> tuple[Message, ...]:
-    """Request a plan; actions, rules and examples come first, as a common prefix of all questions."""
+    """Request a plan; actions, rules and examples come first, as a common prefix of all questions.
+
+    Args:
+        question: One line.
+        library: What the plan may call.
+        examples: Shown in this order.
+        card: What may be told about the document (`pearl.planner.shape`); "" for nothing.
+    """
     parts = [
         *material("Actions", library, _RULES, examples),
-        f"Write the plan for this question.\n\nQuestion: {question}",
+        "Write the plan for this question.",
+        *([f"What CTX consists of: {card}"] if card else []),
+        f"Question: {question}",
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
 

@@ -78,6 +78,7 @@ async def write_plan(
     max_steps: int = MAX_STEPS,
     max_output_tokens: int | None = None,
     rejected: Sequence[Rejected] = (),
+    card: str = "",
     fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> CheckedPlan:
@@ -92,6 +93,7 @@ async def write_plan(
         max_steps: Maximum number of steps.
         max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
         rejected: Valid plans that failed or gave wrong answers.
+        card: What is told about the document; "" for nothing.
         fallback: The constraints to try; None for those that the model supports.
         trace: Records every attempt.
 
@@ -103,7 +105,7 @@ async def write_plan(
     """
     question = one_line(question)
     messages = first = (
-        *plan_messages(question, library, examples),
+        *plan_messages(question, library, examples, card),
         *rejection_messages(rejected),
     )
     attempts: list[Attempt] = []
@@ -118,7 +120,7 @@ async def write_plan(
             if error.kind != "repetition":
                 raise
             if trace is not None:
-                trace.append(_endless(error, round, model.name, fallback.level.name))
+                trace.append(_endless(error, round, model.name, fallback.level.name, card))
             raise PlanningError(
                 f"no valid plan after {_counted(len(attempts) + 1)}; {error.message}",
                 attempts=attempts,
@@ -137,8 +139,10 @@ async def write_plan(
         attempts.append(attempt)
         if trace is not None:
             trace.append(
-                _event(attempt, round, completion.model, level.name, reading.original, reading.text)
-            )
+                _event(
+                    attempt, round, completion.model, level.name, reading.original, reading.text, card
+                )
+            )  # fmt: skip
         if checked is not None and not found:
             return replace(checked, plan=replace(checked.plan, question=question))
         messages = repair_messages(first, text, found)
@@ -258,17 +262,23 @@ def _counted(n: int) -> str:
 
 
 def _endless(
-    error: ModelError, round: int, model: str, level: ConstraintLevelName
+    error: ModelError, round: int, model: str, level: ConstraintLevelName, card: str
 ) -> PlanAttempted:
     """The trace event of a repetitive reply, with its token usage."""
     return PlanAttempted(
         round=round, model=model, reply=error.reply, diagnostics=(error.message,),
-        constraint=level, usage=error.usage or Usage(),
+        constraint=level, usage=error.usage or Usage(), shape=card,
     )  # fmt: skip
 
 
 def _event(
-    attempt: Attempt, round: int, model: str, level: ConstraintLevelName, original: str, mended: str
+    attempt: Attempt,
+    round: int,
+    model: str,
+    level: ConstraintLevelName,
+    original: str,
+    mended: str,
+    card: str,
 ) -> PlanAttempted:
     """The trace event of an attempt; each note is rendered over the text it refers to."""
     lenient = [d for d in attempt.notes if d.severity == "note"]
@@ -286,6 +296,7 @@ def _event(
         ),
         constraint=level,
         usage=attempt.usage,
+        shape=card,
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import IO, Any
 
-from pearl.errors.escaping import to_json
+from pearl.errors.escaping import inert, to_json
 from pearl.plugins.extras import require_extra
 
 __all__ = ["FORMATS", "write_rows", "write_table"]
@@ -18,7 +17,7 @@ FORMATS = ("jsonl", "csv", "parquet")
 
 _TEXTS = (
     "id", "status", "question", "document", "answer", "method", "model", "plan", "error_type",
-    "error", "evidence", "unverified_quotes", "steps",
+    "error", "evidence", "unverified_quotes", "notes", "steps",
 )  # fmt: skip
 _NUMBERS = ("coverage", "duration_s")
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
@@ -68,7 +67,7 @@ def _write_csv(
 ) -> int:
     import csv
 
-    shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else _inert
+    shown: Callable[[Any], Any] = (lambda cell: cell) if raw_cells else inert
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(map(shown, names))
     n_rows = 0
@@ -76,23 +75,6 @@ def _write_csv(
         writer.writerow([shown(row[name]) for name in names])
         n_rows += 1
     return n_rows
-
-
-_COMPUTED = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-
-
-def _inert(cell: Any) -> Any:
-    """Escape a cell that a spreadsheet would evaluate, by an apostrophe.
-
-    After https://owasp.org/www-community/attacks/CSV_Injection; numbers stay numbers.
-
-    Example:
-        >>> [_inert(cell) for cell in ("=1+1", "-5", "- five", "a=b", -5, None)]
-        ["'=1+1", '-5', "'- five", 'a=b', -5, None]
-    """
-    is_text = isinstance(cell, str) and not _NUMBER.fullmatch(cell)
-    return f"'{cell}" if is_text and _COMPUTED.match(cell) else cell
 
 
 def _write_parquet(cells: Iterator[Mapping[str, Any]], names: Sequence[str], file: IO[str]) -> int:

@@ -222,7 +222,10 @@ class Forecaster:
                 if task.problem is not None or task.document is None:
                     raise task.problem or PearlError("the task has no document")
                 if task.plan is None:
-                    self._plan(task.question or "")
+                    card = ""
+                    if self._pearl.shape != "none":
+                        card = self._pearl.card(document or task.document())
+                    self._plan(task.question or "", card)
                     return
                 document = task.document() if document is None else document
                 self._run(self._graph(task.plan, task.question), document)
@@ -300,14 +303,14 @@ class Forecaster:
             name = OTHERS
         return self._steps.setdefault(name, StepForecast(name))
 
-    def _plan(self, question: str) -> None:
-        """Add the planning of a question, once per question."""
+    def _plan(self, question: str, card: str) -> None:
+        """Add the planning of a question, once per question and shape card."""
         pearl = self._pearl
         messages = plan_messages(
-            one_line(question), pearl.actions, pearl.examples_for(one_line(question))
+            one_line(question), pearl.actions, pearl.examples_for(one_line(question)), card
         )
         self._n_unplanned += 1
-        key = digest(["question", question])
+        key = digest(["question", question, card])
         if self._seen.pop(key, None) is not None:
             self._remember(key, 0)
             return

@@ -17,7 +17,7 @@ from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.printer import print_plan
-from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType
 from pearl.interpreter.prompt import (
     FORMS,
     action_messages,
@@ -72,6 +72,8 @@ class RunConfig(Frozen):
     max_reasks: int = 1
     strict_items: bool = False
     recheck: int = 0
+    shape: str = "none"
+    """What the planner was told about documents."""
     fallback: str | None = None
     """What answered where no valid plan could be had."""
     constrain: str = "auto"
@@ -103,6 +105,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "max_reasks": pearl.limits.max_reasks,
         "strict_items": pearl.limits.is_strict,
         "recheck": pearl.limits.recheck,
+        "shape": pearl.shape,
         "fallback": pearl.fallback,
         "constrain": pearl.client.settings.constrain,
     }
@@ -165,7 +168,8 @@ def prompts_sha256() -> str:
     """
     find = Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")), "Find X")
     task = ActionTask("a", find, (("X", "x"), ("Y", "y")), "text", "why", "what?", frozenset({"Y"}))
-    plan = plan_messages("what?", ActionLibrary("one", [find]))
+    each = Action("EACH", (Parameter.named(ROWS),), "Read each")
+    plan = plan_messages("what?", ActionLibrary("two", [find, each]), card="1 document")
     prompts = (
         plan,
         repair_messages(plan, "1. a = FIND(CTX)", ()),

@@ -156,6 +156,7 @@ class _Planning(RunRequest):
     max_reasks: NonNegativeInt = 1
     strict_items: bool = False
     recheck: NonNegativeInt = 0
+    shape: Literal["none", "counts", "fields"] = "none"
     prefix: Literal["auto", "off"]
 
 

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from pearl import Pearl, Trace, plugins
+from pearl import Pearl, Trace
 from pearl.data.samples import Sample
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.llm import ChooseTask, PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
-from tests.evals.asking import OPTIONS, STORY, run, sample
+from tests.evals.asking import METHODS, OPTIONS, STORY, run, sample
 from tests.models import Acting
-
-NAMES = plugins.names("pearl.evals.methods")
 
 QUESTION = "Why did Nils sell the boat?"
 SECRETS = ("rotten", "no hands", "oars", "at dawn")
@@ -43,7 +41,7 @@ def predict(name: str, asked: Sample, model: Acting | None = None) -> Prediction
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", METHODS)
 def test_the_method_says_what_it_is(name: str) -> None:
     method = load_method(name)
     assert method.DESCRIPTION.strip() == method.DESCRIPTION != ""
@@ -52,7 +50,7 @@ def test_the_method_says_what_it_is(name: str) -> None:
     assert name == name.lower().replace("_", "-")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", METHODS)
 def test_the_method_answers(name: str) -> None:
     record = run(Pearl(watched()), [sample(question=QUESTION)], name)["q1", name, 0]
     assert (record.status, record.choice, record.score, record.error) == ("answered", 0, 1.0, None)
@@ -60,7 +58,7 @@ def test_the_method_answers(name: str) -> None:
     assert record.coverage == 1.0
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if not load_method(n).NEEDS_OPTIONS])
+@pytest.mark.parametrize("name", [n for n in METHODS if not load_method(n).NEEDS_OPTIONS])
 def test_the_method_answers_in_words(name: str) -> None:
     asked = sample(question=QUESTION, options=(), gold=None, reference="x")
     prediction = predict(name, asked)
@@ -68,7 +66,7 @@ def test_the_method_answers_in_words(name: str) -> None:
     assert prediction.choice is None
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", METHODS)
 def test_what_is_right_is_not_looked_at(name: str) -> None:
     def seen(**fields: Any) -> tuple[str, object, list[str]]:
         model = watched()
@@ -84,7 +82,7 @@ def test_what_is_right_is_not_looked_at(name: str) -> None:
     assert "secret reference" not in "".join(first[2])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", METHODS)
 def test_neither_the_document_nor_the_options_reach_the_planner(name: str) -> None:
     model = watched()
     predict(name, sample(question=QUESTION), model)
@@ -94,7 +92,7 @@ def test_neither_the_document_nor_the_options_reach_the_planner(name: str) -> No
             assert STORY.name not in request.prompt
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if not load_method(n).NEEDS_OPTIONS])
+@pytest.mark.parametrize("name", [n for n in METHODS if not load_method(n).NEEDS_OPTIONS])
 def test_answers_in_words_are_found_without_the_options(name: str) -> None:
     """The options are shown when the answer is there, and then without the document."""
     model = watched()
@@ -110,7 +108,7 @@ def test_answers_in_words_are_found_without_the_options(name: str) -> None:
     assert len(texts) == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", METHODS)
 def test_the_sample_stays_as_it_is(name: str) -> None:
     asked = sample(question=QUESTION)
     before = replace(asked)

@@ -8,15 +8,21 @@ import pytest
 
 from pearl.actions import native
 from pearl.actions.library import format_library, library_names, load_library, read_actions
+from pearl.actions.operators import operators, with_operators
 from pearl.data.domains import load_domain
 from pearl.dsl.checker import check
 from pearl.dsl.parser import parse
 from pearl.dsl.printer import print_plan
+from pearl.dsl.signatures import ActionLibrary
 from pearl.plugins.files import find_data, read_data
 
 ROOT = find_data("fewshot")
 assert ROOT is not None
 PLANS = sorted(ROOT.glob("*/*.plan"))
+
+
+def library_of(domain: str) -> ActionLibrary:
+    return with_operators(load_library(load_domain(domain).library))
 
 
 def _id(path: Path) -> str:
@@ -29,13 +35,25 @@ def test_a_plan_is_canonical_and_valid_without_a_word(path: Path) -> None:
     plan = parse(text)
     assert plan.question
     assert f"{print_plan(plan)}\n" == text
-    assert check(plan, load_library(load_domain(path.parent.name).library)).notes == ()
+    assert check(plan, library_of(path.parent.name)).notes == ()
 
 
 def test_no_question_is_asked_twice() -> None:
     questions = [parse(path.read_text(encoding="utf-8")).question for path in PLANS]
     assert len(PLANS) >= 20
     assert len(set(questions)) == len(questions)
+
+
+def test_every_bank_shows_rows_and_what_a_model_says_of_them() -> None:
+    used: dict[str, set[str]] = {}
+    for path in PLANS:
+        called = {step.action for step in parse(path.read_text(encoding="utf-8")).steps}
+        if "SPLIT" in called:
+            used.setdefault(path.parent.name, set()).update(called)
+    for called in used.values():
+        assert {"FILTER", "CLASSIFY", "COUNT_BY"} & called
+    assert set(used) == {path.parent.name for path in PLANS}
+    assert len(set().union(*used.values()) & set(operators())) >= 12
 
 
 @pytest.mark.parametrize("name", library_names())

@@ -6,12 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pearl import Document, Pearl
+from pearl import Document, Pearl, plugins
 from pearl.data.samples import Sample
 from pearl.evals.log import EvalRecord
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.llm import ActionTask, ChooseTask, CombineTask, PlanTask, Request
 from tests.models import Acting
+
+METHODS = tuple(name for name in plugins.names("pearl.evals.methods") if name != "rlm")
+"""Those that any model can answer by. `rlm` needs an extra and a model that writes code: its tests are
+tests/evals/methods/test_rlm.py."""
 
 STORY = Document(
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from pearl import Document, Pearl, plugins
+from pearl import Document, Pearl
 from pearl.errors import DataError, ModelError, UsageError
 from pearl.evals.methods import Effort
 from pearl.evals.runner import Evaluation, evaluate, samples_digest, scorable
 from pearl.llm import ActionTask, ChooseTask, PlanTask, Usage
 from pearl.llm.prices import Price
 from pearl.planner.examples import Example
-from tests.evals.asking import OPTIONS, PLAN, STORY, acting, run, sample
+from tests.evals.asking import METHODS, OPTIONS, PLAN, STORY, acting, run, sample
 from tests.models import Acting
 
 PROSE = ("pearl", "direct", "map-reduce", "retrieve")
@@ -31,12 +31,9 @@ def gone(request: object) -> str:
 
 def test_every_sample_has_one_record_per_method_and_seed() -> None:
     samples = [sample(f"q{i}", gold=i % 4) for i in range(5)]
-    records = run(Pearl(acting()), samples, *plugins.names("pearl.evals.methods"), seeds=(0, 1))
+    records = run(Pearl(acting()), samples, *METHODS, seeds=(0, 1))
     assert set(records) == {
-        (f"q{i}", name, seed)
-        for i in range(5)
-        for name in plugins.names("pearl.evals.methods")
-        for seed in (0, 1)
+        (f"q{i}", name, seed) for i in range(5) for name in METHODS for seed in (0, 1)
     }
     for (id, _, _), record in records.items():
         assert record.status == "answered"
@@ -180,7 +177,7 @@ def test_methods_that_show_options_need_them(name: str) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 26])
-@pytest.mark.parametrize("name", plugins.names("pearl.evals.methods"))
+@pytest.mark.parametrize("name", METHODS)
 def test_any_number_of_options(name: str, n: int) -> None:
     options = tuple(f"It was reason {i:02d}" for i in range(n))
     last = chr(ord("A") + n - 1)
@@ -211,7 +208,7 @@ def test_answers_in_words_are_compared_with_the_reference(name: str) -> None:
 def test_calls_and_tokens_are_those_of_the_requests() -> None:
     samples = [sample(f"q{i}") for i in range(3)]
     price = Price(input_usd=1_000_000, output_usd=2_000_000)
-    for name in plugins.names("pearl.evals.methods"):
+    for name in METHODS:
         model = acting()
         records = run(Pearl(model), samples, name, price=price).values()
         assert sum(record.n_calls for record in records) == len(model.requests)
@@ -319,9 +316,7 @@ def test_a_reference_says_which_option_is_right(
         assert [str(error) for error in unfit] == ["sample 'q1' does not say which option is right"]
     else:
         model = acting(choose="ABCD"[gold], step="None of it.")
-        scores = {
-            r.score for r in run(Pearl(model), fit, *plugins.names("pearl.evals.methods")).values()
-        }
+        scores = {r.score for r in run(Pearl(model), fit, *METHODS).values()}
         assert scores == {1.0}
 
 

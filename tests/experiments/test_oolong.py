@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from pearl.errors import DataError
 from tests.experiments.test_aggregation import Parts
 from tests.root import ROOT
 
-SCRIPT = ROOT / "experiments/oolong.py"
+Run = Callable[..., tuple[int, list[dict[str, Any]], str]]
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +26,16 @@ def parts() -> Iterator[Parts]:
         yield Parts()
 
 
-def run(*args: str | Path) -> tuple[int, list[dict[str, Any]], str]:
-    """Exit code, bars and what was printed."""
-    done = subprocess.run(
-        [sys.executable, SCRIPT, *args], capture_output=True, text=True, check=False
-    )
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout.splitlines()[-1])["bars"], done.stdout
+@pytest.fixture
+def run(parts: Parts, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command: its exit code, the bars and what it prints."""
+
+    def run(*args: str | Path) -> tuple[int, list[dict[str, Any]], str]:
+        code = importlib.import_module("oolong").main([*map(str, args)])
+        text = capsys.readouterr().out
+        return code, json.loads(text.splitlines()[-1])["bars"], text
+
+    return run
 
 
 def written(kind: str, right: frozenset[str]) -> str:
@@ -74,7 +76,7 @@ def published(parts: Parts, path: Path, seeds: Sequence[int] = (0, 1)) -> Path:
 
 @pytest.mark.parametrize("p", [1.0, 0.85])
 def test_every_answer_is_the_reference_s(parts: Parts, p: float) -> None:
-    bar = asyncio.run(parts.bars.exact(300, 2, p, 1, 25))
+    bar = asyncio.run(parts.bars.exact(200, 2, p, 1, 25))
     assert bar.failed == []
     figures = bar.figures
     assert (figures["questions"], figures["differ"], figures["calls_after_first_question"]) == (
@@ -82,7 +84,7 @@ def test_every_answer_is_the_reference_s(parts: Parts, p: float) -> None:
         0,
         0,
     )
-    assert figures["calls"] == 2 * ceil(300 / 32)
+    assert figures["calls"] == 2 * ceil(200 / 32)
     assert (figures["score"] == 1.0) == (p == 1.0)
     assert figures["score"] == figures["reference"]
 
@@ -132,6 +134,26 @@ def test_an_edit_and_hostile_rows(parts: Parts) -> None:
         assert (bar.figures["wrong_of_others"] > 0) == bool(others)
 
 
+@pytest.mark.parametrize("share", [0.03, 0.2])
+def test_what_undecided_rows_may_change_is_said_to_be_undecided(parts: Parts, share: float) -> None:
+    bar = asyncio.run(parts.bars.undecided(share, 200, 1, 0))
+    assert bar.failed == []
+    figures = bar.figures
+    assert figures["answered"] + figures["undecided"] == figures["questions"] == 45
+    assert min(figures["answered"], figures["undecided"]) > 2
+
+
+def test_the_embedded_model_labels_by_words_or_says_that_it_cannot(parts: Parts) -> None:
+    telling = asyncio.run(parts.bars.embedded(40, 1, 0))
+    assert telling.failed == []
+    assert (telling.figures["rows_right"], telling.figures["answered"]) == (40, 25)
+    assert "rows_wrong" not in telling.figures
+    other = asyncio.run(parts.bars.embedded(40, 1, 0, is_telling=False))
+    assert other.failed == []
+    assert other.figures["rows_undecided"] == 40
+    assert 0 < other.figures["answered"] < 25  # those about users and dates alone
+
+
 def test_what_runs_take_is_what_was_forecast(parts: Parts) -> None:
     bar = asyncio.run(parts.forecasting.forecasts(12, 0))
     assert bar.failed == []
@@ -145,15 +167,15 @@ def test_kills(parts: Parts) -> None:
     assert bar.figures["kills"] == 3
 
 
-def test_published_labels_as_the_oracle(parts: Parts, tmp_path: Path) -> None:
-    code, bars, text = run("--entries", "--data", published(parts, tmp_path / "rows.jsonl"))
+def test_published_labels_as_the_oracle(parts: Parts, run: Run, tmp_path: Path) -> None:
+    code, bars, text = run("--entries", "--data", published(parts, tmp_path / "rows.jsonl", [0]))
     assert code == 0, text
     (bar,) = bars
     assert bar["name"] == "published, made_up, 4096"
     assert (bar["score"], bar["reference"]) == (1.0, 1.0)
 
 
-def test_a_model_of_ones_own(parts: Parts, tmp_path: Path) -> None:
+def test_a_model_of_ones_own(parts: Parts, run: Run, tmp_path: Path) -> None:
     path = published(parts, tmp_path / "rows.jsonl", [0])
     _, bars, _ = run("--entries", "--data", path, "--model", "extractive", "--tasks", "2")
     assert bars[0]["questions"] == 2
@@ -161,7 +183,7 @@ def test_a_model_of_ones_own(parts: Parts, tmp_path: Path) -> None:
     assert "reference" not in bars[0]
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(run: Run) -> None:
     code, bars, text = run("--windows", "1", "--entries", "64", "--p", "1", "--questions", "3")
     assert code == 0, text
     assert [bar["name"] for bar in bars] == ["64 entries, p = 1.0"]

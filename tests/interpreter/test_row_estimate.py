@@ -207,3 +207,29 @@ def test_what_cannot_run_is_told_before_any_call() -> None:
         with pytest.raises(PearlError):
             asyncio.run(this.execute(plan, document))
     assert not model.requests
+
+
+@pytest.mark.parametrize("op", ["is", "contains", "at least", "in"])
+def test_rows_selected_by_what_a_model_says_may_be_any(op: str) -> None:
+    """A placeholder is not compared with the rows, and no number is read from it."""
+    document = Document("\n".join(f"User: {i % 3} || Item: {i}" for i in range(100)))
+    plan = f"""\
+1. rows = SPLIT(CTX, "record") : Rows
+2. fruits = FILTER(rows, "it is a fruit") : Those
+3. user = FIND_PLACE(CTX, "who speaks") : Somebody
+4. own = WHERE(fruits, "User", "{op}", user) : Theirs
+5. label = CLASSIFY(own, ["fruit", "root"], "its kind") : Labels"""
+
+    def say(request: Request) -> str:
+        task = request.task
+        if not isinstance(task, ItemsTask):
+            return "0"
+        value = "yes" if task.kind == "yes_no" else "fruit"
+        return "\n".join(f"{i}: {value}" for i in range(1, len(task.items) + 1))
+
+    model = Scripted(say)
+    this = Pearl(model)
+    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    asyncio.run(this.execute(plan, document))
+    assert sent(model)["label"][0] == (4 if op == "at least" else 2)
+    within(found, model, is_whole=True)

@@ -121,6 +121,21 @@ def test_what_is_left_out_is_asked_again_on_its_own() -> None:
     assert sorted(map(len, oracle.asked)) == [1, 1, 32, 32]
 
 
+@pytest.mark.parametrize("select", ["FIRST", "LAST", "MIN", "MAX"])
+def test_an_entry_of_rows_that_are_all_undecided_is_not_nothing(select: str) -> None:
+    plan = f"""\
+1. entries = SPLIT(CTX, "entry") : One row for each entry
+2. fruits = FILTER(entries, "it is a fruit") : Those
+3. users = FIELD(fruits, "User") : Whose they are
+4. ans = {select}(users) : One of them"""
+    answer = run(plan, entries(20), Oracle(lambda text: None))
+    assert answer.status == "undecided"
+    assert "20 of 20 rows are undecided" in answer.why
+    assert answer.text == "Nothing found.\n(20 undecided)"
+    nothing = run(plan, entries(20), Oracle(lambda text: "no"))
+    assert (nothing.status, nothing.text) == ("nothing_found", "Nothing found.")
+
+
 class Failing(Reading):
     """Has no whole reply to some requests: `why` says which and how."""
 
@@ -317,4 +332,126 @@ def test_some_rows_are_asked_about_again_one_a_call() -> None:
     oracle = Oracle(kind)
     answer = run(COUNTING, entries(40), oracle, recheck=10)
     assert [len(batch) for batch in oracle.asked] == [32, 8, *[1] * 10]
-    assert "10 of 10 rows that were asked about again" in answer.steps[2].text
+    assert "10 of 10 rows that were asked about again" in answer.notes[0]
+
+
+def picking(request: Request) -> str:
+    """Chooses the items that are first in the alphabet."""
+    prompt = request.messages[-1].content
+    items = re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", prompt, re.DOTALL)
+    n = request.task.n_picks if isinstance(request.task, ItemsTask) else 0
+    return "\n".join(number for number, _ in sorted(items, key=lambda item: item[1])[:n])
+
+
+TOP = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. ans = TOP(rows, "early in the alphabet", 3) : The first ones"""
+
+
+def test_rows_that_cannot_be_compared_in_one_call_are_not_ranked() -> None:
+    document = Document("\n".join(f"{letter} {'word ' * 100}".strip() for letter in "zyxwvutabc"))
+    small = Scripted(picking)
+    with pytest.raises(ExecutionError, match="no 4 of its rows fit one call"):
+        asyncio.run(Pearl(small, window=1_000, max_output_tokens=200).execute(TOP, document))
+    assert not small.requests
+    wide = Pearl(Scripted(picking), window=1_300, max_output_tokens=200)
+    answer = asyncio.run(wide.execute(TOP, document))
+    assert [line[2] for line in answer.text.splitlines()] == ["a", "b", "c"]
+
+
+def test_equal_rows_share_a_place_of_the_first_ones() -> None:
+    document = Document("\n".join(["beet", "apple", "apple", "date", "carrot", "carrot"]))
+    answer = asyncio.run(Pearl(Scripted(picking)).execute(TOP, document))
+    assert answer.text == "- apple\n- apple\n- beet"
+
+
+FILTERING = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. fruits = FILTER(rows, "it is a fruit") : Those
+3. ans = COUNT(fruits) : How many"""
+
+
+@pytest.mark.parametrize("n_dropped", [0, 20])
+def test_a_token_budget_holds_for_all_calls_of_a_step(n_dropped: int) -> None:
+    oracle = Oracle(lambda text: "yes", n_dropped)
+    document = entries(100)
+
+    def ask(token_budget: int) -> tuple[Answer, int]:
+        model = Scripted(oracle)
+        pearl = Pearl(model)
+        answer = asyncio.run(pearl.execute(FILTERING, document, token_budget=token_budget))
+        count = pearl.limits.counter.count
+        return answer, sum(count(request.prompt) for request in model.requests)
+
+    with pytest.raises(
+        ExecutionError, match=r"a budget of 1,000 tokens is too small: .*its 100 rows"
+    ):
+        ask(1_000)
+    assert not oracle.asked
+    answer, n_tokens = ask(50_000)
+    assert (answer.text, answer.status) == ("100", "answered")
+    budget = n_tokens if not n_dropped else n_tokens - 1
+    answer, n_tokens = ask(budget)
+    assert n_tokens <= budget
+    assert (answer.status == "answered") == (not n_dropped)
+
+
+def test_coverage_is_what_was_shown_of_the_document() -> None:
+    by_line = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. ans = FILTER(rows, "it is a fruit") : Those"""
+    document = Document("apple\n\nbeet\n")
+    answer = run(by_line, document, Oracle(lambda text: "yes"))
+    assert answer.coverage == 1
+    one_field = """\
+1. rows = SPLIT(CTX, "record") : One row each
+2. field = FIELD(rows, "A") : What it is
+3. ans = FILTER(field, "it is a fruit") : Those"""
+    document = Document("A: beet || B: 1\nA: fig || B: 2")
+    answer = run(one_field, document, Oracle(lambda text: "yes"))
+    assert answer.coverage == len("beetfig") / len(document.text)
+    listed = '1. ans = CLASSIFY(["a", "b"], ["fruit", "root"], "its kind") : Label'
+    assert run(listed, document, Oracle(lambda text: "root")).coverage is None
+
+
+def test_notes_stand_beside_the_answer() -> None:
+    plan = """\
+1. rows = SPLIT(CTX, "record") : One row each
+2. late = WHERE(rows, "Date", "after", "2023-01-01") : Those
+3. ans = COUNT(late) : How many"""
+    document = Document("Date: 03/02/2023 || A: x\nDate: 04/05/2022 || A: y")
+    answer = run(plan, document, Oracle(lambda text: None))
+    assert (answer.text, answer.status) == ("1", "answered")
+    assert "are read month first" in answer.notes[0]
+    assert answer.to_json()["notes"] == list(answer.notes)
+    assert "are read month first" in answer._repr_html_()
+
+
+def test_an_estimate_is_never_shown_without_saying_so() -> None:
+    plan = """\
+1. rows = SPLIT(CTX, "entry") : One row each
+2. some = SAMPLE(rows, 10) : Some
+3. ans = COUNT(some) : How many"""
+    answer = run(plan, entries(40), Oracle(lambda text: None))
+    assert answer.text.startswith("10 (an estimate: 10 of 40 rows)")
+    assert not answer.notes
+
+
+@pytest.mark.parametrize("call", ["MOST", "LEAST", "RANKED"])
+def test_of_no_rows_nothing_is_found(call: str) -> None:
+    plan = f"""\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. fruits = FILTER(rows, "it is a fruit") : Those
+3. label = CLASSIFY(fruits, ["fruit", "root"], "its kind") : Label
+4. ans = {call}(label) : What there is most of"""
+    oracle = Oracle(lambda text: "no")
+    answer = run(plan, entries(4), oracle)
+    assert answer.status == "nothing_found"
+    assert len(oracle.asked) == 1
+
+
+def test_what_is_asked_about_again_is_not_what_is_remembered() -> None:
+    model = Reading(Oracle(kind))
+    asyncio.run(Pearl(model, recheck=1, items_per_call=1).execute(COUNTING, entries(5)))
+    assert len(model.requests) == 6
+    assert len({request.digest for request in model.requests}) == 6

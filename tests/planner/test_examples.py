@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pearl import plugins
 from pearl.actions.library import load_library, read_library
+from pearl.actions.operators import with_operators
 from pearl.data.domains import load_domain
 from pearl.dsl.parser import parse
 from pearl.errors import DataError
@@ -20,8 +21,9 @@ from pearl.planner.examples import Example, asked_again, load_examples, read_ban
 @pytest.mark.parametrize("name", plugins.names("pearl.data.domains"))
 def test_every_domain_has_a_library_and_examples_that_fit_it(name: str) -> None:
     domain = load_domain(name)
-    library = load_library(domain.library)
+    library = with_operators(load_library(domain.library))
     examples = load_examples(domain.examples, library)
+    assert list(examples) == list(read_bank(domain.examples))
     assert len(examples) >= 5
     assert len({example.question for example in examples}) == len(examples)
 

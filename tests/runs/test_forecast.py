@@ -19,12 +19,12 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.printer import print_plan
 from pearl.errors import DataError, ExecutionError, PearlError
 from pearl.interpreter.answer import Answer
-from pearl.llm import ActionTask, CombineTask, Request
+from pearl.llm import ActionTask, CombineTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.prices import Price
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Task
-from pearl.runs.forecast import Forecast, StepForecast, forecast
+from pearl.runs.forecast import PLANNING, Forecast, StepForecast, forecast
 from tests.dsl.strategies import valid_plans
 from tests.examples import examples
 
@@ -114,6 +114,27 @@ def run(this: Pearl, plan: str, text: str) -> Answer | None:
         return asyncio.run(this.execute(plan, Document(text, "farm.txt")))
     except ExecutionError:
         return None  # what was sent until then counts all the same
+
+
+@pytest.mark.parametrize("shape", ["none", "counts", "fields"])
+def test_a_planning_prompt_is_known_to_the_token_whatever_it_is_told(shape: str) -> None:
+    def text(i: int) -> str:
+        return f"Date: 2023-01-02 || {'User' if i < 2 else 'Item'}: {i}\n" * 3
+
+    model = Scripted(lambda request: PLAN if isinstance(request.task, PlanTask) else "x")
+    this = pearl(model, shape=shape)
+    tasks = [Task(str(i), partial(Document, text(i)), "How many?") for i in range(4)]
+    (planning,) = [step for step in forecast(this, tasks).steps if step.name == PLANNING]
+
+    async def ask() -> None:
+        for i in range(4):
+            await this.ask("How many?", Document(text(i)))
+
+    asyncio.run(ask())
+    written = [request for request in model.requests if isinstance(request.task, PlanTask)]
+    assert len(written) == (2 if shape == "fields" else 1)
+    assert planning.calls.least == len(written)
+    assert planning.input_tokens.least == sum(Counter().count(r.prompt) for r in written)
 
 
 def by_name(found: Forecast) -> dict[str, StepForecast]:

@@ -24,3 +24,9 @@ def test_how_it_is_asked_once_more_is_part_of_the_wording(monkeypatch: pytest.Mo
         "pearl.runs.identity.again_messages", lambda messages, reply, wanted: messages
     )
     assert prompts_sha256.__wrapped__() != before
+
+
+def test_rules_for_rows_are_part_of_the_wording(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = prompts_sha256()
+    monkeypatch.setattr("pearl.planner.prompt._ROW_RULES", "Count by yourself.")
+    assert prompts_sha256.__wrapped__() != before

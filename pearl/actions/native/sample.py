@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+from pearl.actions.estimates import SAMPLED
 from pearl.actions.numbers import whole_number
 from pearl.actions.values import Value
 from pearl.documents.digest import text_sha256
@@ -42,4 +43,4 @@ def run(rows: Rows, n: int | float) -> Value:
         rows=tuple(every[i] for i in drawn if i < n_sure),
         doubtful=tuple(every[i] for i in drawn if i >= n_sure),
         sample=(size, len(every)),
-    ).noting(f"an estimate: {size:,} of {len(every):,} rows")
+    ).noting(f"{SAMPLED}: {size:,} of {len(every):,} rows")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pearl.actions.conditions import judge
-from pearl.actions.estimates import wilson
+from pearl.actions.estimates import INTERVAL, wilson
 from pearl.actions.values import EmptyListError, Scalar, Value
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter
@@ -46,7 +46,7 @@ def run(rows: Rows, name: str, x: Value) -> Value:
     notes = tuple(dict.fromkeys((*rows.notes, *judged.notes)))
     if rows.sample:
         ends = wilson(n_found, n_read)
-        notes += (f"95 % interval of the share: {ends[0]:.3f} to {ends[1]:.3f}",)
+        notes += (f"{INTERVAL} of the share: {ends[0]:.3f} to {ends[1]:.3f}",)
     doubtful = (*unsure, *(row for row, _ in judged.doubtful))
     behind = replace(rows, rows=tuple(found), doubtful=doubtful, notes=notes)
     return Scalar(n_found / n_read, behind, low=low, high=high)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,11 @@ if TYPE_CHECKING:
 @click.option(
     "--part-tokens", type=click.IntRange(min=256), default=4_096, show_default=True,
     metavar="TOKENS", help="A call of map-reduce, and what retrieve shows.",
+)  # fmt: skip
+@click.option(
+    "--unsandboxed", is_flag=True,
+    help="Run the code that the model of rlm writes as you, without a sandbox (and without Deno): "
+    "what it does may be up to whoever wrote the document.",
 )  # fmt: skip
 @click.option(
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
@@ -136,7 +141,7 @@ def _evaluate(
         names,
         tuple(range(options["seeds"])),
         options["temperature"],
-        Effort(options["token_budget"], options["part_tokens"]),
+        Effort(options["token_budget"], options["part_tokens"], options["unsandboxed"]),
         options["price"] or read_prices(options["prices"]).of(options["model"]),
         options["scorer"] or EXACT,
     )
@@ -159,7 +164,9 @@ def _evaluate(
         header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
         # Methods and seeds may be added to what is there.
-        effort = (evaluation.temperature, *astuple(evaluation.effort))
+        effort = (
+            evaluation.temperature, evaluation.effort.token_budget, evaluation.effort.part_tokens,
+        )  # fmt: skip
         settings = {"effort": effort, "kind": "results" if is_executed else "methods"}
         return Work(tuple(made), settings, {"samples": header.data_sha256}, header)
 

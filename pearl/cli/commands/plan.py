@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("question", required=False)
+@click.argument("document", required=False, metavar="[DOC]")
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @data_options
-@setting_options(*ASKING, *PLANNING)
+@setting_options(*ASKING, *PLANNING, "shape")
 @click.option("--fresh", is_flag=True, help="Ask for every reply of --data anew.")
 @store_option
 @trace_option
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 @as_json
 def command(
     question: str | None,
+    document: str | None,
     out: str | None,
     store: str | None,
     fresh: bool,
@@ -58,6 +60,8 @@ def command(
 ) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
+    A plan is written without its document. With --shape the planner is told what DOC consists of.
+
     The rows that --data gives keep what the samples say: they are tasks for `pearl execute`. With
     --data every reply is kept in the store: the same command asks again only what it has no reply to.
     """
@@ -65,8 +69,13 @@ def command(
     data = options["data"]
     if (question is None) == (data is None):
         raise UsageError("one QUESTION or --data FILE", help='pearl plan "Why ...?" -o why.plan')
+    if data is None and (document is None) != (options["shape"] == "none"):
+        raise UsageError(
+            "--shape counts or fields goes with a DOC, of which the planner is told",
+            help='pearl plan "How many ...?" log.txt --shape counts; without both it is told nothing',
+        )
     trace, json_wanted = options.pop("trace"), options.pop("as_json")
-    keep_inputs([out, trace], [data] if data else [])
+    keep_inputs([out, trace], [each for each in (data, document) if each])
     writer = OutputWriter.of_command(store, is_forced=force)
     writer.check(out, trace)
     if data is not None:
@@ -76,17 +85,19 @@ def command(
             return asyncio.run(_many(out, trace, options, replies, writer))
     if fresh:
         raise UsageError("--fresh goes with --data", help="one question is always asked anew")
-    return asyncio.run(_one(question or "", out, trace, json_wanted, options, writer))
+    return asyncio.run(_one(question or "", document, out, trace, json_wanted, options, writer))
 
 
 async def _one(
     question: str,
+    document: str | None,
     out: str | None,
     trace: str | None,
     as_json: bool,
     options: dict[str, Any],
     writer: OutputWriter,
 ) -> int:
+    from pearl.documents.document import load
     from pearl.trace import Trace
 
     events = Trace()
@@ -98,7 +109,8 @@ async def _one(
                 async with open_pearl(options) as pearl:
                     with Reporter(1) as reporter:
                         events = Trace("", partial(reporter, ""))
-                        checked = await pearl.plan(question, trace=events)
+                        card = pearl.card(load(document)) if document else ""
+                        checked = await pearl.plan(question, card=card, trace=events)
                 row = to_json(_row(question, checked, events), indent=2)
                 file.write(f"{row if as_json else checked}\n")
         except PearlError as error:
@@ -111,12 +123,14 @@ async def _one(
 
 
 def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
+    attempts = [event for event in trace if event.event == "plan_attempted"]
     return {
         "question": question,
         "status": "planned",
         "plan": str(checked),
         "outputs": list(checked.outputs),
-        "attempts": sum(event.event == "plan_attempted" for event in trace),
+        "attempts": len(attempts),
+        **({"shape": attempts[-1].shape} if attempts[-1].shape else {}),
     }
 
 
@@ -152,7 +166,7 @@ async def _many(
                 if isinstance(row, DataError):
                     return {"id": None, "status": "failed", "error": _error(row)}, Trace()
                 events = Trace(row.id, lambda event: reporter(row.id, event))
-                result = await _plan(pearl, row.question, events)
+                result = await _plan(pearl, row, events)
                 return {**_moved(row.to_json(), out), **result, **planned_for}, events
 
             async for done, events in in_order(rows, one, pearl.client.settings.concurrency):
@@ -188,9 +202,13 @@ def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:
     return row
 
 
-async def _plan(pearl: Pearl, question: str, trace: Any) -> dict[str, Any]:
+async def _plan(pearl: Pearl, sample: Sample, trace: Any) -> dict[str, Any]:
     try:
-        return _row(question, await pearl.plan(question, trace=trace), trace)
+        card = ""
+        if pearl.shape != "none" and sample.document is not None:
+            card = await asyncio.to_thread(lambda: pearl.card(sample.load()))
+        checked = await pearl.plan(sample.question, card=card, trace=trace)
+        return _row(sample.question, checked, trace)
     except PlanningError as error:
         attempts = [attempt.reply for attempt in error.attempts]
         return {

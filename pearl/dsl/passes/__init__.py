@@ -6,8 +6,9 @@ A module of this folder has
 - `rewrite(graph: PlanGraph) -> Rewritten`: pure; returns `graph` itself if there is nothing to do.
 
 Invariants, which `tests/contracts/test_passes.py` checks of every module: a pass is idempotent,
-every step of the plan still has its value (in the rewritten graph or through `stands_for`), and a
-deterministic model gives the same answer.
+every step of the plan is still there (in the rewritten graph or through `stands_for`) with its
+value, and a deterministic model gives the same answer. A pass may add native steps. Rows that only
+one other step reads may be fewer, if that step leaves out the missing ones.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
 
 __all__ = ["STAGE", "n_following", "rewrite"]
 
-STAGE = 1
-"""After passes that remove steps, which shortens chains."""
+STAGE = 2
+"""After passes that remove or add steps, which changes chains."""
 
 
 def rewrite(graph: PlanGraph) -> Rewritten:

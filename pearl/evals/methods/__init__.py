@@ -2,7 +2,8 @@
 
 A method module has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` where
-there is no prediction: the runner records it, and a failure counts as wrong.
+there is no prediction: the runner records it, and a failure counts as wrong. One that needs an extra
+has `require()`, which raises a `UsageError` where that is not installed.
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ class Effort:
     Attributes:
         token_budget: Input tokens over a sample's document, all calls together; None for no limit.
         part_tokens: Tokens of a call of `map-reduce`, and of what `retrieve` shows.
+        unsandboxed: Whether code that a model writes may run as the user, as `rlm` has it.
     """
 
     token_budget: int | None = None
     part_tokens: int = 4_096
+    unsandboxed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,11 @@ def load_method(name: str) -> Method:
     """The method of that name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is none, or what it needs is not installed.
     """
     method: Method = plugins.load(__name__, name, "method")
+    if hasattr(method, "require"):
+        method.require()
     return method
 
 

@@ -186,6 +186,19 @@ def test_rows_are_those_of_the_schema(pearl: Terminal) -> None:
     assert not validator.is_valid({**ANSWERED, "status": "failed"})
 
 
+def test_rows_behind_an_answer_are_those_of_the_schema(pearl: Terminal) -> None:
+    Path("visits.txt").write_text("Date: 03/02/2023 || A: x\nDate: 04/05/2022 || A: y\n")
+    Path("late.plan").write_text(
+        '1. rows = SPLIT(CTX, "record") : One row each\n'
+        '2. late = WHERE(rows, "Date", "after", "2023-01-01") : Those\n'
+        "3. ans = COUNT(late) : How many\n"
+    )
+    row = json.loads(pearl("execute", "late.plan", "visits.txt", "--json"))
+    assert (row["answer"], [each["match"] for each in row["evidence"]]) == ("1", ["row"])
+    assert row["notes"]
+    jsonschema.Draft202012Validator(SCHEMA).validate({"id": "visits.txt", **row})
+
+
 def test_a_results_file_is_rebuilt(pearl: Terminal) -> None:
     with Store.open(Path("store")) as store:
         run = store.begin(RunSpec(COMMAND, {}, {}))
@@ -255,7 +268,9 @@ def test_a_limit_that_is_no_number_is_refused(pearl: Terminal) -> None:
 def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> None:
     options = {option.name for option in execute.params}
     # Which store and run it is, and what is the user's own to say.
-    others = {"store", "run", "fresh", "dry_run", "rows_out", "api_key_env", *ALLOWED}
+    others = {"store", "run", "fresh", "dry_run", "rows_out", "api_key_env", *ALLOWED} - {
+        "unsandboxed"
+    }
     assert options == {*ExecuteRequest.model_fields, *others}
 
 

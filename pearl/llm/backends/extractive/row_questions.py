@@ -122,9 +122,10 @@ _STORY = re.compile(
 )
 
 _SUBJECT = re.compile(
-    rf"\s*{AUXILIARY}\s+(?:{NAME}|i|you|he|she|it|we|they)\b|.*?\b(?:do|does|did)\b(?! not\b)", re.I
+    rf"\s*{AUXILIARY}\s+(?:{NAME}|i|you|he|she|it|we|they)\b|.*?\b(?:do|does|did)\b(?! not\b)|\s*per\b",
+    re.I,
 )
-"""What follows a noun that is not what the question is about: somebody else is."""
+"""What follows a noun that is not what the question is about: somebody else is, or a rate."""
 _SEVERAL = re.compile(r"[?;]|\b(?:and|or|but),? (?:why|when|where|how|who|whom|what|which)\b", re.I)
 """More than one question."""
 _PLAIN = re.compile(
@@ -147,7 +148,10 @@ _COUNT = re.compile(
     re.I,
 )
 _DID_EACH = re.compile(rf"\s*(?:do|does|did|has|have) (?:each|every) {_FIELD}\b.*", re.I)
-_PER = re.compile(rf"(?P<before>.*?)\s*\b(?:per|for (?:each|every)|by (?:each )?|in each) ?{_FIELD}\s*\Z", re.I)  # fmt: skip
+_PER = (
+    re.compile(rf"(?P<before>.*?)\s*\b(?:per|for (?:each|every)|by (?:each )?|in each) ?{_FIELD}\s*\Z", re.I),
+    re.compile(r"(?P<before>.*?)\s*\b(?:per|for (?:each|every)) (?P<other>[\w'’-]+(?: [\w'’-]+){0,2})\s*\Z", re.I),
+)  # fmt: skip
 _SIZES = re.compile(
     rf"how many {_FIELD} (?:are|were|is|was)? ?(?:represented|seen|mentioned|found|occur|appear|have|posted|wrote|sent) "
     r"(?P<op>exactly|at least|at most|more than|fewer than|less than) (?P<n>\d+|once|twice)(?: times?| \w+)?",
@@ -322,12 +326,14 @@ def _counted(core: str) -> RowQuestion | None:
         operator = op.get(match["op"].lower(), "at most")
         n += {"more than": 1, "fewer than": -1, "less than": -1}.get(match["op"].lower(), 0)
         return RowQuestion("sizes", "entry", field=_field(match["field"]), size=(operator, n))
-    if match := _PER.fullmatch(core):
-        inner = _COUNT.fullmatch(match["before"])
-        if inner is None or _SUBJECT.match(inner["rest"]):
-            return None
-        unit, field = _unit(inner["noun"]), _field(match["field"])
-        return replace(_about(inner), ask="count_by", unit=unit, field=field)
+    for pattern in _PER:
+        if match := pattern.fullmatch(core):
+            inner = _COUNT.fullmatch(match["before"])
+            if inner is None or _SUBJECT.match(inner["rest"]):
+                return None
+            found = match.groupdict()
+            field = _field(found["field"]) if "field" in found else found["other"]
+            return replace(_about(inner), ask="count_by", unit=_unit(inner["noun"]), field=field)
     match = _COUNT.fullmatch(core)
     if match is None:
         return None

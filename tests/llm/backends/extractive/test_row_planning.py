@@ -58,6 +58,11 @@ def calls(question: str) -> list[str]:
             "How many tickets about billing are there per user?",
             ['rows = SPLIT(CTX, "entry")', 'kept = FILTER(rows, "the ticket is one about billing")', 'counts = COUNT_BY(kept, "User")'],
         ),
+        ("How many patients per specialty?", ['rows = SPLIT(CTX, "entry")', 'counts = COUNT_BY(rows, "specialty")']),
+        (
+            "How many reviews are there for each product line?",
+            ['rows = SPLIT(CTX, "entry")', 'counts = COUNT_BY(rows, "product line")'],
+        ),
         (
             "What is the number of tickets about billing for each month?",
             ['rows = SPLIT(CTX, "entry")', 'kept = FILTER(rows, "the ticket is one about billing")',
@@ -194,6 +199,7 @@ def test_a_condition_is_a_sentence_about_one(question: str, condition: str) -> N
         "Which of the labels is the most common?",
         "Why did the patient stop taking warfarin?",
         "How many patients had pain, and why did they come?",
+        "How many patients per doctor had a fever?",
         "the messages",
         "",
     ],

@@ -1,0 +1,138 @@
+"""Predicate pushdown: rows that a WHERE leaves out are not shown to the model before it.
+
+A WHERE that alone reads the output of a model step by row is computed before that step, too. It
+stays where it is: of rows that have been selected it keeps all, so its value and all that follows
+from it are the same. That holds under these conditions:
+
+- the step reads each row on its own, and adds or keeps columns (all do but TOP);
+- WHERE reads a column of the document: its name is not like that of a model step's output, and does
+  not mean the value, the text, the size of a group or a part of a date;
+- each value is judged on its own. Dates and numbers are not: how they are read depends on the whole
+  column. `contains` and texts without digits are neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+from pearl.dsl.graph import PlanGraph
+from pearl.dsl.nodes import ListLiteral, Reference, Step, String
+from pearl.dsl.passes import Rewrite, Rewritten, rebuilt
+
+__all__ = ["STAGE", "rewrite"]
+
+STAGE = 1
+"""After equal steps are one, which then may be the only reader."""
+
+_OPERATORS = frozenset({"is", "is not", "in", "not in", "contains"})
+_NO_FIELDS = frozenset({"text", "count"})
+
+
+def rewrite(graph: PlanGraph) -> Rewritten:
+    r"""Select before a model reads, wherever that changes nothing but what is read.
+
+    Example:
+        >>> from pearl.actions.library import load_library
+        >>> from pearl.actions.operators import with_operators
+        >>> from pearl.dsl.checker import compile_plan
+        >>> from pearl.dsl.graph import build_graph
+        >>> library = with_operators(load_library("seed"))
+        >>> before = build_graph(compile_plan('''
+        ... 1. turns = SPLIT(CTX, "turn") : One row a turn
+        ... 2. mood = CLASSIFY(turns, ["calm", "angry"], "the mood") : The mood of each
+        ... 3. hers = WHERE(mood, "Speaker", "is", "Ada") : What Ada says
+        ... 4. ans = COUNT_BY(hers, "mood") : Count them'''.strip(), library))
+        >>> after = rewrite(before)
+        >>> print(str(after.graph.checked).partition("\n\n")[2])
+        1. turns = SPLIT(CTX, "turn") : One row a turn
+        2. mood_rows = WHERE(turns, "Speaker", "is", "Ada") : What Ada says
+        3. mood = CLASSIFY(mood_rows, ["calm", "angry"], "the mood") : The mood of each
+        4. hers = WHERE(mood, "Speaker", "is", "Ada") : What Ada says
+        5. ans = COUNT_BY(hers, "mood") : Count them
+        >>> rewrite(after.graph).graph is after.graph
+        True
+    """
+    rewrites: list[Rewrite] = []
+    while (found := _found(graph)) is not None:
+        model, where = found
+        first, *others = model.arguments
+        taken = {step.output for step in graph.steps}
+        names = (f"{model.output}_rows{'' if i == 1 else i}" for i in count(1))
+        name = next(each for each in names if each not in taken)
+        select = replace(where, output=name, arguments=(first, *where.arguments[1:]))
+        narrowed = replace(model, arguments=(Reference(name), *others))
+        steps: list[Step] = []
+        for step in graph.steps:
+            steps += [select, narrowed] if step is model else [step]
+        graph = rebuilt(graph, steps)
+        what = f"{model.output} reads those rows only that {where.output} keeps"
+        rewrites.append(Rewrite("pushdown", what))
+    return Rewritten(graph, tuple(rewrites))
+
+
+def _found(graph: PlanGraph) -> tuple[Step, Step] | None:
+    """A model step and the WHERE that may be computed before it; None if there is none left."""
+    by_output = {step.output: step for step in graph.steps}
+    for where in graph.steps:
+        if where.action != "WHERE" or not graph.checked.action(where).is_native:
+            continue
+        rows = where.arguments[0]
+        model = by_output.get(rows.name) if isinstance(rows, Reference) else None
+        if (
+            model is not None
+            and graph.checked.action(model).reads_rows
+            and model.action != "TOP"
+            and _n_uses(graph, model.output) == 1
+            and _is_local(where)
+            and not _is_of_model(graph, where)
+            and not _is_selected(by_output, model, where)
+        ):
+            return model, where
+    return None
+
+
+def _n_uses(graph: PlanGraph, output: str) -> int:
+    return sum(reference.name == output for step in graph.steps for reference in step.references())
+
+
+def _is_local(where: Step) -> bool:
+    """Whether each value is judged on its own, by its text."""
+    _, name, operator, x = where.arguments
+    texts = x.items if isinstance(x, ListLiteral) else (x,)
+    if not (isinstance(operator, String) and operator.value in _OPERATORS):
+        return False
+    if not (isinstance(name, String) and _is_field(name.value)):
+        return False
+    return all(
+        isinstance(text, String)
+        and (operator.value == "contains" or not any(c.isdigit() for c in text.value))
+        for text in texts
+    )
+
+
+def _is_field(name: str) -> bool:
+    return name.casefold() not in _NO_FIELDS and " by " not in name.casefold()
+
+
+def _is_of_model(graph: PlanGraph, where: Step) -> bool:
+    """Whether its column may be one of a model; names are looked up tolerantly, so any like it may."""
+    name = where.arguments[1]
+    assert isinstance(name, String)
+    outputs = [step.output for step in graph.steps if graph.checked.action(step).reads_rows]
+    return any(_letters(output)[:2] == _letters(name.value)[:2] for output in outputs)
+
+
+def _letters(name: str) -> str:
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def _is_selected(by_output: dict[str, Step], model: Step, where: Step) -> bool:
+    """Whether the rows of the model step are already selected so."""
+    rows = model.arguments[0]
+    before = by_output.get(rows.name) if isinstance(rows, Reference) else None
+    return (
+        before is not None
+        and before.action == "WHERE"
+        and before.arguments[1:] == where.arguments[1:]
+    )

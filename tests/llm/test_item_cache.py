@@ -1,0 +1,112 @@
+"""What is known of single rows: every reply, none of another instruction, and not a second opinion."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from itertools import cycle
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.llm import Completion, Constrains, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.llm.client import Client, ClientSettings
+
+DOCUMENT = Document("apple\nbeet\nfig\ndate")
+MAPPING = """\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. ans = MAP(rows, "its colour") : Colours"""
+FILTERING = MAPPING.replace('MAP(rows, "its colour")', 'FILTER(rows, "it is a fruit")')
+
+
+class Shelf:
+    """Replies that outlive a client."""
+
+    def __init__(self) -> None:
+        self.replies: dict[bytes, Completion] = {}
+
+    async def reply(self, key: bytes) -> Completion | None:
+        return self.replies.get(key)
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        self.replies[key] = completion
+
+
+class Reading(Scripted):
+    """Replies by the prompt, as a language model does."""
+
+    reads_prompts = True
+
+
+class Held(Reading):
+    """A model that is held to a grammar."""
+
+    constrains = Constrains(frozenset({"grammar"}))
+
+
+def reading(say: Callable[[str], str], kind: type[Reading] = Reading) -> Reading:
+    def reply(request: Request) -> str:
+        items = re.findall(r"<item (\d+)>\n(.*?)\n</item \1>", request.prompt, re.DOTALL)
+        return "\n".join(f"{number}: {say(text)}" for number, text in items)
+
+    return kind(reply)
+
+
+def client(model: Reading, shelf: Shelf | None = None, **settings: object) -> Client:
+    return Client(ClientSettings(**settings), model=model, replies=shelf)  # type: ignore[arg-type]
+
+
+def ask(client: Client, plan: str = MAPPING, document: Document = DOCUMENT, **limits: int) -> str:
+    return asyncio.run(Pearl(client, **limits).execute(plan, document)).text  # type: ignore[arg-type]
+
+
+def test_that_an_item_says_nothing_is_known_after_a_restart() -> None:
+    shelf = Shelf()
+    model = reading(lambda text: "Nothing found." if text == "beet" else "red")
+    ask(client(model, shelf), items_per_call=2)
+    assert len(model.requests) == 2
+    first = ask(client(model, shelf), items_per_call=3)
+    assert len(model.requests) == 2
+    assert first == ask(client(model), items_per_call=3)
+
+
+@pytest.mark.parametrize("drawn", [{"seed": 7}, {"seed": 0, "temperature": 0.5}])
+def test_another_draw_is_asked_for(drawn: dict[str, float]) -> None:
+    shelf = Shelf()
+    model = reading(lambda text: "red")
+    ask(client(model, shelf))
+    ask(client(model, shelf, **drawn))
+    assert len(model.requests) == 2
+
+
+def test_a_client_that_shares_no_calls_shares_no_items() -> None:
+    model = reading(lambda text: "red")
+    alone = client(model, is_shared=False)
+    ask(alone)
+    ask(alone)
+    assert len(model.requests) == 2
+
+
+def test_rows_that_are_asked_about_again_are_not_looked_up() -> None:
+    """A batch of one is asked again in a request of its own, or its own reply would agree."""
+    says = cycle(["yes"] * len(DOCUMENT.text.split()) + ["no"] * len(DOCUMENT.text.split()))
+    model = reading(lambda text: next(says))
+    pearl = Pearl(client(model, Shelf()), items_per_call=1, recheck=4)
+    answer = asyncio.run(pearl.execute(FILTERING, DOCUMENT))
+    assert len(model.requests) == 8
+    assert "0 of 4 rows that were asked about again" in str(answer.steps[1].rows)
+
+
+@pytest.mark.parametrize("length", [255, 256])
+def test_a_line_that_its_constraint_cut_off_is_neither_told_nor_kept(length: int) -> None:
+    model = reading(lambda text: "r" * length if text == "fig" else "red", Held)
+    same = client(model)
+    answer = asyncio.run(Pearl(same).execute(MAPPING, DOCUMENT))
+    assert (answer.status, answer.text.count("undecided")) == ("undecided", 2)
+    n = len(model.requests)
+    ask(same)
+    assert len(model.requests) > n
+    roomy = asyncio.run(Pearl(same, max_item_tokens=65).execute(MAPPING, DOCUMENT))
+    assert roomy.status == "answered"

@@ -1,0 +1,229 @@
+"""Six plans over collections, from the file to the answer: generated documents, hidden labels.
+
+Not a word of an entry betrays its label: the scripted model looks it up in the table that the
+document was made with, and the answer is computed here a second time from that table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.actions.library import library_names, load_library
+from pearl.actions.operators import with_operators
+from pearl.documents.document import join
+from pearl.dsl.checker import compile_plan
+from pearl.dsl.decoding.grammar import indexed_grammar, static_grammar
+from pearl.dsl.decoding.json_form import steps_form
+from pearl.dsl.nodes import Argument, ListLiteral, Plan, Reference
+from pearl.dsl.parser import parse
+from pearl.dsl.printer import print_plan
+from pearl.dsl.signatures import ActionLibrary
+from pearl.interpreter.answer import Answer
+from pearl.llm import ActionTask, ItemsTask, Request
+from pearl.llm.backends.scripted import Scripted
+from tests.dsl.decoding.test_json_form import linked
+from tests.dsl.sampling import admits, counted
+from tests.root import ROOT
+
+PLANS = {path.stem: path for path in sorted((ROOT / "tests" / "plans").glob("*.plan"))}
+
+
+@pytest.mark.parametrize("library", library_names())
+@pytest.mark.parametrize("path", PLANS.values(), ids=PLANS)
+def test_a_plan_is_valid_and_canonical_with_every_library(path: Path, library: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    checked = compile_plan(text, with_operators(load_library(library)))
+    assert checked.notes == ()
+    assert f"{print_plan(checked.plan)}\n" == text
+
+
+@pytest.mark.parametrize("path", PLANS.values(), ids=PLANS)
+def test_decoders_can_write_it(path: Path) -> None:
+    plan = parse(path.read_text(encoding="utf-8"))
+    known = with_operators(load_library("seed"))
+    assert admits(static_grammar(known), print_plan(replace(plan, question=None)))
+    library = known.extended(plan.new_actions)
+    text = counted(plan, library)
+    assert admits(indexed_grammar(library), text)
+    assert steps_form(library).text_of(linked(*_as_json_steps(parse(text), library))) == text
+
+
+def _as_json_steps(plan: Plan, library: ActionLibrary) -> Iterator[dict[str, Any]]:
+    for step in plan.steps:
+        action = library[step.action]
+        names = [parameter.name for parameter in action.parameters[: action.min_arity]]
+        given = [_as_json(argument) for argument in step.arguments]
+        arguments = dict(zip(names, given, strict=False))
+        if action.is_variadic:
+            arguments["more"] = given[len(names) :]
+        yield {
+            "output": step.output, "action": step.action, "arguments": arguments,
+            "purpose": step.explanation,
+        }  # fmt: skip
+
+
+def _as_json(argument: Argument) -> Any:
+    match argument:
+        case Reference():
+            return {"output": argument.name}
+        case ListLiteral():
+            return [_as_json(item) for item in argument.items]
+        case _:
+            return argument.value
+
+
+@dataclass
+class Labelled:
+    """A model that knows about each item what stands in a table, by the step that asks."""
+
+    says: Mapping[str, Callable[[str], str]]
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self, request: Request) -> str:
+        task = request.task
+        if isinstance(task, ActionTask):
+            return "Summed up."
+        assert isinstance(task, ItemsTask)
+        self.asked[task.output] += 1
+        if task.n_picks:
+            ranked = sorted(range(len(task.items)), key=lambda i: self._place(task, i))
+            return "\n".join(str(i + 1) for i in ranked[: task.n_picks])
+        said = [self.says[task.output](item) for item in task.items]
+        return "\n".join(f"{n}: {value}" for n, value in enumerate(said, start=1))
+
+    def _place(self, task: ItemsTask, i: int) -> int:
+        return int(self.says[task.output](task.items[i]))
+
+
+def run(
+    name: str, document: Document, says: Mapping[str, Callable[[str], str]]
+) -> tuple[Answer, Labelled]:
+    model = Labelled(says)
+    plan = PLANS[name].read_text(encoding="utf-8")
+    return asyncio.run(Pearl(Scripted(model)).execute(plan, document)), model
+
+
+# --- entries of users, with dates --------------------------------------------------------------
+
+LABELS = ("abbreviation", "entity", "human being", "location", "numeric value")
+
+
+@dataclass(frozen=True)
+class Entry:
+    date: str
+    user: str
+    text: str
+    label: str
+
+
+def entry(i: int) -> Entry:
+    label = LABELS[(i * i + i // 3 + 2) % 5]
+    date = f"2023-{1 + (i * 7) % 12:02}-{1 + (i * 5) % 28:02}"
+    return Entry(date, str(1000 + i % 9), f"What of number {i}?", label)
+
+
+ENTRIES = [entry(i) for i in range(200)]
+WINDOW = Document(
+    "\n".join(f"Date: {e.date} || User: {e.user} || Instance: {e.text}" for e in ENTRIES),
+    "window.txt",
+)
+LABEL_OF = {e.text: e.label for e in ENTRIES}
+
+
+def test_counting() -> None:
+    answer, model = run("counting", WINDOW, {"label": LABEL_OF.__getitem__})
+    counts = Counter(e.label for e in ENTRIES)
+    least, n = counts.most_common()[-1]
+    assert list(counts.values()).count(n) == 1
+    assert answer.text.startswith(least)
+    assert model.asked == {"label": 7}  # 200 different texts, 32 a call
+
+
+def test_timeline() -> None:
+    answer, _ = run("timeline", WINDOW, {"label": LABEL_OF.__getitem__})
+    before = [e.label == "entity" for e in ENTRIES if e.date < "2023-06-01"]
+    after = [e.label == "entity" for e in ENTRIES if e.date > "2023-06-01"]
+    share, other = sum(before) / len(before), sum(after) / len(after)
+    assert answer.text == ("more" if share > other else "less" if share < other else "same")
+
+
+def test_pairs() -> None:
+    answer, _ = run("pairs", WINDOW, {"label": LABEL_OF.__getitem__})
+    have = {e.user for e in ENTRIES if e.label in ("human being", "location")}
+    barred = {e.user for e in ENTRIES if e.label == "human being" and e.date <= "2023-01-06"}
+    left = sorted(have - barred)
+    assert barred
+    assert len(left) > 2
+    wanted = [set(pair) for pair in combinations(left, 2)]
+    assert [set(re.findall(r"\d+", line)) for line in answer.text.splitlines()] == wanted
+
+
+# --- letters, clauses, turns --------------------------------------------------------------------
+
+
+def test_letters() -> None:
+    drugs = {
+        f"Letter of patient {i}.": ("warfarin", "apixaban", "warfarin", "")[i % 4]
+        for i in range(40)
+    }
+    document = join([Document(text, f"{i}.txt") for i, text in enumerate(drugs)])
+
+    def drug(item: str) -> str:
+        return next(said for text, said in drugs.items() if text in item)
+
+    says = {"bled": lambda item: "yes" if drug(item) else "no", "drug": drug}
+    answer, model = run("letters", document, says)
+    counted, _, gist = answer.text.partition("\n\n")
+    assert re.findall(r"\w+", counted) == ["warfarin", "20", "apixaban", "10"]
+    assert gist == "Summed up."
+    assert model.asked == {"bled": 2, "drug": 1}
+
+
+def test_clauses() -> None:
+    days = {"Exit": 90, "Convenience": 30, "Renewal": 60}
+    names = ("Scope", "Exit", "Fees", "Convenience", "Law", "Renewal")
+    text = "\n\n".join(f"## {name}\n\nThe parties agree on {name.lower()}." for name in names)
+
+    def of(item: str) -> int | None:
+        return next((n for name, n in days.items() if name in item), None)
+
+    says = {
+        "exits": lambda item: "yes" if of(item) else "no",
+        "days": lambda item: str(of(item)),
+        "party": lambda item: "customer" if of(item) == 90 else "either",
+    }
+    answer, _ = run("clauses", Document(text, "contract.md"), says)
+    table, _, least = answer.text.rpartition("\n\n")
+    assert least == "30"
+    rows = [[cell.strip() for cell in line.split("|")[2:4]] for line in table.splitlines()]
+    assert rows[0] == ["party", "days"]
+    assert rows[2:] == [["customer", "90"], ["either", "30"], ["either", "60"]]
+
+
+def test_complaints() -> None:
+    harm = {"it burned me": 1, "it stains": 3, "it rattles": 4, "it leaks acid": 2}
+    said = ["good morning", *harm, "thank you"]
+    text = "\n".join(f"{('Ann', 'Ben')[i % 2]}: Well, {line}." for i, line in enumerate(said))
+
+    def of(item: str) -> int | None:
+        return next((n for line, n in harm.items() if line in item), None)
+
+    says = {
+        "complaints": lambda item: "yes" if of(item) else "no",
+        "worst": lambda item: str(of(item)),
+        "harm": lambda item: f"harm {of(item)}",
+    }
+    answer, _ = run("complaints", Document(text, "call.txt"), says)
+    lines = answer.text.splitlines()
+    assert [line.split("|")[2].strip() for line in lines[2:]] == ["harm 1", "harm 2", "harm 3"]
+    assert "it burned me" in lines[2]
