@@ -28,9 +28,13 @@ def test_ask_prints_the_answer_with_its_evidence(pearl: Terminal) -> None:
 
 
 def test_what_is_loaded_is_collected_again_after_a_run() -> None:
-    with pytest.raises(KeyError), frozen_heap():
-        assert gc.get_freeze_count() > 0
-        raise KeyError
+    def run_in_vain() -> None:
+        with frozen_heap():
+            assert gc.get_freeze_count() > 0
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        run_in_vain()
     assert gc.get_freeze_count() == 0
 
 
