@@ -146,6 +146,33 @@ def test_traces_are_written_and_read_back(tmp_path: Path) -> None:
         read_trace(path)
 
 
+class Unasked:
+    """A vocabulary that nothing may be counted with."""
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        raise AssertionError(f"{len(text)} characters are counted")
+
+
+def traced_tokens(pearl: Pearl, text: str) -> int | None:
+    trace = Trace()
+    plan = pearl.compile('1. ans = FIND(CTX, "it") : Find it')
+    asyncio.run(pearl.execute(plan, Document(text), trace=trace))
+    return next(e.n_document_tokens for e in trace if isinstance(e, RunStarted))
+
+
+@pytest.mark.parametrize("window", [None, 128_000])
+def test_nothing_is_counted_for_a_document_that_fits_by_its_length(window: int | None) -> None:
+    pearl = Pearl(Scripted(lambda request: "found"), window=window)
+    pearl.limits = replace(pearl.limits, counter=Counter("unasked", Unasked()))  # type: ignore[arg-type]
+    assert traced_tokens(pearl, TEXT) is None
+
+
+def test_the_trace_says_how_many_tokens_a_document_has_that_may_not_fit() -> None:
+    text = TEXT * 400
+    pearl = Pearl(Scripted(lambda request: "found"), window=12_000)
+    assert traced_tokens(pearl, text) == Counter().count(text)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
