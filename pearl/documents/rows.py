@@ -63,15 +63,6 @@ class Row:
             return self.text
         return next(iter(self.fields.values()), self.value)
 
-    @property
-    def sources(self) -> Iterator[Row]:
-        """The rows of the document that it consists of: itself, or those of a group or pair."""
-        if self.spans or not (self.members or self.possible):
-            yield self
-            return
-        for member in (*self.members, *self.possible):
-            yield from member.sources
-
     def with_fields(self, more: Mapping[str, str | None]) -> Row:
         """The row with more fields."""
         fields = {**self.fields, **more}

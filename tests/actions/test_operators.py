@@ -144,7 +144,7 @@ def test_groups_that_differ_in_case_are_different_and_said_so(entries: Rows) -> 
     assert users.lines() == ["12: 2", "7: 1", "Bob: 1", "bob: 1"]
     assert users.notes == ("User: different, although only in case: Bob, bob",)
     assert [row.fields["count"] for row in users] == ["2", "1", "1", "1"]
-    assert [source.spans for source in users[0].sources] == [entries[0].spans, entries[2].spans]
+    assert [member.spans for member in users[0].members] == [entries[0].spans, entries[2].spans]
 
 
 def test_months(entries: Rows) -> None:
