@@ -20,7 +20,7 @@ from pearl.interpreter.requests import RequestBuilder
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.reply_limits import reply_limit
 
-__all__ = ["ITEM_TOKENS", "RowRequests", "RowStep"]
+__all__ = ["ITEM_TOKENS", "RowRequests", "RowStep", "check_numbers"]
 
 ITEM_TOKENS = 24
 """Tokens reserved for the tags around an item, and for the seams of its text."""
@@ -50,6 +50,24 @@ class RowStep:
         return list(
             dict.fromkeys(row.value for row in self.rows if row.value and row.value.strip())
         )
+
+
+def check_numbers(step: Step, action: Action) -> None:
+    """Check the numbers of rows that a step takes as literals, before any call is made.
+
+    Raises:
+        ExecutionError: One is no whole number, or too small.
+    """
+    for i, argument in enumerate(step.arguments):
+        parameter = action.parameter(i)
+        if parameter.reads == "number" and isinstance(argument, String | Number):
+            try:
+                # K is a place or a number of rows to choose; N may be the size of no group.
+                least = int(parameter.name == "K")
+                whole_number(number_of(argument.value), parameter.name, least=least)
+            except ValueError as error:
+                message = f"step '{step.output}' ({step.action}): {error}"
+                raise ExecutionError(message, step=step.output) from error
 
 
 class RowRequests:
@@ -154,10 +172,12 @@ class RowRequests:
     def _available(self, task: ItemsTask) -> int | None:
         """Tokens of a prompt that are left for items."""
         most = self._limits.prompt_tokens
-        if most is None:
-            return None
-        frame = "\n\n".join(message.content for message in items_messages(task))
-        return most - self._limits.counter.count(frame) - ITEM_TOKENS
+        return None if most is None else most - self.frame_tokens(task)
+
+    def frame_tokens(self, task: ItemsTask) -> int:
+        """Tokens of a batch's prompt without its items, with a margin for one seam."""
+        prompt = self.request(replace(task, items=())).prompt
+        return self._limits.counter.count(prompt) + ITEM_TOKENS
 
 
 def _is_literal(argument: Argument) -> bool:

@@ -29,7 +29,7 @@ from pearl.interpreter.context import Context
 from pearl.interpreter.gathering import first_failure, gather
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
-from pearl.interpreter.row_requests import RowRequests
+from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
@@ -191,6 +191,8 @@ class _Interpreter:
         self._fallback = fallback or reply_fallback(model.constrains)
 
     async def run(self) -> tuple[StepResult, ...]:
+        for step in self._graph.steps:
+            check_numbers(step, self._graph.checked.action(step))
         if len(self._graph.steps) == 1:  # nothing to run beside it
             return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []

@@ -475,3 +475,19 @@ def test_labels_are_data_where_a_model_said_them(labels: str, is_data: bool) -> 
     assert answer.text.endswith("- apple: fruit")
     (task,) = (r.task for r in model.requests if isinstance(r.task, ItemsTask))
     assert ("LABELS" in task.inputs) == is_data
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["NTH(counts, 0)", "NTH(counts, 1.5)", 'TOP(kept, "size", -1)', 'HAVING(counts, "is", "two")'],
+)
+def test_a_number_that_cannot_be_is_told_before_any_call(call: str) -> None:
+    plan = f"""\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. kept = FILTER(rows, "it is a fruit") : Those
+3. counts = COUNT_BY(kept, "text") : How many of each
+4. ans = {call} : What is asked"""
+    oracle = Oracle(lambda text: "yes")
+    with pytest.raises(ExecutionError, match="step 'ans'"):
+        run(plan, entries(4), oracle)
+    assert not oracle.asked

@@ -145,5 +145,7 @@ def test_letters_that_deny_chest_pain_are_not_counted() -> None:
 
 
 def test_one_of_two_words_decides_nothing() -> None:
-    said = values("the entry is a refund request", ("Refund for a broken lamp", "Where is my order?"))
+    said = values(
+        "the entry is a refund request", ("Refund for a broken lamp", "Where is my order?")
+    )
     assert said == (None, "no")
