@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pearl.actions.numbers import find_quantity
@@ -107,12 +107,17 @@ def _found(rows: Rows, name: str, kind: Kind | None) -> Column:
             return _of_text(rows) if close[0] not in names else _of_field(rows, close[0])
         if close:
             raise ValueError(f"'{name}' may mean any of the fields {_listed(close)}")
+    within = [each for each in names if f" {_stem(each)}".endswith(f" {_stem(name)}")]
+    if len(within) == 1 and _stem(name):
+        note = f"'{name}' is no field: {within[0]} was taken, the only one that ends so"
+        return replace(_of_field(rows, within[0]), notes=(note,))
+    if within and _stem(name):
+        raise ValueError(f"'{name}' may mean any of the fields {_listed(within)}")
     if kind:
         fitting = [each for each in names if are_mostly(kind, _of_field(rows, each).values)]
         if len(fitting) == 1:
             note = f"'{name}' is no field: {fitting[0]} was taken, the only one of {kind}s"
-            column = _of_field(rows, fitting[0])
-            return Column(column.name, column.values, column.doubtful, (note,))
+            return replace(_of_field(rows, fitting[0]), notes=(note,))
     raise ValueError(f"there is no field '{name}'; the rows have: {_listed(known)}")
 
 

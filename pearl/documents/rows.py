@@ -78,7 +78,7 @@ class Row:
         return Row(value, fields, self.spans, self.text, self.members, self.possible)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rows(Sequence[Row]):
     """A collection of rows.
 
@@ -104,6 +104,10 @@ class Rows(Sequence[Row]):
     sample: tuple[int, int] | None = None
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
+
+    def __repr__(self) -> str:
+        """Short: asyncio asks for it when a task ends that returns an answer, and notebooks do."""
+        return f"Rows({len(self.rows):,} rows, column={self.column!r})"
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -20,7 +20,7 @@ from pearl.interpreter.bounds import NONE, Range, StepCosts, longer, most_merges
 from pearl.interpreter.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, ContextOverflowError
 from pearl.interpreter.requests import PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_estimate import PossibleRows, RowEstimator
-from pearl.interpreter.row_requests import RowRequests
+from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.llm import ActionTask, CombineTask, ItemsTask
 from pearl.llm.messages import block
 
@@ -93,6 +93,7 @@ class CostEstimator:
             ExecutionError: It cannot run: the mandatory content of a call does not fit.
         """
         action = self._calls.graph.checked.action(step)
+        check_numbers(step, action)
         if action.is_native:
             self._compute(step, action)
             costs = StepCosts()

@@ -22,7 +22,7 @@ from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.row_requests import ITEM_TOKENS, RowRequests, RowStep
 from pearl.interpreter.row_steps import MAX_ROUNDS
-from pearl.llm import ActionTask, ItemsTask
+from pearl.llm import ActionTask
 from pearl.llm.reply_limits import items_limit
 
 __all__ = ["PossibleRows", "RowEstimator"]
