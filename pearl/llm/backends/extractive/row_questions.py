@@ -247,7 +247,7 @@ def _bare(line: str) -> str:
 
 
 def _are_dates(*texts: str) -> bool:
-    return all(read_period(text) is not None for text in texts)
+    return all(read_period(text)[0] is not None for text in texts)
 
 
 def _entries(text: str) -> tuple[str, ...]:

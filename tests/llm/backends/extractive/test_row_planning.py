@@ -231,3 +231,12 @@ WORDS = [
 def test_every_plan_is_valid(question: str) -> None:
     if question.strip():
         plan(question)
+
+
+def test_what_is_no_date_selects_no_rows_by_date() -> None:
+    by_date = row_question("How many reviews were sent before March 12, 2023?")
+    assert by_date is not None
+    assert by_date.where == (("Date", "before", "March 12, 2023"),)
+    by_model = row_question("How many reviews were sent before Round 12, 2023?")
+    assert by_model is not None
+    assert (by_model.where, by_model.about) == ((), ("the review was sent before Round 12, 2023",))
