@@ -21,8 +21,8 @@ from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import STRATEGIES, Strategy
 from pearl.interpreter.execution import answer_plan, direct_plan
 from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.shares import reported_as_budget, share, share_parts
-from pearl.interpreter.steps import ContextLimits
 from pearl.llm import Model
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget

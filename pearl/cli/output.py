@@ -42,7 +42,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     from rich.text import Text
 
     from pearl.documents.evidence import placed
-    from pearl.interpreter.steps import MAX_SHOWN
+    from pearl.interpreter.step_result import MAX_SHOWN
 
     console = new_console(file=file)
 

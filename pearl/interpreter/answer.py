@@ -20,7 +20,7 @@ from pearl.documents.rows import Rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
 from pearl.interpreter.row_evidence import RowEvidence, row_evidence
-from pearl.interpreter.steps import MAX_SHOWN, MAX_TRACED_ROWS, StepResult
+from pearl.interpreter.step_result import MAX_SHOWN, MAX_TRACED_ROWS, StepResult
 from pearl.llm import Usage
 from pearl.trace import AnswerStatus, Trace
 

@@ -20,7 +20,9 @@ from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PearlError, UsageError
 from pearl.interpreter.answer import Answer, compose
 from pearl.interpreter.offloading import off_loop
-from pearl.interpreter.steps import ContextLimits, StepResult, run
+from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.step_result import StepResult
+from pearl.interpreter.steps import run
 from pearl.llm import Model, Usage
 from pearl.llm.fallback import ConstraintFallback
 from pearl.llm.item_cache import ItemCache

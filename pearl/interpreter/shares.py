@@ -9,7 +9,7 @@ from math import ceil
 
 from pearl.errors import ExecutionError
 from pearl.interpreter.context import ContextOverflowError
-from pearl.interpreter.steps import ContextLimits
+from pearl.interpreter.requests import ContextLimits
 
 __all__ = ["reported_as_budget", "share", "share_parts"]
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 from pearl.actions import native
 from pearl.actions.ranking import NONE
 from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
-from pearl.actions.values import EmptyListError, Scalar, Value, as_text, behind
+from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
-from pearl.documents.rows import Rows, shortened
+from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step
@@ -31,6 +31,7 @@ from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
 from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.interpreter.row_steps import RowReader, TextRead
+from pearl.interpreter.step_result import StepResult
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.item_cache import ItemCache
@@ -40,103 +41,11 @@ from pearl.trace import (
     ModelCalled,
     Purpose,
     StepFailed,
-    StepFinished,
     StepStarted,
     Trace,
 )
 
-__all__ = ["ContextLimits", "StepResult", "run"]
-
-
-MAX_TRACED_ROWS = 20
-"""Rows of a value that an event of the trace shows."""
-
-
-MAX_SHOWN = 5
-"""Rows of an answer that people are shown, and of a step at either end."""
-
-MAX_LINE = 120
-"""Characters of a line of a step's rows that people are shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """The result of a step.
-
-    Attributes:
-        coverage: Fraction of the document's characters that the model was shown; None if it was
-            shown earlier outputs only.
-        shown: The text that replaced CTX if that was an earlier output.
-        reply: The model's full reply, with its quotes.
-        quotes: The quotes of the reply.
-        state: `nothing` if nothing was found; `undecided` if the reply could not be parsed as its
-            type, or the value is computed from such a reply.
-        why: Why it is undecided.
-
-    A result that is computed from rows has a value where some of them are undecided, too.
-    """
-
-    output: str
-    action: str
-    value: Value
-    is_native: bool
-    context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
-    coverage: float | None
-    n_calls: int
-    usage: Usage
-    duration_s: float
-    shown: str | None = field(default=None, repr=False)
-    reply: str = field(default="", repr=False)
-    quotes: tuple[str, ...] = ()
-    state: State = "found"
-    why: str = ""
-
-    @property
-    def text(self) -> str:
-        """The value as text."""
-        return as_text(self.value)
-
-    @property
-    def preview(self) -> str:
-        """The value for people: of rows, which may be all that the document says, a few lines."""
-        if not self.rows:
-            return self.text
-        lines = [shortened(line, MAX_LINE) for line in self.text.split("\n")]
-        if (left := len(lines) - 2 * MAX_SHOWN) > 0:
-            between = f"... ({left:,} line{'s' if left > 1 else ''} not shown)"
-            lines = [*lines[:MAX_SHOWN], between, *lines[-MAX_SHOWN:]]
-        return "\n".join(lines)
-
-    @property
-    def rows(self) -> Rows | None:
-        """The rows behind the value; None if it is computed from no rows."""
-        return behind([self.value])
-
-    @property
-    def is_void(self) -> bool:
-        """Whether it is undecided and has no value that others could be computed from."""
-        return self.state == "undecided" and self.rows is None
-
-    @property
-    def as_input(self) -> Value:
-        """What later steps are shown: a model's full reply, because its quotes may matter."""
-        return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
-
-    @property
-    def event(self) -> StepFinished:
-        """What the trace says of it."""
-        return StepFinished(
-            step=self.output,
-            action=self.action,
-            value=as_text(self.value, MAX_TRACED_ROWS),
-            state=self.state,
-            is_native=self.is_native,
-            context=self.context,
-            coverage=self.coverage,
-            n_calls=self.n_calls,
-            usage=self.usage,
-            duration_s=self.duration_s,
-        )
+__all__ = ["run"]
 
 
 async def run(
