@@ -234,17 +234,13 @@ class RowEstimator:
         if given.tokens is None or row_step.is_each:
             return StepCosts(Range(0, None), Range(0, None), Range(0, None), Range(0, None))
         calls = ceil(n / self._limits.items_per_call)
-        cap = self._limits.prompt_tokens
+        cap, frame = self._limits.prompt_tokens, self._requests.frame_tokens(task)
         if cap is not None:
-            calls = min(
-                n,
-                2 * calls
-                + 2 * ceil(given.tokens / max(1, cap - self._requests.frame_tokens(task))),
-            )
+            calls = min(n, 2 * calls + 2 * ceil(given.tokens / max(1, cap - frame)))
         most = calls * self._rounds
         labels = replace(task, items=("",) * n)
         replies = items_limit(labels, self._counter, self._limits.max_item_tokens)
-        tokens = most * (self._requests.frame_tokens(task) + AGAIN_TOKENS) + self._rounds * (
+        tokens = most * (frame + AGAIN_TOKENS) + self._rounds * (
             given.tokens + n * (ITEM_TOKENS + 2 * self._seam)
         )
         return StepCosts(
