@@ -41,22 +41,24 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def rooms_of(page: str) -> list[tuple[str, str]]:
-    """The rooms that a page lists, with their one line."""
+def packages_of(page: str) -> list[tuple[str, str]]:
+    """The packages that a page lists, with their one line."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    table = re.search(r"^\| room \|.*?\n\n", text, re.M | re.S)
+    table = re.search(r"^\| package \|.*?\n\n", text, re.M | re.S)
     assert table is not None
     return re.findall(r"^\| `(\w+)` \| (.+) \|$", table[0], re.M)
 
 
-def test_pages_and_the_import_contract_list_the_same_rooms() -> None:
+def test_pages_and_the_import_contract_list_the_same_packages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contract = project["tool"]["importlinter"]["contracts"][0]["layers"]
-    decided = rooms_of("docs/decisions/0005-layers.md")
-    assert ["__main__", *(room for room, _ in decided)] == contract
-    assert rooms_of("README.md") == decided[::-1]
+    decided = packages_of("docs/decisions/0005-layers.md")
+    assert ["__main__", *(package for package, _ in decided)] == contract
+    assert packages_of("README.md") == decided[::-1]
     there = {path.stem for path in (ROOT / "pearl").iterdir() if path.suffix in ("", ".py")}
-    assert there - {"__init__", "__pycache__", "_data", "__main__"} == {room for room, _ in decided}
+    assert there - {"__init__", "__pycache__", "_data", "__main__"} == {
+        package for package, _ in decided
+    }
     assert len(decided) == 16
 
 
@@ -68,9 +70,9 @@ def test_what_the_architecture_page_names_is_there() -> None:
         assert callable(pkgutil.resolve_name(name)), name
 
 
-def test_the_architecture_page_goes_through_every_room() -> None:
+def test_the_architecture_page_goes_through_every_package() -> None:
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     walked = set(re.findall(r"`pearl\.(\w+)[.`]", page))
-    assert walked == {room for room, _ in rooms_of("README.md")} - {"plugins"}
-    for room, name in re.findall(r"^\| `(\w+)` \| `pearl\.(\w+)", page, re.M):
-        assert room == name
+    assert walked == {package for package, _ in packages_of("README.md")} - {"plugins"}
+    for package, name in re.findall(r"^\| `(\w+)` \| `pearl\.(\w+)", page, re.M):
+        assert package == name

@@ -1,4 +1,4 @@
-"""Tests lie where what they test lies: `tests/<room>/...` is for `pearl/<room>/...`."""
+"""Tests lie where what they test lies: `tests/<package>/...` is for `pearl/<package>/...`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.root import ROOT
 TESTS, PACKAGE = ROOT / "tests", ROOT / "pearl"
 
 ABOUT_MORE = {"contracts", "experiments"}
-"""Folders of tests that are of no room: what every plug-in keeps to, and the experiments."""
+"""Folders of tests that are of no package: what every plug-in keeps to, and the experiments."""
 
 
 def folders_of_tests() -> set[str]:
@@ -22,9 +22,9 @@ def test_a_folder_of_tests_is_one_of_the_package(folder: str) -> None:
     assert (PACKAGE / folder / "__init__.py").is_file()
 
 
-@pytest.mark.parametrize("room", sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py")))
-def test_every_room_has_tests(room: str) -> None:
-    assert list((TESTS / room).rglob("test_*.py"))
+@pytest.mark.parametrize("package", sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py")))
+def test_every_package_has_tests(package: str) -> None:
+    assert list((TESTS / package).rglob("test_*.py"))
 
 
 def test_what_is_about_more_is_there() -> None:

@@ -73,6 +73,20 @@ def test_answers_are_json_and_html() -> None:
     assert "not in the document" in html
 
 
+def test_a_notebook_shows_the_rows_behind_an_answer_and_a_few_lines_of_steps() -> None:
+    lines = "".join(
+        f"{n},{'Ann' if n % 3 else 'B<b'},{'the pump leaks ' * 40}\n" for n in range(30)
+    )
+    table = Document(f"id,user,text\n{lines}", "calls.csv")
+    answer = asyncio.run(Pearl("extractive").ask("How many calls per user?", table))
+    html = answer._repr_html_()
+    assert "Rows behind it: 30" in html
+    assert html.count("<li>") == 5
+    assert "B<b" not in html
+    assert "(20 lines not shown)" in html
+    assert len(html) < 10_000 < len(lines)
+
+
 def test_outputs_no_step_uses_are_the_answer_in_step_order() -> None:
     plan = '1. b = FIND(CTX, "b") : f\n2. a = FIND(CTX, "a") : f\n3. c = SUMMARIZE_X(CTX, b) : s'
     model = Scripted(lambda request: getattr(request.task, "output", ""))
@@ -130,6 +144,33 @@ def test_traces_are_written_and_read_back(tmp_path: Path) -> None:
     path.write_text('{"v": 1, "id": "", "event": "nonsense"}\n', encoding="utf-8")
     with pytest.raises(DataError, match=r"trace\.jsonl:1: not an event"):
         read_trace(path)
+
+
+class Unasked:
+    """A vocabulary that nothing may be counted with."""
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        raise AssertionError(f"{len(text)} characters are counted")
+
+
+def traced_tokens(pearl: Pearl, text: str) -> int | None:
+    trace = Trace()
+    plan = pearl.compile('1. ans = FIND(CTX, "it") : Find it')
+    asyncio.run(pearl.execute(plan, Document(text), trace=trace))
+    return next(e.n_document_tokens for e in trace if isinstance(e, RunStarted))
+
+
+@pytest.mark.parametrize("window", [None, 128_000])
+def test_nothing_is_counted_for_a_document_that_fits_by_its_length(window: int | None) -> None:
+    pearl = Pearl(Scripted(lambda request: "found"), window=window)
+    pearl.limits = replace(pearl.limits, counter=Counter("unasked", Unasked()))  # type: ignore[arg-type]
+    assert traced_tokens(pearl, TEXT) is None
+
+
+def test_the_trace_says_how_many_tokens_a_document_has_that_may_not_fit() -> None:
+    text = TEXT * 400
+    pearl = Pearl(Scripted(lambda request: "found"), window=12_000)
+    assert traced_tokens(pearl, text) == Counter().count(text)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """What does a call cost this process, beside the official client and others' libraries?
 
-    python experiments/bench/overhead.py [--quick] [--peers PYTHON] [--callers CALLER ...]
-        [--profile CALLER]
+    python experiments/bench/overhead.py [--quick] [--peers PYTHON] [--at-once N]
+        [--callers CALLER ...] [--profile CALLER]
 
-Processor time of a process for each call, 32 at once, over different prompts of 6 kB, start-up taken
+Processor time of a process for each call, 32 at once unless said otherwise, over different prompts of 6 kB, start-up taken
 off: the whole of `pearl execute`, with its store, its rows and its traces; `Pearl` as a library, which
 keeps nothing; and beside them, none of which keeps anything, the official client over either of its
 transports, aiohttp alone, LangGraph, LiteLLM and DSPy, where they are installed: `--peers` names the
@@ -88,10 +88,17 @@ class Bench:
         peers: The Python of other libraries.
         call_s: Seconds that the server takes for a call.
         callers: Those that are measured.
+        at_once: Calls at once.
     """
 
     def __init__(
-        self, folder: Path, n: int, peers: str, call_s: float, callers: Sequence[str]
+        self,
+        folder: Path,
+        n: int,
+        peers: str,
+        call_s: float,
+        callers: Sequence[str],
+        at_once: int = AT_ONCE,
     ) -> None:
         from callers import N_FIRST
 
@@ -111,7 +118,7 @@ class Bench:
             "prompts": str(folder / "prompts.jsonl"),
             "documents": str(folder / "documents"),
             "plan": str(folder / "why.plan"),
-            "at_once": AT_ONCE,
+            "at_once": at_once,
         }
 
     def measured(
@@ -176,6 +183,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON")
     parser.add_argument("--call-s", type=float, default=0.05)
+    parser.add_argument("--at-once", type=int, default=AT_ONCE)
     parser.add_argument("--calls", type=int)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--callers", nargs="+", default=[*OTHERS, *OURS], metavar="CALLER")
@@ -183,7 +191,7 @@ def main() -> None:
     said = parser.parse_args()
     n_calls = said.calls or (400 if said.quick else 1_500)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), n_calls, said.peers, said.call_s, said.callers)
+        bench = Bench(Path(folder), n_calls, said.peers, said.call_s, said.callers, said.at_once)
         if said.profile:
             bench.measured(said.profile, is_counted=True, options=("--profile",))
             return
@@ -205,7 +213,8 @@ def main() -> None:
         caller.replace(" ", "_"): {"cpu_ms": cpu_ms, "ratio": ratio, "calls_per_s": per_s}
         for caller, (cpu_ms, ratio, per_s) in figures.items()
     }
-    line = {"bench": "overhead", "quick": said.quick, "calls": n_calls, "at_once": AT_ONCE, **found}
+    of = {"quick": said.quick, "calls": n_calls, "at_once": said.at_once}
+    line = {"bench": "overhead", **of, **found}
     print(json.dumps(line))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from pearl.actions.numbers import read_number
+from pearl.actions.numbers import find_quantity
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 
@@ -23,7 +23,7 @@ MAX_SHOWN = 12
 """Names of fields in a message at most."""
 
 MAX_SAMPLED = 200
-"""Different values by which the kind of a column is told."""
+"""Different values from which the kind of a column is inferred."""
 
 _PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
 
@@ -78,7 +78,7 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     different = list(dict.fromkeys(every))
     dates = read_dates(different)
     key_of = {
-        value: date_part(period, part["part"].lower()) if period else _unless_said(value)
+        value: date_part(period, part["part"].lower()) if period else _empty_or_unread(value)
         for value, period in zip(different, dates.periods, strict=True)
     }
     keys = [key_of[value] for value in every]
@@ -107,12 +107,17 @@ def _found(rows: Rows, name: str, kind: Kind | None) -> Column:
             return _of_text(rows) if close[0] not in names else _of_field(rows, close[0])
         if close:
             raise ValueError(f"'{name}' may mean any of the fields {_listed(close)}")
+    within = [each for each in names if f" {_stem(each)}".endswith(f" {_stem(name)}")]
+    if len(within) == 1 and _stem(name):
+        note = f"'{name}' is no field: {within[0]} was taken, the only one that ends so"
+        return replace(_of_field(rows, within[0]), notes=(note,))
+    if within and _stem(name):
+        raise ValueError(f"'{name}' may mean any of the fields {_listed(within)}")
     if kind:
         fitting = [each for each in names if are_mostly(kind, _of_field(rows, each).values)]
         if len(fitting) == 1:
             note = f"'{name}' is no field: {fitting[0]} was taken, the only one of {kind}s"
-            column = _of_field(rows, fitting[0])
-            return Column(column.name, column.values, column.doubtful, (note,))
+            return replace(_of_field(rows, fitting[0]), notes=(note,))
     raise ValueError(f"there is no field '{name}'; the rows have: {_listed(known)}")
 
 
@@ -137,23 +142,15 @@ def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
     """
     different = [v for v in dict.fromkeys(values) if v and v.strip()][:MAX_SAMPLED]
     if kind == "number":
-        n_read = sum(_is_number(value) for value in different)
+        n_read = sum(find_quantity(value) is not None for value in different)
     else:
         n_read = sum(period is not None for period in read_dates(different).periods)
     return 2 * n_read > len(different)
 
 
-def _unless_said(value: str | None) -> str | None:
-    """What is not there has no date; of what is no date, it is not known."""
+def _empty_or_unread(value: str | None) -> str | None:
+    """The date part of a value that is no date: "" if it is empty, else None for undecided."""
     return "" if value is not None and not value.strip() else None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        read_number(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """What WHERE asks of a column: which values meet it, which do not, and which are undecided.
 
 Values are compared as texts without case and blanks, as dates or as numbers. What the comparison
-needs is told from the value compared with, and from the column: `2023` is a year beside dates and a
+needs follows from the value compared with, and from the column: `2023` is a year beside dates and a
 number beside numbers.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pearl.actions.columns import Column, Kind, are_mostly, read_column
-from pearl.actions.numbers import quantity
+from pearl.actions.numbers import find_quantity, quantity
 from pearl.actions.values import Scalar, Value, as_text, coerce, key_of
 from pearl.documents.dates import Period, read_dates, read_period
 from pearl.documents.rows import Row, Rows
@@ -173,9 +173,9 @@ def _sameness(
             return _within(of_value[value], periods[text])
 
         return is_same_date, [dates.note, *(note for _, note in read)]
-    amounts = {text: amount for text in texts if (amount := _quantity(text))}
+    amounts = {text: amount for text in texts if (amount := find_quantity(text))}
     if amounts and are_mostly("number", values):
-        of_number = {value: _quantity(value) for value in values}
+        of_number = {value: find_quantity(value) for value in values}
 
         def is_same_number(value: str, text: str) -> Verdict:
             one, other = of_number[value], amounts.get(text)
@@ -194,13 +194,6 @@ def _within(one: Period | None, other: Period) -> Verdict:
     if other.first <= one.first and one.last <= other.last:
         return True
     return False if one.is_before(other) or other.is_before(one) else None
-
-
-def _quantity(text: str) -> tuple[int | float, str] | None:
-    try:
-        return quantity(text)
-    except ValueError:
-        return None
 
 
 def _order(
@@ -223,7 +216,7 @@ def _order(
         number, unit = quantity(text)
     except ValueError as error:
         raise ValueError(f"'{text}' is neither a date nor a number ({error})") from error
-    read = {value: _quantity(value) for value in values}
+    read = {value: find_quantity(value) for value in values}
 
     units = Counter(found[1] for found in read.values() if found and found[1])
     if not unit and units:  # a number alone is in the unit of most

@@ -167,14 +167,15 @@ def _read(said: str, kind: ItemKind, allowed: Sequence[str]) -> str | None:
             word = {"true": "yes", "false": "no"}.get(_bare(said), _bare(said))
             return word if word in allowed else None
         case _:
-            return _same_label(said, allowed)
+            return _same_label(said, tuple(allowed))
 
 
 def _bare(text: str) -> str:
     return text.strip(_EDGES).casefold()
 
 
-def _same_label(said: str, labels: Sequence[str]) -> str | None:
+@lru_cache(maxsize=1_024)
+def _same_label(said: str, labels: tuple[str, ...]) -> str | None:
     """The label that is said, as it was given; None if it is none, or might be several."""
     shown = {label: label_line(label) for label in dict.fromkeys(labels)}
     ways = (

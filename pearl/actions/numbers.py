@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from pearl.actions.units import unit_of
 
-__all__ = ["check_alike", "numbers", "quantity", "read_number", "whole_number"]
+__all__ = ["check_alike", "find_quantity", "numbers", "quantity", "read_number", "whole_number"]
 
 _NUMBER = re.compile(
     r"(?<!\w)(?:[-+−][$€£¥]?)?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
@@ -127,6 +127,19 @@ def quantity(text: str) -> tuple[int | float, str]:
     number = read_number(text)
     places = (match.span() for match in _NUMBER.finditer(text))
     return number, next(unit_of(text, *place) for place in places)
+
+
+def find_quantity(text: str) -> tuple[int | float, str] | None:
+    """The same; None where `quantity` refuses.
+
+    Example:
+        >>> find_quantity("30 mg"), find_quantity("30 or 40 mg")
+        ((30, 'mg'), None)
+    """
+    try:
+        return quantity(text)
+    except ValueError:
+        return None
 
 
 def whole_number(number: int | float, name: str, *, least: int) -> int:

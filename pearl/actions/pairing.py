@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pearl.documents.rows import Row
 
-__all__ = ["MAX_PAIRS", "check_number", "identity", "pair", "unread_pairs"]
+__all__ = ["MAX_PAIRS", "check_n_pairs", "identity", "pair", "unread_pairs"]
 
 MAX_PAIRS = 1_000_000
 """Pairs at most: more would fill the memory, and nobody asks a model about them."""
@@ -40,7 +40,7 @@ def unread_pairs(unread: Iterable[Row], others: tuple[Row, ...]) -> list[Row]:
     return [Row(None, row.fields, row.spans, row.text, possible=others) for row in unread]
 
 
-def check_number(n: int) -> None:
+def check_n_pairs(n: int) -> None:
     """Refuse more pairs than fit in memory.
 
     Raises:

@@ -11,17 +11,10 @@ from pearl.errors import DataError
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
-    from pearl.interpreter.steps import StepResult
 
 
 _ALL = 0.995
 """Coverage from which a document counts as read: what lies between rows belongs to none."""
-
-MAX_ROWS = 5
-"""Rows of an answer that are printed, and of a step at either end."""
-
-MAX_LINE = 120
-"""Characters of a line of a step's rows that are printed."""
 
 
 def read_input(path: str) -> str:
@@ -49,6 +42,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     from rich.text import Text
 
     from pearl.documents.evidence import placed
+    from pearl.interpreter.steps import MAX_SHOWN
 
     console = new_console(file=file)
 
@@ -64,7 +58,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             console.print(
                 Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
             )
-            console.print(Text(_shortened(step) if step.rows else step.text))
+            console.print(Text(step.preview))
         console.print()
         head("Answer")
     pieces, others = placed(answer.text, answer.evidence)
@@ -75,12 +69,12 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
     in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
-    for number, row in enumerate(answer.rows[:MAX_ROWS], start=1):
+    for number, row in enumerate(answer.rows[:MAX_SHOWN], start=1):
         if number == 1:
             head(f"Rows behind it: {_row_count(answer)}")
         style = "" if row.is_decided else "yellow"
         console.print(Text.assemble(f"[{number}] ", (row.line, style), (f"  ({row.where})", "dim")))
-    if (left := len(answer.rows) - MAX_ROWS) > 0:
+    if (left := len(answer.rows) - MAX_SHOWN) > 0:
         console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
     if answer.rows and not answer.evidence:
         pass  # they are the evidence
@@ -102,7 +96,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     if answer.coverage is not None and answer.coverage < _ALL:
         how = "the passages that match best"
         if all(step.context in ("rows", "none") for step in answer.steps):
-            how = "the rows that the plan selects"
+            how = "row by row"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
     for note in answer.notes:
@@ -112,17 +106,6 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         console.print(
             Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )
-
-
-def _shortened(step: StepResult) -> str:
-    """A value that is computed from rows, which may be all that the document says, in few lines."""
-    from pearl.documents.rows import shortened
-
-    lines = step.text.split("\n")
-    shown = [shortened(line, MAX_LINE) for line in lines]
-    if (left := len(lines) - 2 * MAX_ROWS) > 0:
-        shown = [*shown[:MAX_ROWS], f"... ({counted(left, 'line')} not shown)", *shown[-MAX_ROWS:]]
-    return "\n".join(shown)
 
 
 def _row_count(answer: Answer) -> str:

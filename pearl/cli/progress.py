@@ -213,8 +213,12 @@ class Reporter:
         with self._lock:
             if _is_over(event):
                 self._tasks.pop(id, None)
-            elif self._tasks.setdefault(id, _Doing()).note(event):
-                self._latest = id
+            else:
+                doing = self._tasks.get(id)
+                if doing is None:
+                    doing = self._tasks[id] = _Doing()
+                if doing.note(event):
+                    self._latest = id
         if self._progress is not None and self._bar is not None:
             self._progress.update(self._bar, description=self._doing())
 

@@ -62,15 +62,6 @@ class Row(NamedTuple):
             return self.text
         return next(iter(self.fields.values()), self.value)
 
-    @property
-    def sources(self) -> Iterator[Row]:
-        """The rows of the document that it consists of: itself, or those of a group or pair."""
-        if self.spans or not (self.members or self.possible):
-            yield self
-            return
-        for member in (*self.members, *self.possible):
-            yield from member.sources
-
     def with_fields(self, more: Mapping[str, str | None]) -> Row:
         """The row with more fields."""
         fields = {**self.fields, **more}
@@ -86,7 +77,7 @@ class Row(NamedTuple):
         return Row(value, fields, self.spans, self.text, self.members, self.possible)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Rows(Sequence[Row]):
     """A collection of rows.
 
@@ -112,6 +103,10 @@ class Rows(Sequence[Row]):
     sample: tuple[int, int] | None = None
     columns: tuple[str, ...] = ()
     pages: tuple[tuple[str, int], ...] = ()
+
+    def __repr__(self) -> str:
+        """Short: asyncio asks for it when a task ends that returns an answer, and notebooks do."""
+        return f"Rows({len(self.rows):,} rows, column={self.column!r})"
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -67,11 +67,11 @@ def json_bytes(data: Any) -> bytes:
         >>> json_bytes({"a": "é\ud800"})
         b'{"a":"\xc3\xa9\\ud800"}'
     """
-    from pydantic_core import PydanticSerializationError, to_json  # late: `pearl --version`
+    import pydantic_core  # late: `pearl --version`
 
     try:
-        return to_json(data)
-    except PydanticSerializationError:
+        return pydantic_core.to_json(data)
+    except pydantic_core.PydanticSerializationError:
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_dumped)
         return text.encode("utf-8", "backslashreplace")
 

@@ -20,7 +20,7 @@ from pearl.documents.rows import Rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
 from pearl.interpreter.row_evidence import RowEvidence, row_evidence
-from pearl.interpreter.steps import MAX_TRACED_ROWS, StepResult
+from pearl.interpreter.steps import MAX_SHOWN, MAX_TRACED_ROWS, StepResult
 from pearl.llm import Usage
 from pearl.trace import AnswerStatus, Trace
 
@@ -144,6 +144,10 @@ class Answer:
             f"<li>{escape(each.marked)} <small>({escape(each.where)})</small></li>"
             for each in others
         )
+        rows = "".join(
+            f"<li>{escape(row.line)} <small>({escape(row.where)})</small></li>"
+            for row in self.rows[:MAX_SHOWN]
+        )
         flagged = "".join(
             f"<li><b>{escape(quote.why)}:</b> {escape(quote.text)} <small>({escape(quote.step)})</small></li>"
             for quote in self.unverified
@@ -151,13 +155,14 @@ class Answer:
         flagged += "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         steps = "".join(
             f"<tr><td><code>{escape(s.output)}</code></td><td><code>{escape(s.action)}</code></td>"
-            f"<td style='text-align:left;white-space:pre-wrap'>{escape(s.text)}</td></tr>"
+            f"<td style='text-align:left;white-space:pre-wrap'>{escape(s.preview)}</td></tr>"
             for s in self.steps
         )
         return (
             f"<p><b>{escape(self.question)}</b></p>"
             f"<p style='white-space:pre-wrap'>{answer}</p>"
-            f"{evidence and f'<p>Evidence</p><ol>{evidence}</ol>'}<ul>{flagged}</ul>"
+            f"{evidence and f'<p>Evidence</p><ol>{evidence}</ol>'}"
+            f"{rows and f'<p>Rows behind it: {len(self.rows):,}</p><ol>{rows}</ol>'}<ul>{flagged}</ul>"
             f"<details><summary>Plan and steps ({escape(self.model)})</summary>"
             "<pre style='font-family:monospace;white-space:pre-wrap;word-break:normal'>"
             f"{escape(self.plan)}</pre><table>{steps}</table></details>"

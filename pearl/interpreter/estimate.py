@@ -16,11 +16,11 @@ from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Argument, Reference, Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
-from pearl.interpreter.bounds import NONE, Range, StepCosts, longer
+from pearl.interpreter.bounds import NONE, Range, StepCosts, longer, most_merges
 from pearl.interpreter.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, ContextOverflowError
-from pearl.interpreter.requests import MARK_TOKENS, PROMPT_MARGIN, RequestBuilder, chunk_size
+from pearl.interpreter.requests import PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_estimate import PossibleRows, RowEstimator
-from pearl.interpreter.row_requests import RowRequests
+from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.llm import ActionTask, CombineTask, ItemsTask
 from pearl.llm.messages import block
 
@@ -93,6 +93,7 @@ class CostEstimator:
             ExecutionError: It cannot run: the mandatory content of a call does not fit.
         """
         action = self._calls.graph.checked.action(step)
+        check_numbers(step, action)
         if action.is_native:
             self._compute(step, action)
             costs = StepCosts()
@@ -126,8 +127,8 @@ class CostEstimator:
 
     def _is_open(self, task: ItemsTask) -> bool:
         """Whether what is asked about rows is not known yet."""
-        said = [*task.labels, *(value for _, value in task.arguments)]
-        return any(map(self._marks.search, said))
+        texts = [*task.labels, *(value for _, value in task.arguments)]
+        return any(map(self._marks.search, texts))
 
     def _alone(self, task: ActionTask) -> StepCosts:
         """Costs of a row that is read as a document of its own."""
@@ -243,7 +244,7 @@ class CostEstimator:
     def _prompt(self, task: ActionTask) -> Range:
         """Tokens of a prompt, capped at the limit: a longer one is never sent."""
         tokens = self._tokens(self._calls.request(task).prompt, task.document or "")
-        return _capped(tokens, self._limits.prompt_tokens)
+        return tokens.up_to(self._limits.prompt_tokens)
 
     def _ask(self, task: ActionTask) -> StepCosts:
         texts = [value for _, value in task.arguments]
@@ -277,10 +278,8 @@ class CostEstimator:
         prefixes: tuple[str, ...] = (),
     ) -> StepCosts:
         calls = Range(least, most) + merging[0]
-        output = Range(
-            calls.least,
-            None if calls.most is None else calls.most * self._reply_tokens,
-        )  # fmt: skip
+        most_output = None if calls.most is None else calls.most * self._reply_tokens
+        output = Range(calls.least, most_output)
         return StepCosts(calls, tokens + merging[1], output, Range(1, 1) + merging[0], prefixes)
 
     def _vague(self, task: ActionTask, document: str) -> StepCosts:
@@ -293,9 +292,9 @@ class CostEstimator:
             Range(0, None) if cap is None else self._available_tokens(task, frame, cap)
         )
         if limits.strategy == "retrieve":
-            shown = self._retrieved(document, length, available_tokens, is_known)
+            shown = self._retrieved(document, available_tokens, is_known)
             most = None if frame.most is None else frame.most + shown
-            return self._costs(_capped(Range(frame.least, most), cap), 1, 1)
+            return self._costs(Range(frame.least, most).up_to(cap), 1, 1)
         prompt = self._tokens(self._calls.request(task).prompt, document)
         fits = cap is None or (
             prompt.most is not None and prompt.most <= cap
@@ -303,7 +302,7 @@ class CostEstimator:
         )  # fmt: skip
         if fits or limits.strategy == "full":
             prefixes = (self._prefix(task),) if is_known else ()
-            return self._costs(_capped(prompt, cap), 1, 1, prefixes=prefixes)
+            return self._costs(prompt.up_to(cap), 1, 1, prefixes=prefixes)
         assert cap is not None
         return self._in_parts(task, document, frame, length, available_tokens, cap)
 
@@ -381,9 +380,7 @@ class CostEstimator:
             return Range(1, max(1, min(most, len(document)) if is_known else most))
         return Range(least, n if n is None else max(1, n))
 
-    def _retrieved(
-        self, document: str, length: Range, available_tokens: Range, is_known: bool
-    ) -> int:
+    def _retrieved(self, document: str, available_tokens: Range, is_known: bool) -> int:
         """Maximum tokens of the passages that a step is shown."""
         limit = self._limits.max_retrieved
         gap = self._counter.bounds(GAP)[1] + 2 * self._seam
@@ -413,37 +410,9 @@ class CostEstimator:
         marks = self._counter.bounds(f"<part {n}>\n\n</part {n}>\n\n")[1] + 2 * self._seam
         text = self._counter.most(self._reply_tokens) + marks
         frame = none.most + self._counter.bounds(str(n))[1] + self._seam
-        n_calls = self._merges(n, frame, text)
         cap = self._limits.prompt_tokens
+        n_calls = most_merges(n, frame, text, cap)
         # Every result is merged once, including those of all merging calls but the last.
         summed = n_calls * frame + (n + n_calls - 1) * text
         most = summed if cap is None else min(summed, n_calls * cap)
         return Range(least.least, n_calls), Range(min(tokens, most), most)
-
-    def _merges(self, n: int, frame: float, text: float) -> int:
-        """Maximum merging calls for `n` results of bounded length."""
-        cap = self._limits.prompt_tokens
-        if cap is None:
-            return 1
-        sure = int(
-            (cap - ceil(frame) - PROMPT_MARGIN) // (text + MARK_TOKENS)
-        )  # certain to fit together
-        half = (sure + 1) // 2  # a group that turns out too long is halved
-        total = 0
-        left = n
-        while left > 1:
-            if left <= sure:
-                return min(total + 1, n - 1)
-            if half < 2:
-                return n - 1
-            groups = min(left // half + 1, left - 1)
-            total += groups
-            left = groups
-        return min(total, n - 1)
-
-
-def _capped(tokens: Range, cap: int | None) -> Range:
-    if cap is None:
-        return tokens
-    most = cap if tokens.most is None else min(cap, tokens.most)
-    return Range(min(tokens.least, most), most)

@@ -111,9 +111,12 @@ def items_messages(task: ItemsTask) -> tuple[Message, ...]:
         )
         end = f"Now the {task.n_picks} numbers"
     else:
+        labels = "".join(f"\n- {label_line(label)}" for label in task.labels)
+        if "LABELS" in task.inputs:  # what a document says is no instruction
+            labels = "\n" + block("input", labels.removeprefix("\n"))
         parts.append(
             "Form of the reply: one line for every item, in order: its number, a colon and "
-            + "\n- ".join([_ITEM_VALUES[task.kind], *map(label_line, task.labels)])
+            f"{_ITEM_VALUES[task.kind]}{labels}"
         )
         end = f"Now the lines 1 to {n}"
     # The same items again are another request, or the reply that could not be read is repeated.

@@ -111,7 +111,7 @@ class ContextLimits:
 class RequestBuilder:
     """Builds the requests of the steps of one plan over one document.
 
-    Its only state is a cache of token counts and chunks, so the same step and values always give
+    Its only state is a cache of token counts, chunks and messages, so the same step and values always give
     the same requests.
 
     Args:
@@ -128,6 +128,7 @@ class RequestBuilder:
         self._question = graph.checked.plan.question or ""
         self._n_tokens: dict[str, int] = {}
         self._cuts: dict[tuple[str, int], Context] = {}
+        self._last: tuple[ActionTask, tuple[Message, ...]] | None = None
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -206,9 +207,16 @@ class RequestBuilder:
         messages = (
             combine_messages(task.step, task.parts)
             if isinstance(task, CombineTask)
-            else action_messages(task)
+            else self._action_messages(task)
         )
         return Request(messages, task, max_output_tokens=self.limits.reply_tokens)
+
+    def _action_messages(self, task: ActionTask) -> tuple[Message, ...]:
+        """The messages of a task; the last ones are kept, for they are fitted first and then sent."""
+        last = self._last  # read once: threads share it
+        if last is None or last[0] is not task:
+            last = self._last = task, action_messages(task)
+        return last[1]
 
     def again(self, request: Request, reply: str, wanted: ValueType) -> Request | None:
         """The request that follows an unparsable reply; None if it does not fit.
@@ -241,8 +249,9 @@ class RequestBuilder:
         Raises:
             ContextOverflowError: It does not fit, and the strategy allows nothing else.
         """
-        if self._surely_fits(task, document):
-            return Context("full", (document,), 1.0), (replace(task, document=document),)
+        whole = replace(task, document=document)
+        if self._surely_fits(whole):
+            return Context("full", (document,), 1.0), (whole,)
         context = fit_prompt(
             self.available_tokens(task),
             lambda available_tokens: self._fit(task, document, available_tokens),
@@ -250,14 +259,12 @@ class RequestBuilder:
         )
         return context, tuple(replace(task, document=text) for text in context.texts)
 
-    def _surely_fits(self, task: ActionTask, document: str) -> bool:
+    def _surely_fits(self, task: ActionTask) -> bool:
         """Whether a step is shown all of its document, as its length alone tells: most are."""
         most = self.limits.prompt_tokens
         if most is None or self.limits.strategy not in ("auto", "full"):
             return False
-        prompt = "".join(
-            message.content for message in action_messages(replace(task, document=document))
-        )
+        prompt = "".join(message.content for message in self._action_messages(task))
         return self.limits.counter.at_most(prompt) + MERGING_TOKENS + PROMPT_MARGIN <= most
 
     def cut(self, document: str, available_tokens: int) -> Context:

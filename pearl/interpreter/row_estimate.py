@@ -18,7 +18,7 @@ from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
-from pearl.interpreter.bounds import Range, StepCosts, longer
+from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.row_requests import ITEM_TOKENS, RowRequests, RowStep
 from pearl.interpreter.row_steps import MAX_ROUNDS
@@ -201,7 +201,7 @@ class RowEstimator:
         if not is_certain and self._limits.prompt_tokens is not None:
             # Fewer items may fill calls less well, but no two calls in a row could be one.
             most = min(len(texts), 2 * n + 1) if n else 0
-            frame = self._frame(row_step.task)
+            frame = self._requests.frame_tokens(row_step.task)
             prompts += (most - n) * frame
         costs = StepCosts(
             Range(n, most * rounds),
@@ -212,20 +212,16 @@ class RowEstimator:
         again = min(self._limits.recheck, len(texts)) if self._may_recheck(row_step.task) else 0
         if again:
             longest = max(map(self._counter.count, texts)) + ITEM_TOKENS
-            frame = self._frame(row_step.task) + AGAIN_TOKENS + longest
+            frame = self._requests.frame_tokens(row_step.task) + AGAIN_TOKENS + longest
             one = items_limit(replace(row_step.task, items=("",)), self._counter)
-            costs = StepCosts(
-                costs.calls + Range(0, again), costs.input_tokens + Range(0, again * frame),
-                costs.output_tokens + Range(0, again * one), costs.depth + Range(0, 1),
-            )  # fmt: skip
+            costs = costs.then(
+                StepCosts(
+                    Range(0, again), Range(0, again * frame), Range(0, again * one), Range(0, 1)
+                )
+            )
         for text in long:
-            alone = self._alone(self._requests.alone(row_step, step, text))
-            costs = StepCosts(
-                costs.calls + alone.calls, costs.input_tokens + alone.input_tokens,
-                costs.output_tokens + alone.output_tokens, longer(costs.depth, alone.depth),
-                (*costs.prefixes, *alone.prefixes),
-            )  # fmt: skip
-        return costs if is_certain else _from_nothing(costs)
+            costs = costs.beside(self._alone(self._requests.alone(row_step, step, text)))
+        return costs if is_certain else costs.or_nothing
 
     def _may_recheck(self, task: ItemsTask) -> bool:
         return task.kind in ("yes_no", "label")
@@ -235,12 +231,6 @@ class RowEstimator:
         """Requests for the items of one batch at most."""
         return 1 if self._limits.is_constrained else MAX_ROUNDS
 
-    def _frame(self, task: ItemsTask) -> int:
-        return (
-            self._counter.count(self._requests.request(replace(task, items=())).prompt)
-            + ITEM_TOKENS
-        )
-
     def _unknown_texts(self, row_step: RowStep, given: PossibleRows) -> StepCosts:
         """Costs of rows whose texts are not known."""
         task, n = row_step.task, given.n
@@ -249,11 +239,15 @@ class RowEstimator:
         calls = ceil(n / self._limits.items_per_call)
         cap = self._limits.prompt_tokens
         if cap is not None:
-            calls = min(n, 2 * calls + 2 * ceil(given.tokens / max(1, cap - self._frame(task))))
+            calls = min(
+                n,
+                2 * calls
+                + 2 * ceil(given.tokens / max(1, cap - self._requests.frame_tokens(task))),
+            )
         most = calls * self._rounds
         labels = replace(task, items=("",) * n)
         replies = items_limit(labels, self._counter, self._limits.max_item_tokens)
-        tokens = most * (self._frame(task) + AGAIN_TOKENS) + self._rounds * (
+        tokens = most * (self._requests.frame_tokens(task) + AGAIN_TOKENS) + self._rounds * (
             given.tokens + n * (ITEM_TOKENS + 2 * self._seam)
         )
         return StepCosts(
@@ -284,7 +278,9 @@ class RowEstimator:
         tokens: float | None = None
         if given.tokens is not None:
             share = given.tokens if texts is None else sum(map(self._counter.count, texts))
-            tokens = rounds * (calls * (self._frame(task) + AGAIN_TOKENS) + depth * share)
+            tokens = rounds * (
+                calls * (self._requests.frame_tokens(task) + AGAIN_TOKENS) + depth * share
+            )
             tokens += rounds * items * (ITEM_TOKENS + 2 * self._seam)
         reply = items_limit(
             replace(task, items=("",) * size), self._counter, self._limits.max_item_tokens
@@ -298,11 +294,3 @@ class RowEstimator:
 
 def _sum(tokens: Sequence[float | None]) -> float | None:
     return None if None in tokens else sum(each for each in tokens if each is not None)
-
-
-def _from_nothing(costs: StepCosts) -> StepCosts:
-    """The same upper bounds, where it may be that nothing is asked."""
-    return StepCosts(
-        Range(0, costs.calls.most), Range(0, costs.input_tokens.most),
-        Range(0, costs.output_tokens.most), Range(0, costs.depth.most),
-    )  # fmt: skip

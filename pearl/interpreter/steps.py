@@ -19,7 +19,7 @@ from pearl.actions.ranking import NONE
 from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
 from pearl.actions.values import EmptyListError, Scalar, Value, as_text, behind
 from pearl.documents.document import Document
-from pearl.documents.rows import Rows
+from pearl.documents.rows import Rows, shortened
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step
@@ -29,7 +29,7 @@ from pearl.interpreter.context import Context
 from pearl.interpreter.gathering import first_failure, gather
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
-from pearl.interpreter.row_requests import RowRequests
+from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
@@ -50,6 +50,13 @@ __all__ = ["ContextLimits", "StepResult", "run"]
 
 MAX_TRACED_ROWS = 20
 """Rows of a value that an event of the trace shows."""
+
+
+MAX_SHOWN = 5
+"""Rows of an answer that people are shown, and of a step at either end."""
+
+MAX_LINE = 120
+"""Characters of a line of a step's rows that people are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,17 @@ class StepResult:
     def text(self) -> str:
         """The value as text."""
         return as_text(self.value)
+
+    @property
+    def preview(self) -> str:
+        """The value for people: of rows, which may be all that the document says, a few lines."""
+        if not self.rows:
+            return self.text
+        lines = [shortened(line, MAX_LINE) for line in self.text.split("\n")]
+        if (left := len(lines) - 2 * MAX_SHOWN) > 0:
+            between = f"... ({left:,} line{'s' if left > 1 else ''} not shown)"
+            lines = [*lines[:MAX_SHOWN], between, *lines[-MAX_SHOWN:]]
+        return "\n".join(lines)
 
     @property
     def rows(self) -> Rows | None:
@@ -173,6 +191,8 @@ class _Interpreter:
         self._fallback = fallback or reply_fallback(model.constrains)
 
     async def run(self) -> tuple[StepResult, ...]:
+        for step in self._graph.steps:
+            check_numbers(step, self._graph.checked.action(step))
         if len(self._graph.steps) == 1:  # nothing to run beside it
             return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []

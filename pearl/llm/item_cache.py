@@ -6,7 +6,6 @@ under its item's own key: the instruction, the model and the item's text.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from pearl.documents.digest import digest
@@ -62,9 +61,10 @@ class ItemCache:
         keyed = {digest((instruction, text)): reply for text, reply in replies.items()}
         self._known.update(keyed)
         if self._replies is not None:
-            keep = self._replies.keep
-            kept = ((key, Completion(reply or NOTHING, model)) for key, reply in keyed.items())
-            await asyncio.gather(*(keep(key, completion) for key, completion in kept))
+            # All or none of a batch: the rest of one would make other batches, which nobody knows.
+            await self._replies.keep_all(
+                {key: Completion(reply or NOTHING, model) for key, reply in keyed.items()}
+            )
 
     def _instruction(self, task: ItemsTask) -> str:
         said = (

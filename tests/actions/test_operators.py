@@ -92,6 +92,18 @@ def test_what_where_cannot_compare_is_said(entries: Rows) -> None:
     assert both.notes == ("User: all of Bob, bob are meant",)
 
 
+def test_a_field_is_found_by_its_last_words_if_no_other_ends_so() -> None:
+    row = Row("x", {"medical_specialty": "Urology", "start date": "a", "end date": "b"})
+    found = rows_of("FIELD", Rows((row,)), "specialties")
+    assert found.values == ["Urology"]
+    said = "'specialties' is no field: medical_specialty was taken, the only one that ends so"
+    assert found.notes == (said,)
+    with pytest.raises(ValueError, match="may mean any of the fields start date, end date"):
+        rows_of("FIELD", Rows((row,)), "date")
+    with pytest.raises(ValueError, match="there is no field 'ty'"):
+        rows_of("FIELD", Rows((row,)), "ty")
+
+
 def test_an_empty_field_is_never_before_or_after() -> None:
     rows = Rows(tuple(Row(d, {"Date": d}) for d in ("2023-01-01", "", "2024-01-01")))
     before = rows_of("WHERE", rows, "Date", "before", "2024")
@@ -132,7 +144,7 @@ def test_groups_that_differ_in_case_are_different_and_said_so(entries: Rows) -> 
     assert users.lines() == ["12: 2", "7: 1", "Bob: 1", "bob: 1"]
     assert users.notes == ("User: different, although only in case: Bob, bob",)
     assert [row.fields["count"] for row in users] == ["2", "1", "1", "1"]
-    assert [source.spans for source in users[0].sources] == [entries[0].spans, entries[2].spans]
+    assert [member.spans for member in users[0].members] == [entries[0].spans, entries[2].spans]
 
 
 def test_months(entries: Rows) -> None:

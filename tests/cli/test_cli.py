@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pearl.cli import run
+from pearl.cli.work import frozen_heap
 from tests.cli.terminal import PLAN, STORY, Terminal, child
 from tests.skips import needs_full_device
 
@@ -23,6 +25,17 @@ def test_ask_prints_the_answer_with_its_evidence(pearl: Terminal) -> None:
     start = STORY.index("He sold")
     assert f"story.txt, characters {start}-" in out
     assert "no language model" in pearl.talk
+
+
+def test_what_is_loaded_is_collected_again_after_a_run() -> None:
+    def run_in_vain() -> None:
+        with frozen_heap():
+            assert gc.get_freeze_count() > 0
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        run_in_vain()
+    assert gc.get_freeze_count() == 0
 
 
 def test_ask_reads_stdin(pearl: Terminal) -> None:

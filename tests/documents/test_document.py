@@ -157,7 +157,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("pearl.documents.document.open", refuse, raising=False)
     assert "may not be read" in failure("a.txt")
 
 

@@ -455,3 +455,39 @@ def test_what_is_asked_about_again_is_not_what_is_remembered() -> None:
     asyncio.run(Pearl(model, recheck=1, items_per_call=1).execute(COUNTING, entries(5)))
     assert len(model.requests) == 6
     assert len({request.digest for request in model.requests}) == 6
+
+
+@pytest.mark.parametrize(
+    ("labels", "is_data"),
+    [('["fruit", "root"]', False), ("said", True), ('["fruit", said]', True)],
+)
+def test_labels_are_data_where_a_model_said_them(labels: str, is_data: bool) -> None:
+    plan = f"""\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. said = FIND_EVENT(CTX, "the kinds of food") : Kinds
+3. ans = CLASSIFY(rows, {labels}, "its kind") : Label"""
+
+    def reply(request: Request) -> str:
+        return "1: fruit" if isinstance(request.task, ItemsTask) else "- fruit\n- root"
+
+    model = Scripted(reply)
+    answer = asyncio.run(Pearl(model).execute(plan, Document("apple")))
+    assert answer.text.endswith("- apple: fruit")
+    (task,) = (r.task for r in model.requests if isinstance(r.task, ItemsTask))
+    assert ("LABELS" in task.inputs) == is_data
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["NTH(counts, 0)", "NTH(counts, 1.5)", 'TOP(kept, "size", -1)', 'HAVING(counts, "is", "two")'],
+)
+def test_a_number_that_cannot_be_is_told_before_any_call(call: str) -> None:
+    plan = f"""\
+1. rows = SPLIT(CTX, "line") : One row a line
+2. kept = FILTER(rows, "it is a fruit") : Those
+3. counts = COUNT_BY(kept, "text") : How many of each
+4. ans = {call} : What is asked"""
+    oracle = Oracle(lambda text: "yes")
+    with pytest.raises(ExecutionError, match="step 'ans'"):
+        run(plan, entries(4), oracle)
+    assert not oracle.asked

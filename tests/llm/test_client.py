@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,9 @@ class CacheWriter:
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         self.replies[key] = completion
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        self.replies.update(completions)
 
 
 def named(client: Client) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import cycle
 
 import pytest
@@ -32,6 +32,9 @@ class Shelf:
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         self.replies[key] = completion
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        self.replies.update(completions)
 
 
 class Reading(Scripted):
@@ -70,6 +73,27 @@ def test_that_an_item_says_nothing_is_known_after_a_restart() -> None:
     first = ask(client(model, shelf), items_per_call=3)
     assert len(model.requests) == 2
     assert first == ask(client(model), items_per_call=3)
+
+
+class Killed(Shelf):
+    """The process ended after the reply of the second batch was kept, before its items were."""
+
+    n_batches = 0
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        self.n_batches += 1
+        if self.n_batches != 2:
+            await super().keep_all(completions)
+
+
+def test_the_items_of_a_batch_are_kept_as_one_so_that_a_lost_batch_is_the_same_again() -> None:
+    shelf = Killed()
+    document = Document("\n".join(map(str, range(15))))
+    model = reading(lambda text: "red")
+    first = ask(client(model, shelf), document=document, items_per_call=3)
+    assert (len(model.requests), shelf.n_batches) == (5, 5)
+    assert ask(client(model, shelf), document=document, items_per_call=3) == first
+    assert len(model.requests) == 5
 
 
 @pytest.mark.parametrize("drawn", [{"seed": 7}, {"seed": 0, "temperature": 0.5}])

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pearl.actions.by_row.rate import READING
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
+
+__all__ = ["ACTION", "KIND", "READING", "collect"]
 
 ACTION = Action(
     "TOP",
@@ -13,12 +16,6 @@ ACTION = Action(
     returns=ValueType.LIST,
 )
 KIND = "pick"
-READING = Action(
-    "RATE_ONE",
-    (Parameter.named("CTX"), Parameter("X")),
-    "Rate CTX from 0 to 10 by X and return the number",
-    returns=ValueType.NUMBER,
-)
 
 
 def collect(rows: Rows, replies: Sequence[str | None], column: str) -> Rows:

@@ -1,7 +1,7 @@
 """MATCH(A, B, NAME): the pairs of rows with the same value in a field."""
 
 from pearl.actions.columns import read_column
-from pearl.actions.pairing import check_number, identity, pair, unread_pairs
+from pearl.actions.pairing import check_n_pairs, identity, pair, unread_pairs
 from pearl.actions.values import Value
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -48,7 +48,7 @@ def run(a: Rows, b: Rows, name: str) -> Value:
         for row, value in zip(rows, values, strict=True)
         if value and value.strip() in partners
     ]
-    check_number(sum(len(partners[value]) for _, value, _ in both))
+    check_n_pairs(sum(len(partners[value]) for _, value, _ in both))
     sure: list[Row] = []
     unsure: list[Row] = []
     seen: set[tuple[object, object]] = set()

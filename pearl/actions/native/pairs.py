@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import combinations, product
 
 from pearl.actions.numbers import read_number
-from pearl.actions.pairing import check_number, unread_pairs
+from pearl.actions.pairing import check_n_pairs, unread_pairs
 from pearl.actions.values import Value
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Action, Parameter, ValueType
@@ -32,7 +32,7 @@ def run(a: Rows, b: Rows) -> Value:
     sure_a, sure_b = _by_key(a.rows), _by_key(b.rows)
     all_a, all_b = _by_key((*a, *a.doubtful)), _by_key((*b, *b.doubtful))
     is_same = all_a.keys() == all_b.keys()
-    check_number(len(all_a) * (len(all_a) - 1) // 2 if is_same else len(all_a) * len(all_b))
+    check_n_pairs(len(all_a) * (len(all_a) - 1) // 2 if is_same else len(all_a) * len(all_b))
     place = {key: i for i, key in enumerate(_in_order({**all_a, **all_b}))}
     found = (
         combinations(place, 2)

@@ -59,12 +59,12 @@ def read(data: bytes, path: str) -> str:
     page = decode(data, path, declared=declared[1].decode() if declared else None)
     # The parser stops at a NUL and would silently drop the rest.
     tree = _tree(_CONTROLS.sub(" ", page).strip(), path)
-    config = ParserConfig()
+    config = ParserConfig(table_cell_separator="\t")
     attributes = config.attribute_handler
     attributes.attribute_mapping = {**attributes.attribute_mapping, "style": _apply_style}
     text: str = "" if tree is None else Inscriptis(tree, config).get_text()
     # Cells are padded to the column width, even in the last column.
-    return re.sub(r" +$", "", text, flags=re.MULTILINE).strip("\n")
+    return re.sub(r" +$| +(?=\t)", "", text, flags=re.MULTILINE).strip("\n")
 
 
 def _tree(page: str, path: str) -> HtmlElement | None:

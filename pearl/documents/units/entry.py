@@ -19,6 +19,8 @@ _LEAST_OF_ITEMS = 0.9
 _MAX_LINES = 10
 """Lines of a paragraph that is an entry, on average."""
 
+_OF_RULES = frozenset("|:- \t")
+
 _ITEM = re.compile(r"^([ \t]*+)(?:[-*•‣▪–]|\(?\d{1,9}[.)]|\(?[a-zA-Z][.)])[ \t]+(?=\S)", re.M)
 
 
@@ -27,7 +29,7 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
 
     They are the first of these that there are:
 
-    1. records, two or more, that cover half of the text;
+    1. records, two or more, that cover half of the text, or the only row below a header;
     2. turns of a conversation that cover half of it;
     3. items of lists that cover nine tenths of it;
     4. lines, if they are not wrapped and blank lines do not group them: there are none, half of the
@@ -51,12 +53,26 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
             pieces = unit(text)
         except ValueError:
             continue
+        if unit is record.split and _is_only_row(text, pieces):
+            return pieces
         n_other = sum(span.end - span.start for span in left_out(text, pieces))
         if len(pieces) > 1 and n_other <= (1 - share) * length:
             return pieces
     if not length:
         raise ValueError("no entry: the text is blank")
     return line.split(text) if _are_lines(text) else paragraph.split(text)
+
+
+def _is_only_row(text: str, pieces: Sequence[Piece]) -> bool:
+    """Whether there is a table and no more; that two lines of names are one takes a number below."""
+    if len(pieces) != 1 or text[pieces[0].end :].strip():
+        return False
+    (row,) = pieces
+    header = text[: row.start].strip()
+    is_ruled = "\n" in header and _OF_RULES.issuperset(header.rpartition("\n")[2])
+    is_table = len(row.fields) > 1 and all(name in header for name in row.fields)
+    is_number = any(value[:1].isdigit() for value in row.fields.values())
+    return is_table and (is_ruled or (is_number and "\n" not in header))
 
 
 def _items(text: str) -> list[Piece]:

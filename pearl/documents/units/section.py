@@ -50,8 +50,9 @@ class _Heading(NamedTuple):
 def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
     r"""Every section, with its heading in the field `Section`.
 
-    Headings are those of Markdown (`#`, underlined) or, where there are none, numbered (`1.2`,
-    `Section 4.`, `ARTICLE IX`; the title may be the beginning of the paragraph) and in capitals.
+    Headings are those of Markdown (`#`, underlined) or, where there are none but a title on top,
+    numbered (`1.2`, `Section 4.`, `ARTICLE IX`; the title may be the beginning of the paragraph)
+    and in capitals.
     What stands before the first is a section without a heading. A heading with nothing below it
     but a deeper heading belongs to the section of that one.
 
@@ -63,7 +64,10 @@ def split(text: str, parts: Sequence[tuple[str, int]] = ()) -> list[Piece]:
         >>> [(text[a:b], fields) for a, b, fields in split(text)]
         [('# Offer\n## Price\n10 euros.', {'Section': 'Price'}), ('## Term\nOne year.', {'Section': 'Term'})]
     """
-    headings = list(_merged(text, _markdown(text) or _plain(text)))
+    headings = _markdown(text)
+    if len(headings) < 2 and not text[: headings[0].start if headings else 0].strip():
+        headings += _plain(text, headings[0].end if headings else 0)
+    headings = list(_merged(text, headings))
     if not headings:
         raise ValueError("no sections: the text has no headings")
     ends = [*(heading.start for heading in headings[1:]), len(text)]
@@ -116,8 +120,8 @@ def _markdown(text: str) -> list[_Heading]:
     return found
 
 
-def _plain(text: str) -> list[_Heading]:
-    lines = text.split("\n")
+def _plain(text: str, start: int = 0) -> list[_Heading]:
+    lines = text[start:].split("\n")
     n_filled = n_capitals = 0
     for line in lines:
         if line and not line.isspace():
@@ -125,7 +129,7 @@ def _plain(text: str) -> list[_Heading]:
             n_capitals += line.isupper()
     in_capitals = n_capitals <= _MAX_SHARE_OF_CAPITALS * n_filled
     found: list[_Heading] = []
-    at = 0
+    at = start
     stands_apart = True  # after a blank line or a heading
     for line in lines:
         if line and not line.isspace():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -25,6 +25,10 @@ class Replies(Protocol):
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         """Store a reply; an existing one may be kept."""
+        ...
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        """Store replies by key, all or none of them."""
         ...
 
 

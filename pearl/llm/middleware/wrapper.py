@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from pearl.llm import Constrains, Model
 
 __all__ = ["Wrapper"]
 
 
 class Wrapper:
-    """A model that delegates to another one.
-
-    Attributes:
-        name: The wrapped model's name.
-        identity: The wrapped model's identity.
-        reads_prompts: Whether the wrapped model reads the messages of a request.
-    """
+    """A model that delegates to another one."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        # Asked for with every call, through all wrappers.
-        self.name = model.name
-        self.identity = model.identity
-        self.reads_prompts = model.reads_prompts
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
+
+    # Kept, for every call asks for them, through all wrappers.
+    @cached_property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self._model.name
+
+    @cached_property
+    def identity(self) -> str:
+        """The wrapped model's identity."""
+        return self._model.identity
 
     @property
     def window(self) -> int | None:
@@ -40,6 +43,11 @@ class Wrapper:
     def constrains(self) -> Constrains:
         """The wrapped model's support for constraints."""
         return self._model.constrains
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether the wrapped model reads the messages of a request."""
+        return self._model.reads_prompts
 
     async def aclose(self) -> None:
         """Close the wrapped model's connections."""

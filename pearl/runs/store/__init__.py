@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -86,8 +86,12 @@ class FreshCache:
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         """Keep a reply."""
-        await self._store.keep(key, completion)
-        self._known.add(key)
+        await self.keep_all({key: completion})
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        """Keep replies, all or none."""
+        await self._store.keep_all(completions)
+        self._known.update(completions)
 
 
 class Store(Reader):
@@ -166,11 +170,20 @@ class Store(Reader):
         Raises:
             StoreError: It is not kept.
         """
-        body = packed_reply(completion)
-        values = (key, checksum(key, body), body, time.time())
+        await self.keep_all({key: completion})
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        """Keep replies by key, all or none: as `keep` does, in one commit.
+
+        Raises:
+            StoreError: They are not kept.
+        """
+        bodies = {key: packed_reply(completion) for key, completion in completions.items()}
+        now = time.time()
+        rows = [(key, checksum(key, body), body, now) for key, body in bodies.items()]
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_KEEP, values)
+            connection.executemany(_KEEP, rows)
 
         await self._writing.write(work)
 

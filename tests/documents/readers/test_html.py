@@ -8,6 +8,7 @@ import pytest
 
 from pearl.documents.document import load
 from pearl.documents.readers.html import read, recognises
+from pearl.documents.units import record
 from pearl.errors import DataError
 
 PAGE = """<!DOCTYPE html>
@@ -24,7 +25,7 @@ PAGE = """<!DOCTYPE html>
 def test_a_page_is_its_text() -> None:
     text = read(PAGE.encode(), "a.html")
     assert "One & two three, four." in text.replace("\xa0", " ")
-    for seen in ("The heading", "a  b", "* item"):
+    for seen in ("The heading", "a\tb", "* item"):
         assert seen in text
     for unseen in ("alert", "color", "hidden", "comment", "<"):
         assert unseen not in text
@@ -44,6 +45,14 @@ def test_a_page_declares_its_encoding(head: str) -> None:
 
 def test_nothing_is_lost_after_a_nul() -> None:
     assert read(b"<p>one</p>\0<p>two</p>", "a.html").split() == ["one", "two"]
+
+
+def test_the_rows_of_a_table_are_records() -> None:
+    rows = [("Ann", "red lamp"), ("Bob", ""), ("", "lamp"), ("Cleo", "")]
+    cells = "".join(f"<tr><td>{user}</td><td>{item}</td></tr>" for user, item in rows)
+    page = f"<h1>Orders</h1><table><tr><th>User</th><th>Item</th></tr>{cells}</table>"
+    pieces = record.split(read(page.encode(), "a.html"))
+    assert [tuple(piece.fields.values()) for piece in pieces] == rows
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.HTM", "a.xhtml", "a.txt", "a"])

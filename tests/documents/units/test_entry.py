@@ -28,6 +28,9 @@ STANZA = "Ann Lee\n12 Mill Road\nOslo\n\nBob Ray\n3 High Street\nBergen\n\n"
         ("These are two entries, each with what a user wrote:\n\nUser: 1 || Text: yes, I did\n"
          "User: 2 || Text: no, I did not\n", ["User: 1 || Text: yes, I did", "User: 2 || Text: no, I did not"]),
         ("id,text\n1,a\n2,b\n", ["1,a", "2,b"]),
+        ("Date,User\n2023-01-02,Ann\n", ["2023-01-02,Ann"]),
+        ("| a | b |\n|---|---|\n| some words | other words |\n", ["| some words | other words |"]),
+        ("Smith,John\nDoe,Jane\n", ["Smith,John", "Doe,Jane"]),
         # turns
         ("Ann: Hi.\nHello?\nBob: Yo.\nAnn: So.\nBob: Yes.", ["Ann: Hi.\nHello?", "Bob: Yo.", "Ann: So.", "Bob: Yes."]),
         # items

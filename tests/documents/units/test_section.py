@@ -108,3 +108,15 @@ def test_real_notes() -> None:
         ]
         found = [piece.fields["Section"] for piece in split(text)]
         assert [name for name in found if name in stand_alone] == stand_alone
+
+
+def test_a_title_on_top_is_not_the_only_heading() -> None:
+    """Found in a lease with a Markdown title, which was one section."""
+    text = "# Lease\n\n1. Parties\n\nAda lets it to Otto.\n\n2. Rent\n\nOtto pays 300 EUR.\n"
+    assert sections(text) == [
+        ("1. Parties", "# Lease\n\n1. Parties\n\nAda lets it to Otto."),
+        ("2. Rent", "2. Rent\n\nOtto pays 300 EUR."),
+    ]
+    assert [title for title, _ in sections("# Notes\n\n1. One thing,\n2. another thing.\n")] == [
+        "Notes"
+    ]

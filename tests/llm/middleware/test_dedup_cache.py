@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,9 @@ class Shelf:
 
     async def keep(self, key: bytes, completion: Completion) -> None:
         self.replies[key] = completion
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        self.replies.update(completions)
 
 
 class Waiting:

@@ -29,7 +29,7 @@ _OPERATORS = frozenset({"CLASSIFY", "FILTER", "MAP", "RATE", "TOP"})
 """Actions whose name says nothing of what is looked for."""
 _UNDECIDED = "undecided"
 _HALF = 0.5
-"""Share of its words up to which neither a label nor a condition is meant."""
+"""Share of its words up to which a label is not meant, and below which a condition is not."""
 
 _MIN_START = 4
 _BEARERS = frozenset(
@@ -138,8 +138,8 @@ def _holds(condition: str, wanted: frozenset[str], item: str) -> str:
     if whole:
         return "yes" if all(whole) and not is_relating else _UNDECIDED
     near = [{term for term in wanted if _bears(term, words)} for words, _ in clauses]
-    most = 0.0 if is_relating else _HALF
-    bears = any(len(found) / len(wanted) > most for found in near)
+    # One of two words, as in "a refund for a lamp" of refund requests, does not say no.
+    bears = any(found and (is_relating or len(found) / len(wanted) >= _HALF) for found in near)
     return _UNDECIDED if bears or wanted <= set().union(*near) else "no"
 
 

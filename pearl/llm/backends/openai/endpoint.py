@@ -118,17 +118,8 @@ class Endpoint:
             >>> Endpoint("http://localhost/v1", "m", "0123456789abcdef").hidden(["It is 0123456789abcdef"])
             ['It is ***']
         """
-        match data:
-            case str():
-                for secret in self._secrets:
-                    data = data.replace(secret, "***") if len(secret) >= LONG_SECRET else data
-                return data
-            case list():
-                return [self.hidden(each) for each in data]
-            case dict():
-                return {name: self.hidden(each) for name, each in data.items()}
-            case _:
-                return data
+        secrets = [secret for secret in self._secrets if len(secret) >= LONG_SECRET]
+        return _without(secrets, data) if secrets else data
 
     def quote(self, text: str) -> str:
         r"""A server's message on one line, truncated, without keys.
@@ -188,6 +179,21 @@ def scrubbed(text: str) -> str:
         True
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _without(secrets: list[str], data: Any) -> Any:
+    """JSON data with `***` for each of the secrets in its texts."""
+    match data:
+        case str():
+            for secret in secrets:
+                data = data.replace(secret, "***")
+            return data
+        case list():
+            return [_without(secrets, each) for each in data]
+        case dict():
+            return {name: _without(secrets, each) for name, each in data.items()}
+        case _:
+            return data
 
 
 def _shown(url: str) -> str:

@@ -89,8 +89,8 @@ class Wire:
 
     Args:
         endpoint: The only server that is spoken to.
-        timeout_s: Seconds without a byte after which a reply is given up; a connection has
-            `CONNECT_TIMEOUT_S` to be made, if that is less.
+        timeout_s: Seconds without a byte after which the transfer of a file is given up; a connection
+            has `CONNECT_TIMEOUT_S` to be made, if that is less. Whoever posts data has a limit for the whole call.
 
     Raises:
         ValueError: The address of the server or of its proxy is none.
@@ -108,11 +108,12 @@ class Wire:
         self._urls: dict[str, URL] = {}
         proxy = proxy_of(endpoint.base)
         self._proxy = None if proxy is None else URL(proxy)
+        connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
+        # Without a limit for reading, which aiohttp sets anew with every piece of a reply.
+        self._timeout_of_json = aiohttp.ClientTimeout(sock_connect=connect_s)
+        self._timeout = aiohttp.ClientTimeout(sock_connect=connect_s, sock_read=timeout_s)
         self._session = aiohttp.ClientSession(
             connector=connector_of(endpoint.base, proxy or ""),
-            timeout=aiohttp.ClientTimeout(
-                sock_connect=min(CONNECT_TIMEOUT_S, timeout_s), sock_read=timeout_s
-            ),
             auto_decompress=False,
             max_line_size=MAX_HEADER_BYTES,
             max_field_size=MAX_HEADER_BYTES,
@@ -198,12 +199,14 @@ class Wire:
         url = self._url(path)
         if query:
             url = url.update_query(query)
-        headers = self._headers_of_json if isinstance(data, bytes) else self._headers
+        is_json = isinstance(data, bytes)
+        headers = self._headers_of_json if is_json else self._headers
+        timeout = self._timeout_of_json if is_json else self._timeout
         try:
             for _ in range(MAX_REDIRECTS + 1):
                 # One that is left before its end ends the connection.
                 async with self._session.request(
-                    method, url, data=data, headers=headers, proxy=self._proxy,
+                    method, url, data=data, headers=headers, proxy=self._proxy, timeout=timeout,
                     allow_redirects=False,
                 ) as response:  # fmt: skip
                     if response.status not in _REDIRECTS or "location" not in response.headers:
