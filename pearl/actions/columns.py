@@ -70,10 +70,11 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
             ...
         ValueError: there is no field 'drug'; the rows have: User, Date, text
     """
-    part = None if name in rows.names else _PART.fullmatch(name)
+    names = rows.names
+    part = None if name in names else _PART.fullmatch(name)
     if part is None:
-        return _found(rows, name, kind)
-    column = _found(rows, part["name"], "date")
+        return _found(rows, names, name, kind)
+    column = _found(rows, names, part["name"], "date")
     every = [*column.values, *column.doubtful]
     different = list(dict.fromkeys(every))
     dates = read_dates(different)
@@ -92,8 +93,7 @@ def read_column(rows: Rows, name: str, kind: Kind | None = None) -> Column:
     return Column(f"{column.name} by {part['part'].lower()}", keys[:n], keys[n:], tuple(notes))
 
 
-def _found(rows: Rows, name: str, kind: Kind | None) -> Column:
-    names = rows.names
+def _found(rows: Rows, names: tuple[str, ...], name: str, kind: Kind | None) -> Column:
     if name in names:
         return _of_field(rows, name)
     if name == rows.column:

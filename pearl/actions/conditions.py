@@ -103,15 +103,14 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> Judged:
         (text,) = (*wanted.sure, *wanted.possible)
         kind = "date" if read_period(text)[0] else "number"
     column = read_column(rows, name, kind)
-    values = dict.fromkeys((*column.values, *column.doubtful))
-    values.pop(None, None)
-    different = [value for value in values if value is not None]
+    counts = Counter((*column.values, *column.doubtful))
+    different = [value for value in counts if value is not None]
     meets, notes = _test(operator, wanted, column, different)
     verdicts: dict[str | None, Verdict] = {value: meets(value) for value in different}
     verdicts[None] = None
     if kind:
-        n_open = _n(column, lambda value: value is not None and verdicts[value] is None)
-        n_empty = _n(column, lambda value: value is not None and not value.strip())
+        n_open = sum(counts[value] for value in different if verdicts[value] is None)
+        n_empty = sum(counts[value] for value in different if not value.strip())
         notes += [f"{n_open:,} in {column.name} cannot be compared"] if n_open else []
         notes += [f"{n_empty:,} have no {column.name}"] if n_empty else []
     return Judged(
@@ -119,10 +118,6 @@ def judge(rows: Rows, name: str, operator: str, x: Value) -> Judged:
         tuple((row, verdicts[v]) for row, v in zip(rows.doubtful, column.doubtful, strict=True)),
         tuple(dict.fromkeys(note for note in (*column.notes, *notes) if note)),
     )
-
-
-def _n(column: Column, is_counted: Callable[[str | None], bool]) -> int:
-    return sum(map(is_counted, (*column.values, *column.doubtful)))
 
 
 def _test(

@@ -7,9 +7,9 @@ could not decide stays in the collection as undecided: it is neither counted nor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import overload
+from typing import NamedTuple, overload
 
 from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
@@ -33,9 +33,8 @@ EMPTY = "(empty)"
 _GAP = "[...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of a collection.
+class Row(NamedTuple):
+    """One row of a collection. A tuple, because collections have hundreds of thousands.
 
     Attributes:
         value: What operators read; None if a model's reply about it could not be read.
@@ -48,7 +47,7 @@ class Row:
     """
 
     value: str | None
-    fields: Mapping[str, str | None] = field(default_factory=dict)
+    fields: Mapping[str, str | None] = {}
     spans: tuple[Span, ...] = ()
     text: str = ""
     members: tuple[Row, ...] = ()

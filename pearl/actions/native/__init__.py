@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.actions.entries import over_rows
+from pearl.actions.garbage import collection_paused
 from pearl.actions.values import Scalar, Value, argument, as_rows, behind, bounded
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, ValueType
@@ -98,6 +99,11 @@ def compute(action: Action, values: Sequence[Value]) -> Value:
     Raises:
         ValueError: A value is not of the type that the action takes, and cannot be converted.
     """
+    with collection_paused():
+        return _computed(action, values)
+
+
+def _computed(action: Action, values: Sequence[Value]) -> Value:
     module: NativeAction = _module(action.name.lower())
     parameters = [action.parameter(i) for i in range(len(values))]
     if any(parameter.reads == "rows" for parameter in parameters):

@@ -33,20 +33,26 @@ def run(*columns: Rows) -> Value:
     sure: set[object] = set()
     for rows in columns:
         name = _unused(rows.column, cells)
-        cells[name] = {row.key: row.value for row in rows}
+        keyed = [(row.key, row) for row in rows]
+        cells[name] = {key: row.value for key, row in keyed}
         if rows.shows_possible:
-            sizes = {row.key: str(len(row.members)) for row in rows if row.members}
+            sizes = {key: str(len(row.members)) for key, row in keyed if row.members}
             cells[_unused("count", cells)] = dict(sizes)
         sure |= cells[name].keys()
         for row in rows.doubtful:
             cells[name].setdefault(row.key, None)
-        for row in (*rows.rows, *rows.doubtful):
-            found.setdefault(row.key, row)
-    table = {key: _side_by_side(row, key, cells) for key, row in found.items()}
+            keyed.append((row.key, row))
+        for key, row in keyed:
+            found.setdefault(key, row)
+    table: list[Row] = []
+    unsure: list[Row] = []
+    for key, row in found.items():
+        shown = {name: column.get(key, "") for name, column in cells.items()}
+        (table if key in sure else unsure).append(row.with_fields(shown))
     return Rows(
-        tuple(row for key, row in table.items() if key in sure),
+        tuple(table),
         columns[0].column,
-        tuple(row for key, row in table.items() if key not in sure),
+        tuple(unsure),
         tuple(dict.fromkeys(note for rows in columns for note in rows.notes)),
         columns=tuple(cells),
     )
@@ -56,8 +62,3 @@ def _unused(name: str, taken: Mapping[str, object]) -> str:
     """The name, numbered if it is taken."""
     names = (name if i == 1 else f"{name} ({i})" for i in count(1))
     return next(each for each in names if each not in taken)
-
-
-def _side_by_side(row: Row, key: object, cells: Mapping[str, Mapping[object, str | None]]) -> Row:
-    shown = {name: column.get(key, "") for name, column in cells.items()}
-    return row.with_fields(shown)

@@ -30,7 +30,7 @@ def find(text: str) -> list[Piece]:
         keyed = [
             (match.start(), name, match.end())
             for match in _KEYED.finditer(text, span.start, span.end)
-            if keys[name := match[1].strip()]
+            if (name := keys[match[1]])
         ]
         if len(keyed) < 2 or keyed[0][0] != span.start:
             continue

@@ -29,11 +29,15 @@ def is_key(text: str) -> bool:
     return _is_name(text) is not None
 
 
-class Keys(dict[str, bool]):
-    """Text before a colon → whether it is a key; documents have the same ones in every record."""
+class Keys(dict[str, str]):
+    """Text before a colon → the key it is, without blanks around it, or "" if it is none.
 
-    def __missing__(self, text: str) -> bool:
-        known = is_key(text)
+    Documents have the same ones in every record.
+    """
+
+    def __missing__(self, text: str) -> str:
+        name = text.strip()
+        known = name if is_key(name) else ""
         if len(self) < MAX_KNOWN:
             self[text] = known
         return known

@@ -56,11 +56,10 @@ def _pairs(line: str, separator: str, keys: Keys) -> tuple[list[str], list[str]]
     values: list[str] = []
     more: dict[int, list[str]] = {}
     for part in line.split(separator):
-        name, colon, value = part.partition(":")
-        name = name.strip()
-        if not names and (bullet := _BULLET.match(name)):
-            name = name[bullet.end() :]
-        if colon and keys[name] and (not value or value[0].isspace()):
+        before, colon, value = part.partition(":")
+        if not names and (bullet := _BULLET.match(before)):
+            before = before[bullet.end() :]
+        if colon and (not value or value[0].isspace()) and (name := keys[before]):
             names.append(name)
             values.append(value)
         elif names:
