@@ -175,3 +175,11 @@ def test_what_is_decided_is_so_however_the_rest_turns_out(name: str, base: Base)
         else:
             assert isinstance(found, Scalar)
             check_scalar(found, truth, at)
+
+
+def test_a_row_cannot_be_changed() -> None:
+    row = Row("a", {"User": "7"})
+    with pytest.raises(AttributeError):
+        row.value = "b"  # type: ignore[misc]
+    assert row.valued("b") == Row("b", {"User": "7"})
+    assert row == Row("a", {"User": "7"})
