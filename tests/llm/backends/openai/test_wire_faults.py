@@ -7,13 +7,13 @@ import gzip
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from pearl.errors import ModelError
-from pearl.llm import Completion, Message, Model, Request
+from pearl.llm import Completion, Message, Request
 from pearl.llm.backends import ModelSettings, create_model
 from tests.llm.backends.openai.wire_cases import CASES, Case, Says
 from tests.models import answer_task
@@ -25,25 +25,21 @@ KEY = "sk-very-secret-0123456789"
 
 @dataclass(frozen=True)
 class Wired:
-    """A server, another one that is not to hear of anything, and an event loop with its models."""
+    """A server, another one that is not to hear of anything, and an event loop."""
 
     here: Server
     other: Server
     runner: asyncio.Runner
-    models: dict[float, Model] = field(default_factory=dict)
 
     async def ask(self, case: Case) -> Completion | ModelError:
-        timeout_s = case.timeout_s
-        if timeout_s not in self.models:
-            settings = ModelSettings(self.here.url, timeout_s, window=1_000)
-            self.models[timeout_s] = create_model("openai:m", settings)
+        """Ask by a connection of its own: the server may close the one before at any time."""
+        settings = ModelSettings(self.here.url, case.timeout_s, window=1_000)
+        model = create_model("openai:m", settings)
         try:
-            return await self.models[timeout_s].complete(REQUEST)
+            return await model.complete(REQUEST)
         except ModelError as error:
             return error
-
-    async def close(self) -> None:
-        for model in self.models.values():
+        finally:
             await model.aclose()
 
 
@@ -57,9 +53,7 @@ def wired() -> Iterator[Wired]:
     ):
         patch.setenv("OPENAI_API_KEY", KEY)
         patch.setenv("OPENAI_CUSTOM_HEADERS", "x-secret: hidden")
-        wired = Wired(here, other, runner)
-        yield wired
-        runner.run(wired.close())
+        yield Wired(here, other, runner)
 
 
 def placed(sent: Canned, wired: Wired) -> Canned:
