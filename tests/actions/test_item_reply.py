@@ -186,7 +186,8 @@ def test_choices_are_read_whole_or_not_at_all(text: str, values: tuple[str | Non
 
 
 def _said(kind: ItemKind) -> st.SearchStrategy[str]:
-    words = st.text("abc dxyz.,-", min_size=1, max_size=12).map(str.strip).filter(bool)
+    # Blanks are read as one.
+    words = st.text("abc dxyz.,-", min_size=1, max_size=12).map(lambda text: " ".join(text.split()))
     free = words.filter(lambda text: any(c.isalpha() for c in text))
     return {
         "yes_no": st.sampled_from(["yes", "no"]),
@@ -238,9 +239,11 @@ def test_never_a_value_that_the_reply_does_not_give(
     if "cut" in faults:
         text = text[: data.draw(st.integers(0, len(text)))]
     read = read_items(text, n, kind, LABELS)
+    # What ends early may go on: its last value is not taken for a longer one's beginning.
+    is_short = "cut" in faults or "drop" in faults
     for i, got in enumerate(read.values, start=1):
-        if i in unsure or "cut" in faults:
-            assert got is None or got == truth[i - 1] or _is_the_end(text, i, n, got)
+        if i in unsure or is_short:
+            assert got is None or (i, got) in said or _is_the_end(text, i, n, got)
         else:
             assert got == truth[i - 1], text
     if not faults:
@@ -250,7 +253,11 @@ def test_never_a_value_that_the_reply_does_not_give(
 def _is_the_end(text: str, i: int, n: int, value: str) -> bool:
     """The one cut that nobody can see: all numbers are there, and the last line is a whole value."""
     ids = [int(id) for id in re.findall(r"^[^0-9]*([0-9]+)", text, re.M)]
-    return ids[-1:] == [i] and text.endswith(value) and (i == n or {*range(1, n + 1)} <= {*ids})
+    return (
+        ids[-1:] == [i]
+        and text.rstrip().endswith(value)
+        and (i == n or {*range(1, n + 1)} <= {*ids})
+    )
 
 
 @given(text=st.text('0123456789:{}[]"<>item yesno\n,.-*`', max_size=200))
