@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import ModelError
@@ -16,6 +16,7 @@ from pearl.llm import (
     Task,
     Usage,
 )
+from pearl.llm.backends.scripted import Scripted
 from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.llm.progress import CallProgress, CallWait
 from tests.dsl.sampling import sentence
@@ -29,6 +30,28 @@ def telling_waits(model: Model, tell: Callable[[CallWait], object]) -> Model:
             tell(news)
 
     return ProgressListener(model, hear)
+
+
+class MemoryReplies:
+    """Replies that outlive a client, in memory."""
+
+    def __init__(self) -> None:
+        self.replies: dict[bytes, Completion] = {}
+
+    async def reply(self, key: bytes) -> Completion | None:
+        return self.replies.get(key)
+
+    async def keep(self, key: bytes, completion: Completion) -> None:
+        self.replies[key] = completion
+
+    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
+        self.replies.update(completions)
+
+
+class Reading(Scripted):
+    """Replies by the prompt, as a language model does: replies may be kept."""
+
+    reads_prompts = True
 
 
 class Acting:

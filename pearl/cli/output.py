@@ -76,14 +76,12 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         console.print(Text.assemble(f"[{number}] ", (row.line, style), (f"  ({row.where})", "dim")))
     if (left := len(answer.rows) - MAX_SHOWN) > 0:
         console.print(Text(f"... and {left:,} more; --rows FILE.csv writes all of them", "dim"))
-    if answer.rows and not answer.evidence:
-        pass  # they are the evidence
-    elif not answer.evidence:
+    if not answer.evidence and not answer.rows:  # rows are evidence, too
         is_known = answer.status != "answered" or not in_vain
         head(f"Evidence: none; {'no step quotes the document' if is_known else _vain(in_vain)}")
     elif others:
         head("Evidence")
-    else:
+    elif answer.evidence:
         head(
             f"Evidence: {counted(len(answer.evidence), 'passage')}, each quoted above with its place"
         )

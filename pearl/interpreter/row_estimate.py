@@ -64,7 +64,7 @@ class PossibleRows:
         """The different values that may have to be asked about; None if they are not known."""
         if self.rows is None or self.rows.column in self.unknown:
             return None
-        return list(dict.fromkeys(value for value in self.rows.values if value.strip()))
+        return self.rows.texts
 
 
 class RowEstimator:
@@ -129,10 +129,9 @@ class RowEstimator:
         try:
             column = read_column(first.rows, as_text(values[1])).name
             if column in first.unknown:
-                rows = first.rows if action.name == "FIELD" else None
-                if rows is None:
+                if action.name != "FIELD":
                     return None
-                return replace(first, rows=replace(rows, column=column))
+                return replace(first, rows=replace(first.rows, column=column))
             result = native.compute(action, [first.rows, *values[1:]])
         except ValueError:
             return None

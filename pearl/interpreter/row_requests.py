@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pearl.actions.by_row import ByRow, by_row, reading
+from pearl.actions.by_row import ByRow, by_row, each_of, reading
 from pearl.actions.numbers import whole_number
 from pearl.actions.values import Value, as_rows, as_text, number_of, without_repeats
 from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Step, String
-from pearl.dsl.signatures import EACH, Action
+from pearl.dsl.signatures import Action
 from pearl.errors import ExecutionError
 from pearl.interpreter.prompt import items_messages
 from pearl.interpreter.requests import RequestBuilder
@@ -48,13 +48,6 @@ class RowStep:
     def may_be_rechecked(self) -> bool:
         """Whether two replies about a value can be compared: lines differ in their words."""
         return self.task.kind in ("yes_no", "label")
-
-    @property
-    def texts(self) -> list[str]:
-        """The different values, in order of first occurrence: equal ones are asked about once."""
-        return list(
-            dict.fromkeys(row.value for row in self.rows if row.value and row.value.strip())
-        )
 
 
 def check_numbers(step: Step, action: Action) -> None:
@@ -96,7 +89,6 @@ class RowRequests:
         action = self._builder.graph.checked.action(step)
         first, *values = self._builder.values(step, earlier)
         how = by_row(action)
-        is_each = action.name.startswith(EACH) and action.name.removeprefix(EACH) in library
         labels: tuple[str, ...] = ()
         n_picks = 0
         arguments: list[tuple[str, str]] = []
@@ -104,16 +96,15 @@ class RowRequests:
         try:
             for i, value in enumerate(values, start=1):
                 parameter = action.parameter(i)
+                if how.KIND == "pick" and parameter.reads == "number":
+                    n_picks = whole_number(number_of(value), parameter.name, least=1)
+                    continue
                 if how.KIND == "label" and parameter.name == "LABELS":
                     labels = tuple(without_repeats(as_rows(value).values))
-                    if not _is_literal(step.arguments[i]):
-                        inputs.add(parameter.name)
-                elif how.KIND == "pick" and parameter.reads == "number":
-                    n_picks = whole_number(number_of(value), parameter.name, least=1)
                 else:
                     arguments.append((parameter.name, as_text(value)))
-                    if not _is_literal(step.arguments[i]):
-                        inputs.add(parameter.name)
+                if not _is_literal(step.arguments[i]):
+                    inputs.add(parameter.name)
             if how.KIND == "label" and not labels:
                 raise ValueError("there is no label to choose from")
         except ValueError as error:
@@ -122,6 +113,7 @@ class RowRequests:
             step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
             inputs=frozenset(inputs),
         )  # fmt: skip
+        is_each = each_of(action, library) is not None
         return RowStep(as_rows(first), task, how, reading(action, library), is_each)
 
     def batches(

@@ -144,7 +144,7 @@ class RowReader:
 
     async def _each(self) -> dict[str, str | None]:
         """The reply about each different value; None where it is undecided."""
-        texts = self._row_step.texts
+        texts = self._row_step.rows.texts
         found: dict[str, str | None] = {}
         if self._cache is not None:
             found.update(await self._cache.find(self._row_step.task, texts))
@@ -286,7 +286,7 @@ class RowReader:
         """
         k = self._row_step.task.n_picks
         size = max(self._limits.items_per_call, k + 1)
-        left, undecided = self._row_step.texts, set[str]()
+        left, undecided = self._row_step.rows.texts, set[str]()
         ordered: list[str] = left
         while left:
             batches, long = self._requests.batches(self._row_step, left, size)
@@ -317,7 +317,7 @@ class RowReader:
                 places[text] = str(len(places) + 1)
             n_placed += n_rows[text]
         unsure = dict.fromkeys(undecided - set(places))
-        return {**dict.fromkeys(self._row_step.texts, ""), **unsure, **places}
+        return {**dict.fromkeys(self._row_step.rows.texts, ""), **unsure, **places}
 
     async def _picked(self, group: list[str], k: int) -> list[str] | None:
         """The k best of a group, best first; None where the replies do not say."""

@@ -197,7 +197,7 @@ class _Interpreter:
         inputs = [before[r.name] for r in step.references() if not r.is_context]
         unsure = next((result for result in inputs if result.is_void), None)
         why = "" if unsure is None else _traced(unsure)
-        is_joined = all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
+        is_joined = native.is_joining(action)
         if unsure and not is_joined:  # joined texts include the undecided one
             return self._void(step, action, why, began)
         values = self._calls.values(step, {name: each.value for name, each in before.items()})

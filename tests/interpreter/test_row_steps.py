@@ -13,6 +13,7 @@ from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.answer import Answer
 from pearl.llm import ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
+from tests.models import Reading
 
 LABELS = {"apple": "fruit", "beet": "root", "carrot": "root", "date": "fruit", "egg": "other"}
 
@@ -27,12 +28,6 @@ def entries(n: int, words: tuple[str, ...] = tuple(LABELS)) -> Document:
             for i in range(n)
         )
     )
-
-
-class Reading(Scripted):
-    """Replies by the prompt, as a language model does: what it said about an item is kept."""
-
-    reads_prompts = True
 
 
 class Oracle:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from pearl.cli.options import open_pearl
 from pearl.errors import BudgetError, ModelError, UsageError
-from pearl.llm import Completion, Message, Request
+from pearl.llm import Message, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
 from pearl.llm.middleware.budget import Budget
 from pearl.pipeline import Pearl
-from tests.models import answer_task
+from tests.models import MemoryReplies, answer_task
 
 FULL = [
     "Retrying", "DedupCache", "PrefixWarmup", "Limited", "CacheWriter", "RepetitionGuard", "Budgeted",
@@ -24,22 +23,6 @@ FULL = [
 """From outside to inside, with replies kept."""
 
 WITHOUT_STORE = [name for name in FULL if name != "CacheWriter"]
-
-
-class CacheWriter:
-    """Replies in memory."""
-
-    def __init__(self) -> None:
-        self.replies: dict[bytes, Completion] = {}
-
-    async def reply(self, key: bytes) -> Completion | None:
-        return self.replies.get(key)
-
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        self.replies[key] = completion
-
-    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        self.replies.update(completions)
 
 
 def named(client: Client) -> list[str]:
@@ -58,7 +41,7 @@ def request(text: str = "who?") -> Request:
 def test_the_order_of_the_stack() -> None:
     model = reading(Scripted(lambda request: "ok"))
     settings = ClientSettings(model)
-    assert named(Client(settings, replies=CacheWriter())) == FULL
+    assert named(Client(settings, replies=MemoryReplies())) == FULL
     assert named(Client(settings)) == WITHOUT_STORE
     drawn = named(Client(replace(settings, seed=7, is_shared=False)))
     assert drawn == ["Retrying", "Sampling", *WITHOUT_STORE[2:]]
@@ -67,7 +50,7 @@ def test_the_order_of_the_stack() -> None:
 
 def test_each_layer_asks_the_next_and_the_last_the_model() -> None:
     model = reading(Scripted(lambda request: "ok"))
-    client = Client(ClientSettings(model), replies=CacheWriter())
+    client = Client(ClientSettings(model), replies=MemoryReplies())
     nested = "Scripted('scripted')"
     for name in reversed(["Client", *FULL]):
         nested = f"{name}({nested})"
@@ -80,11 +63,11 @@ def test_python_and_the_command_line_have_the_same_stack(monkeypatch: pytest.Mon
     settings = {"model": "openai:m", "concurrency": 3, "requests_per_minute": 60.0, "window": 9_000}
 
     async def of_the_command_line() -> tuple[list[str], ClientSettings]:
-        async with open_pearl(settings, CacheWriter()) as pearl:
+        async with open_pearl(settings, MemoryReplies()) as pearl:
             return named(pearl.client), pearl.client.settings
 
     names, found = asyncio.run(of_the_command_line())
-    assert names == named(Pearl(**settings, replies=CacheWriter()).client) == FULL  # type: ignore[arg-type]
+    assert names == named(Pearl(**settings, replies=MemoryReplies()).client) == FULL  # type: ignore[arg-type]
     assert found == ClientSettings(**settings)  # type: ignore[arg-type]
 
 
@@ -149,7 +132,7 @@ def test_a_client_has_its_settings_already() -> None:
     with pytest.raises(UsageError, match="settings already"):
         Pearl(client, concurrency=2)
     with pytest.raises(UsageError, match="settings already"):
-        Pearl(client, replies=CacheWriter())
+        Pearl(client, replies=MemoryReplies())
     with pytest.raises(UsageError, match="settings already"):
         Pearl(client, budget=Budget())
 

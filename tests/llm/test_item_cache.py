@@ -11,36 +11,14 @@ import pytest
 
 from pearl import Document, Pearl
 from pearl.llm import Completion, Constrains, Request
-from pearl.llm.backends.scripted import Scripted
 from pearl.llm.client import Client, ClientSettings
+from tests.models import MemoryReplies, Reading
 
 DOCUMENT = Document("apple\nbeet\nfig\ndate")
 MAPPING = """\
 1. rows = SPLIT(CTX, "line") : One row a line
 2. ans = MAP(rows, "its colour") : Colours"""
 FILTERING = MAPPING.replace('MAP(rows, "its colour")', 'FILTER(rows, "it is a fruit")')
-
-
-class Shelf:
-    """Replies that outlive a client."""
-
-    def __init__(self) -> None:
-        self.replies: dict[bytes, Completion] = {}
-
-    async def reply(self, key: bytes) -> Completion | None:
-        return self.replies.get(key)
-
-    async def keep(self, key: bytes, completion: Completion) -> None:
-        self.replies[key] = completion
-
-    async def keep_all(self, completions: Mapping[bytes, Completion]) -> None:
-        self.replies.update(completions)
-
-
-class Reading(Scripted):
-    """Replies by the prompt, as a language model does."""
-
-    reads_prompts = True
 
 
 class Held(Reading):
@@ -57,7 +35,7 @@ def reading(say: Callable[[str], str], kind: type[Reading] = Reading) -> Reading
     return kind(reply)
 
 
-def client(model: Reading, shelf: Shelf | None = None, **settings: object) -> Client:
+def client(model: Reading, shelf: MemoryReplies | None = None, **settings: object) -> Client:
     return Client(ClientSettings(**settings), model=model, replies=shelf)  # type: ignore[arg-type]
 
 
@@ -66,7 +44,7 @@ def ask(client: Client, plan: str = MAPPING, document: Document = DOCUMENT, **li
 
 
 def test_that_an_item_says_nothing_is_known_after_a_restart() -> None:
-    shelf = Shelf()
+    shelf = MemoryReplies()
     model = reading(lambda text: "Nothing found." if text == "beet" else "red")
     ask(client(model, shelf), items_per_call=2)
     assert len(model.requests) == 2
@@ -75,7 +53,7 @@ def test_that_an_item_says_nothing_is_known_after_a_restart() -> None:
     assert first == ask(client(model), items_per_call=3)
 
 
-class Killed(Shelf):
+class Killed(MemoryReplies):
     """The process ended after the reply of the second batch was kept, before its items were."""
 
     n_batches = 0
@@ -98,7 +76,7 @@ def test_the_items_of_a_batch_are_kept_as_one_so_that_a_lost_batch_is_the_same_a
 
 @pytest.mark.parametrize("drawn", [{"seed": 7}, {"seed": 0, "temperature": 0.5}])
 def test_another_draw_is_asked_for(drawn: dict[str, float]) -> None:
-    shelf = Shelf()
+    shelf = MemoryReplies()
     model = reading(lambda text: "red")
     ask(client(model, shelf))
     ask(client(model, shelf, **drawn))
@@ -117,7 +95,7 @@ def test_rows_that_are_asked_about_again_are_not_looked_up() -> None:
     """A batch of one is asked again in a request of its own, or its own reply would agree."""
     says = cycle(["yes"] * len(DOCUMENT.text.split()) + ["no"] * len(DOCUMENT.text.split()))
     model = reading(lambda text: next(says))
-    pearl = Pearl(client(model, Shelf()), items_per_call=1, recheck=4)
+    pearl = Pearl(client(model, MemoryReplies()), items_per_call=1, recheck=4)
     answer = asyncio.run(pearl.execute(FILTERING, DOCUMENT))
     assert len(model.requests) == 8
     assert any(note.startswith("0 of 4 rows that were asked about again") for note in answer.notes)

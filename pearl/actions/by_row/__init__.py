@@ -17,7 +17,7 @@ from pearl.actions.item_reply import ItemKind
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
 
-__all__ = ["CONTRACT", "ByRow", "by_row", "known", "reading", "with_column"]
+__all__ = ["CONTRACT", "ByRow", "by_row", "each_of", "known", "reading", "with_column"]
 
 
 class ByRow(Protocol):
@@ -62,6 +62,12 @@ def by_row(action: Action) -> ByRow:
     return mapping
 
 
+def each_of(action: Action, library: ActionLibrary) -> Action | None:
+    """The library's action that `EACH_NAME` carries out for each row; None for other actions."""
+    is_each = action.name.startswith(EACH)
+    return library.get(action.name.removeprefix(EACH)) if is_each else None
+
+
 def reading(action: Action, library: ActionLibrary) -> Action:
     """The action that reads one row as a document of its own.
 
@@ -71,9 +77,9 @@ def reading(action: Action, library: ActionLibrary) -> Action:
         >>> reading(harm, ActionLibrary("none", [])).signature
         'HARM(CTX)'
     """
+    if (each := each_of(action, library)) is not None:
+        return each
     module = by_row(action)
-    if action.name.removeprefix(EACH) in library and action.name.startswith(EACH):
-        return library[action.name.removeprefix(EACH)]
     if action.name == module.ACTION.name:
         return module.READING
     first = Parameter(CTX, ValueType.CONTEXT)

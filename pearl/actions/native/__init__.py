@@ -89,6 +89,11 @@ def is_operator(action: Action) -> bool:
     return any(parameter.reads for parameter in action.parameters)
 
 
+def is_joining(action: Action) -> bool:
+    """Whether it joins texts, with whatever they say is undecided."""
+    return all(p.type is ValueType.TEXT and not p.reads for p in action.parameters)
+
+
 def _named(action: Action) -> list[str]:
     return [parameter.name for parameter in action.parameters]
 
@@ -120,5 +125,4 @@ def _computed(action: Action, values: Sequence[Value]) -> Value:
     bounds: Callable[[Value], tuple[int, int]] | None = getattr(module, "bounds", None)
     if bounds and isinstance(result, int):
         return bounded(result, given, *bounds(values[0]))
-    is_joined = all(p.type is ValueType.TEXT and not p.reads for p in parameters)
-    return Scalar(result, given, is_marked=is_joined)
+    return Scalar(result, given, is_marked=is_joining(action))
