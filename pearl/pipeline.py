@@ -8,9 +8,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pearl import plugins
 from pearl.actions.library import load_library
-from pearl.actions.operators import with_operators
+from pearl.actions.operators import with_operators, without_search
 from pearl.data.domains import load_domain
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
@@ -22,6 +21,7 @@ from pearl.interpreter.context import STRATEGIES, Strategy
 from pearl.interpreter.execution import answer_plan, direct_plan
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.searchers import new_searcher
 from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.llm import Model
 from pearl.llm.client import Client, ClientSettings
@@ -29,10 +29,12 @@ from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.planner.cache import PlanCache
-from pearl.planner.examples import Example, load_examples, select
+from pearl.planner.examples import Example, callable_with, load_examples, select
 from pearl.planner.shape import SHAPES, Shape, shape_card
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
-from pearl.retrieval import DEFAULT_RANKER
+from pearl.retrieval import DEFAULT_METHOD, SearchSettings
+from pearl.retrieval.index import IndexedDocument
+from pearl.retrieval.search import Searcher
 from pearl.trace import PlanFailed, Trace
 
 __all__ = ["Pearl"]
@@ -52,7 +54,12 @@ class Pearl:
         nearest: Show so many examples, those most like the question, and two unlike ones; None
             for the whole bank.
         context: What to do with documents longer than the window.
-        ranker: What scores their passages for a question, as `pearl.retrieval` names it.
+        ranker: How passages are ranked, as `pearl.retrieval.methods` names it.
+        embeddings: What makes vectors of them, as `pearl.llm.embedders` names it: for the methods
+            `dense` and `hybrid`.
+        reranker: What reorders the best of them, as `pearl.llm.rerankers` names it.
+        reranker_url: Its whole address; None for the vendor's own.
+        searcher: One of your own in place of these; it is not closed.
         max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
             included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
         max_repairs: Times the model is shown what is wrong with its plan.
@@ -76,6 +83,9 @@ class Pearl:
         settings: The arguments that are not the client's.
         library: The action library, as it is written.
         actions: What a plan can call: the library, and the operators on rows.
+        searcher: Ranks passages.
+        embeddings: The name of what makes vectors of them.
+        reranker: The name of what reorders them, without its address.
 
     Raises:
         UsageError: An argument names nothing that exists, or a client is given with settings.
@@ -100,7 +110,11 @@ class Pearl:
         examples: str | Path | None = None,
         nearest: int | None = None,
         context: Strategy = "auto",
-        ranker: str = DEFAULT_RANKER,
+        ranker: str = DEFAULT_METHOD,
+        embeddings: str | None = None,
+        reranker: str | None = None,
+        reranker_url: str | None = None,
+        searcher: Searcher | None = None,
         max_output_tokens: int | None = None,
         max_repairs: int = MAX_REPAIRS,
         max_steps: int = MAX_STEPS,
@@ -117,7 +131,8 @@ class Pearl:
     ) -> None:
         self.settings: dict[str, Any] = {
             "domain": domain, "library": library, "examples": examples, "nearest": nearest,
-            "context": context, "ranker": ranker, "max_output_tokens": max_output_tokens,
+            "context": context, "ranker": ranker, "embeddings": embeddings, "reranker": reranker,
+            "reranker_url": reranker_url, "max_output_tokens": max_output_tokens,
             "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
             "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
             "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
@@ -130,7 +145,6 @@ class Pearl:
             )
         if shape not in SHAPES:
             raise UsageError(f"unknown shape '{shape}'", help=suggest(shape, SHAPES, "shapes"))
-        plugins.load("pearl.retrieval", ranker, "ranker")
         if min(items_per_call, max_item_tokens) < 1 or min(max_reasks, recheck) < 0:
             raise UsageError(
                 "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
@@ -142,6 +156,11 @@ class Pearl:
             model
             if isinstance(model, Client)
             else Client(ClientSettings(model, **client_settings), replies=replies, budget=budget)
+        )
+        self._is_own_searcher = searcher is None
+        self.embeddings, self.reranker = embeddings, reranker
+        self.searcher = searcher or new_searcher(
+            self.client.settings, SearchSettings(ranker), embeddings, reranker, reranker_url
         )
         self.domain_name = domain
         self.domain = load_domain(domain)
@@ -162,7 +181,6 @@ class Pearl:
             context,
             self.client.window,
             max_output_tokens,
-            ranker=ranker,
             items_per_call=items_per_call,
             max_item_tokens=max_item_tokens,
             max_reasks=max_reasks,
@@ -179,11 +197,24 @@ class Pearl:
         """The bank that the planner is shown, or part of it; read when it is first needed."""
         return load_examples(self.bank, self.actions)
 
-    def examples_for(self, question: str) -> tuple[Example, ...]:
+    def shown_actions(self, *, is_corpus: bool = False) -> ActionLibrary:
+        """The actions in the planner's prompt: those that search for a corpus only."""
+        return self.actions if is_corpus else self._of_one
+
+    @cached_property
+    def _examples_of_one(self) -> tuple[Example, ...]:
+        return callable_with(self.examples, self._of_one)
+
+    @cached_property
+    def _of_one(self) -> ActionLibrary:
+        return without_search(self.actions, self.library)
+
+    def examples_for(self, question: str, *, is_corpus: bool = False) -> tuple[Example, ...]:
         """The examples in the planner's prompt for a question."""
-        if self.nearest is None or self.nearest >= len(self.examples):
-            return self.examples
-        return select(self.examples, question, self.nearest)
+        shown = self.examples if is_corpus else self._examples_of_one
+        if self.nearest is None or self.nearest >= len(shown):
+            return shown
+        return select(shown, question, self.nearest)
 
     async def __aenter__(self) -> Self:
         return self
@@ -192,7 +223,9 @@ class Pearl:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the model's connections."""
+        """Close the model's connections, and those of a search."""
+        if self._is_own_searcher:
+            await self.searcher.aclose()
         await self.client.aclose()
 
     def card(self, document: Document) -> str:
@@ -204,6 +237,7 @@ class Pearl:
         question: str,
         *,
         card: str = "",
+        is_corpus: bool = False,
         rejected: Sequence[Rejected] = (),
         trace: Trace | None = None,
     ) -> CheckedPlan:
@@ -212,6 +246,7 @@ class Pearl:
         Args:
             question: Not blank.
             card: What is told about the document, as `card` gives it.
+            is_corpus: Whether it will be run over a corpus, whose passages can be searched.
             rejected: Valid plans that were run in vain, and why.
             trace: Records every attempt.
 
@@ -223,9 +258,9 @@ class Pearl:
         with self.client.breaker.running():
             return await write_plan(
                 question,
-                self.actions,
+                self.shown_actions(is_corpus=is_corpus),
                 self.calls(trace),
-                examples=self.examples_for(question),
+                examples=self.examples_for(question, is_corpus=is_corpus),
                 max_repairs=self.max_repairs,
                 max_steps=self.max_steps,
                 max_output_tokens=self.limits.max_output_tokens,
@@ -298,8 +333,9 @@ class Pearl:
             card = ""
             if self.shape != "none":
                 card = await off_loop(len(document.text), partial(self.card, document))
-            write = partial(self.plan, question, card=card, trace=trace)
-            checked = await self._plans.get(question, write, card)
+            is_corpus = isinstance(document, IndexedDocument)
+            write = partial(self.plan, question, card=card, is_corpus=is_corpus, trace=trace)
+            checked = await self._plans.get((question, card, is_corpus), write)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
@@ -378,12 +414,14 @@ class Pearl:
                 answer=answer,
                 document=document,
                 is_reasoned=is_reasoned,
+                searcher=self.searcher,
                 trace=trace,
             )
 
     def asking(self, client: Client) -> Pearl:
         """One that asks another client; it writes plans of its own."""
-        return Pearl(client, **{**self.settings, "library": self.library})
+        settings = {**self.settings, "library": self.library, "searcher": self.searcher}
+        return Pearl(client, **settings)
 
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
@@ -417,7 +455,8 @@ class Pearl:
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(
                 checked, document, self.calls(trace), limits,
-                method=method, fallback=self.client.reply_fallback, items=self._items, trace=trace,
+                method=method, fallback=self.client.reply_fallback, items=self._items,
+                searcher=self.searcher, trace=trace,
             )  # fmt: skip
 
     def _within(self, token_budget: int | None, checked: CheckedPlan) -> ContextLimits:

@@ -15,6 +15,7 @@ import asyncio
 import json
 import re
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -132,6 +133,19 @@ def said(*parts: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "status": "completed", "content": list(parts)}
 
 
+def embeddings(texts: Sequence[str], *, dimension: int = 16) -> dict[str, Any]:
+    """Vectors as OpenAI sends them: texts with the same words have similar ones."""
+    data = []
+    for index, text in enumerate(texts):
+        vector = [0.0] * dimension
+        for word in text.lower().split():
+            vector[zlib.crc32(word.encode()) % dimension] += 1.0
+        data.append({"object": "embedding", "index": index, "embedding": vector})
+    n_tokens = sum(len(text.split()) for text in texts)
+    usage = {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
+    return {"object": "list", "model": "test-model-2026", "data": data, "usage": usage}
+
+
 def error(message: str, **details: Any) -> dict[str, Any]:
     """An error as OpenAI sends it."""
     return {"error": {"message": message, **details}}
@@ -202,11 +216,11 @@ FAULTS: Mapping[str, Canned] = {
 
 
 class Server:
-    """Answers `chat/completions` and `models`; keeps what it was asked.
+    """Answers `chat/completions`, `embeddings` and `models`; keeps what it was asked.
 
     Attributes:
         url: Base URL, `/v1` included.
-        requests: Every request for a completion so far.
+        requests: Every request for a completion or embeddings so far.
         models: Names that `/models` lists; None to answer 404 there.
         owned_by: Whose the listed models are; None where the listing does not say.
         n_listings: How often `/models` was asked for.
@@ -304,6 +318,8 @@ class Server:
                 answer = self._queue.popleft()
             elif self.answer:
                 answer = self.answer(seen)
+            elif seen.path.endswith("/embeddings"):
+                answer = Canned(embeddings(seen.body["input"]))
             elif not seen.path.endswith("/chat/completions"):
                 answer = FAULTS["404"]
             else:

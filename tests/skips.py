@@ -19,14 +19,17 @@ NO_SHARED = "the folder ../shared is not beside the checkout"
 NO_RAY = "ray is not installed here; make test-ray runs this"
 NO_TORCH = "torch is not installed here; make test-transformers runs this"
 NO_DSPY = "dspy is not installed here; make test-rlm runs this"
+NO_TANTIVY = "tantivy is not installed here; pip install tantivy"
 NO_WHEEL = "no installed package is given; make test-wheel runs this"
 NO_FULL_DEVICE = "no /dev/full on this system"
 NO_PIPES = "no named pipes on this system"
 NO_PROC = "no /proc on this system"
+NO_LIMITS = "no limits of processes on this system"
 BOUND = "root cannot give up its rights over files here"
 
 MOST = {
-    NO_SHARED: 24,
+    NO_SHARED: 27,
+    NO_TANTIVY: 1,
     NO_RAY: 9,
     NO_TORCH: 7,  # each file of tests/llm/backends/transformers is one
     NO_DSPY: 16,
@@ -34,12 +37,14 @@ MOST = {
     NO_FULL_DEVICE: 2,
     NO_PIPES: 1,
     NO_PROC: 5,
+    NO_LIMITS: 1,
     BOUND: 5,
 }
 """Tests that each reason skips at most."""
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason=NO_RAY)
 needs_dspy = pytest.mark.skipif(find_spec("dspy") is None, reason=NO_DSPY)
+needs_tantivy = pytest.mark.skipif(find_spec("tantivy") is None, reason=NO_TANTIVY)
 needs_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason=NO_FULL_DEVICE)
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason=NO_PIPES)
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason=NO_PROC)

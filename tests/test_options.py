@@ -43,7 +43,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_shows_ten_options_at_most(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_few_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     def shown(flag: str) -> list[str]:
         assert run([*name.split(), flag]) == 0
         _, *sections = re.split(r"(?m)^[A-Z][a-z ]+:$", capsys.readouterr().out)
@@ -197,8 +197,8 @@ OF_EVERY_CALL = {"timeout_s", "requests_per_minute", "tokens_per_minute"}
 """Settings of every model that is called; that they hold is shown where models are tested."""
 
 
-OF_PLUG_INS = {"ranker"}
-"""One is shipped; `tests/plugins/test_foreign.py` chooses another."""
+OF_SEARCH = {"ranker", "embeddings", "reranker", "reranker_url"}
+"""`tests/plugins/test_foreign.py` and `tests/cli/test_corpora.py` show what they do."""
 
 
 OF_ANSWERS = {"eval": {"strict_items"}, "refine fewshot": {"strict_items"}}
@@ -270,7 +270,7 @@ def test_every_setting_makes_a_difference(
     base += ["--server", "vllm"] if "server" in offered else []
     known: dict[tuple[Any, ...], list[Any]] = {}
     useless = set()
-    for setting in sorted(offered - OF_EVERY_CALL - OF_PLUG_INS - OF_ANSWERS.get(name, set())):
+    for setting in sorted(offered - OF_EVERY_CALL - OF_SEARCH - OF_ANSWERS.get(name, set())):
         before, after = OTHERS[setting]
         openai_server.delay_s = 1.0 if setting in AT_ONCE else 0.0
         if not {word for word in before if word.startswith("--")} <= flags:
@@ -286,6 +286,6 @@ def test_every_setting_makes_a_difference(
 
 
 def test_settings_that_are_tried_are_all_there_are() -> None:
-    assert OTHERS.keys() | OF_EVERY_CALL | OF_PLUG_INS == set(SETTINGS)
+    assert OTHERS.keys() | OF_EVERY_CALL | OF_SEARCH == set(SETTINGS)
     asking = {name for name, c in COMMANDS.items() if any(p.name == "model" for p in c.params)}
     assert asking == USED.keys()

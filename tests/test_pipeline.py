@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pearl
-from pearl import Document, Pearl, Trace, load, read_trace
+from pearl import Document, Pearl, Trace, load
 from pearl.documents.tokens import Counter
 from pearl.errors import DataError, PlanningError, UsageError
 from pearl.llm import ActionTask, Message, PlanTask, Request
@@ -18,7 +18,7 @@ from pearl.llm.backends.scripted import Scripted
 from pearl.plugins.files import find_data
 from pearl.runs.executors import Outcome, Task
 from pearl.runs.executors.local import run
-from pearl.trace import PlanFailed, RunFinished, RunStarted
+from pearl.trace import PlanFailed, RunStarted
 from tests.models import answer_task
 
 TEXT = "The ferry left at noon.\n\nMara stayed because she had lost the ticket. The rain went on."
@@ -124,26 +124,6 @@ def test_a_fallback_is_asked_for_and_recorded() -> None:
     assert answer.evidence[0].text == "The ferry left at noon."
     failed = [event for event in trace if isinstance(event, PlanFailed)]
     assert (failed[0].n_attempts, failed[0].fallback) == (2, "direct")
-
-
-def test_traces_are_written_and_read_back(tmp_path: Path) -> None:
-    trace = Trace("q1")
-    asyncio.run(
-        Pearl(Scripted(reply), window=4_000).ask("Why did Mara stay?", DOCUMENT, trace=trace)
-    )
-    path = tmp_path / "trace.jsonl"
-    path.write_text(trace.to_jsonl(), encoding="utf-8")
-    (again,) = read_trace(path)
-    assert list(again) == list(trace)
-    started = next(event for event in again if isinstance(event, RunStarted))
-    assert started.window == 4_000
-    assert started.token_count
-    finished = list(again)[-1]
-    assert isinstance(finished, RunFinished)
-    assert finished.status == "answered"
-    path.write_text('{"v": 1, "id": "", "event": "nonsense"}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"trace\.jsonl:1: not an event"):
-        read_trace(path)
 
 
 class Unasked:

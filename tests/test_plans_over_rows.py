@@ -31,6 +31,8 @@ from pearl.dsl.signatures import ActionLibrary
 from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.retrieval.corpus import CorpusDocument
+from pearl.retrieval.index import Index
 from tests.dsl.decoding.test_json_form import linked
 from tests.dsl.sampling import admits, counted
 from tests.root import ROOT
@@ -92,7 +94,7 @@ class Labelled:
     def __call__(self, request: Request) -> str:
         task = request.task
         if isinstance(task, ActionTask):
-            return "Summed up."
+            return "- seal broke\n- pump stopped" if task.document is None else "Summed up."
         assert isinstance(task, ItemsTask)
         self.asked[task.output] += 1
         if task.n_picks:
@@ -227,3 +229,36 @@ def test_complaints() -> None:
     lines = answer.text.splitlines()
     assert [line.split("|")[2].strip() for line in lines[2:]] == ["harm 1", "harm 2", "harm 3"]
     assert "it burned me" in lines[2]
+
+
+# --- reports of a corpus --------------------------------------------------------------------------
+
+
+def test_causes() -> None:
+    telling = {3: "the seal broke", 11: "sand got in", 12: "the seal was dry", 30: "a fuse"}
+    reports = {
+        f"report{i}.txt": "\n\n".join(
+            [
+                f"Report {i} of the water works.",
+                "Nobody was hurt.",
+                "The seal of the letter was red.",
+            ]
+            + ([f"The pump stopped: {telling[i]}."] if i in telling else [])
+        )
+        for i in range(40)
+    }
+    corpus = Index.build(CorpusDocument(*report) for report in reports.items()).document("works")
+    says = {
+        "best": lambda item: "9" if "pump" in item else "1",
+        "cause": lambda item: item.partition(": ")[2].rstrip("."),
+        "done": lambda item: "it was mended",
+    }
+    answer, model = run("causes", corpus, says)
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in answer.text.splitlines()]
+    assert rows[0] == ["Document", "cause", "done"]
+    found = {(name, cause) for name, cause, _ in rows[2:6]}
+    assert found == {(f"report{i}.txt", cause) for i, cause in telling.items()}
+    assert {row.source for row in answer.rows} == {f"report{i}.txt" for i in telling}
+    assert all({"passages", "best"} == set(dict(row.ranks)) for row in answer.rows)
+    assert "among the 4 that match best" in answer.text
+    assert model.asked == {"best": 1, "cause": 1, "done": 1}

@@ -16,7 +16,7 @@ from pearl.plugins.files import cache_file
 from tests.dsl import grammar
 
 HEAVY = (
-    "asyncio", "bm25s", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
+    "asyncio", "datasets", "difflib", "email", "httpx2", "importlib.metadata", "numpy", "openai",
     "pydantic", "rich", "scipy", "subprocess", "tiktoken",
 )  # fmt: skip
 """Each takes longer to import than what these commands do."""

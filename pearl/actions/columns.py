@@ -9,21 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from pearl.actions.numbers import find_quantity
+from pearl.documents.comparisons import Kind, are_mostly
 from pearl.documents.dates import DATE_PARTS, date_part, read_dates
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
 
-__all__ = ["Column", "Kind", "are_mostly", "read_column"]
-
-Kind = Literal["date", "number"]
+__all__ = ["Column", "read_column"]
 
 MAX_SHOWN = 12
 """Names of fields in a message at most."""
-
-MAX_SAMPLED = 200
-"""Different values from which the kind of a column is inferred."""
 
 _PART = re.compile(rf"(?P<name>.+) by (?P<part>{'|'.join(DATE_PARTS)})s?", re.I | re.S)
 
@@ -131,21 +125,6 @@ def _of_text(rows: Rows) -> Column:
 
 def _each(rows: Rows, name: str, value: Callable[[Row], str | None]) -> Column:
     return Column(name, [value(row) for row in rows], [value(row) for row in rows.doubtful])
-
-
-def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
-    """Whether more than half of the different values that are not empty are of a kind.
-
-    Example:
-        >>> are_mostly("number", ["7", "", "8 mg", "none"]), are_mostly("date", ["7", "8"])
-        (True, False)
-    """
-    different = [v for v in dict.fromkeys(values) if v and v.strip()][:MAX_SAMPLED]
-    if kind == "number":
-        n_read = sum(find_quantity(value) is not None for value in different)
-    else:
-        n_read = sum(period is not None for period in read_dates(different).periods)
-    return 2 * n_read > len(different)
 
 
 def _empty_or_unread(value: str | None) -> str | None:

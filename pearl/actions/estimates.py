@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-__all__ = ["INTERVAL", "SAMPLED", "is_estimate", "sample_note", "wilson"]
+from pearl.documents.rows import shortened
+
+__all__ = ["AMONG", "INTERVAL", "SAMPLED", "among_best", "is_estimate", "sample_note", "wilson"]
 
 Z_95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
@@ -17,9 +20,28 @@ INTERVAL = "95 % interval"
 """How a note begins that says what a sample says of all rows."""
 
 
+AMONG = "among the"
+"""How a note begins that says of rows that others match, too."""
+
+
+def among_best(k: int, queries: Sequence[str] = ()) -> str:
+    """What a search says of its rows where more match than are wanted.
+
+    Args:
+        k: How many are wanted.
+        queries: What was searched for, where that is to be said.
+
+    Example:
+        >>> among_best(10, ["iron"])
+        "among the 10 that match 'iron' best; more match"
+    """
+    what = f" '{shortened(', '.join(queries), 60)}'" if queries else ""
+    return f"{AMONG} {k:,} that match{what} best; more match"
+
+
 def is_estimate(note: str) -> bool:
-    """Whether a note says that a result is an estimate: such a one is shown with it everywhere."""
-    return note.startswith((SAMPLED, INTERVAL))
+    """Whether a note says that a result is not of all rows: such a one is shown with it everywhere."""
+    return note.startswith((SAMPLED, INTERVAL, AMONG))
 
 
 def wilson(n_found: int, n_drawn: int) -> tuple[float, float]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pearl.actions.columns import Column
 from pearl.actions.groups import are_groups, group, n_of_any, size_range
-from pearl.actions.numbers import read_number
 from pearl.actions.values import Scalar
+from pearl.documents.numbers import read_number
 from pearl.documents.rows import EMPTY, Row, Rows, shortened
 
 __all__ = ["NONE", "Ranking", "place", "ranked", "ranking"]

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-from pearl.actions.numbers import numbers
 from pearl.actions.values import Value
 from pearl.documents.evidence import quoted_line
+from pearl.documents.numbers import numbers
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
 from pearl.dsl.decoding.schema import require

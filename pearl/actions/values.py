@@ -12,7 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from pearl.actions.estimates import is_estimate, sample_note
-from pearl.actions.numbers import read_number
+from pearl.documents.comparisons import key_of
+from pearl.documents.numbers import read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 
@@ -27,7 +28,6 @@ __all__ = [
     "bounded",
     "coerce",
     "items_of",
-    "key_of",
     "number_of",
     "without_repeats",
 ]
@@ -139,16 +139,6 @@ def items_of(value: Value) -> list[str]:
     text = as_text(value).strip()
     rows = text.split("\n") if "\n" in text else text.split(";")
     return [item for row in rows if (item := _BULLET.sub("", row).strip()) and item != NOTHING]
-
-
-def key_of(item: str) -> str:
-    """The comparison key of an entry: equal entries have equal keys.
-
-    Example:
-        >>> key_of("New  York") == key_of("new york")
-        True
-    """
-    return " ".join(item.split()).casefold()
 
 
 def without_repeats(items: Iterable[str]) -> list[str]:

@@ -16,6 +16,7 @@ from pearl.cli.output import counted
 from pearl.cli.terminal import notice
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError
+from pearl.plugins.files import is_inside
 
 Kind = Literal["plan", "actions"]
 
@@ -57,6 +58,14 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):
         return False
+
+
+def is_corpus(named: Sequence[str]) -> bool:
+    """Whether documents that are read together are several, or the rows of a file."""
+    if len(named) != 1:
+        return True
+    name = named[0]
+    return Path(name).suffix.lower() in ROWS or (name != "-" and not is_file(name))
 
 
 def found_documents(named: Sequence[str]) -> list[str]:
@@ -105,12 +114,15 @@ def _in_folder(folder: Path) -> Iterator[str]:
     package = "pearl.documents.readers"
     readers = [plugins.load(package, name) for name in plugins.names(package)]
     suffixes = {suffix for reader in readers for suffix in reader.SUFFIXES}
-    files = [
+    every = [
         path
         for path in sorted(folder.rglob("*"))
         if path.is_file()
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
+    files = [path for path in every if not path.is_symlink() or is_inside(path, folder)]
+    if n := len(every) - len(files):
+        notice(f"{folder}: {counted(n, 'link')} to files outside of it left out")
     found = [str(path) for path in files if path.suffix.lower() in suffixes]
     if not found:
         raise DataError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-N_FIRST = 10
+N_FIRST = 11
 """Options that `--help` shows at most, besides those for help."""
 
 GROUPS = {
@@ -18,7 +18,7 @@ GROUPS = {
         "question", "together", "data", "tasks", "results", "rescore", "domain", "split", "columns",
         "subset", "limit", "longest", "held_out", "allow_outside", "context", "ranker",
     ),
-    "Plan": ("library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape"),
+    "Plan": ("for_corpus", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape"),
     "Model": (
         "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
         "prefix", "temperature", "unsandboxed",
@@ -31,16 +31,23 @@ GROUPS = {
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries", "compare",
-        "again", "shard_size", "embeddings", "fresh", "store", "executor", "shard",
+        "again", "shard_size", "fresh", "store", "executor", "shard",
     ),
-    "Output": ("out", "report", "verbose", "as_json", "trace", "force"),
+    "Search": (
+        "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "preset", "thesaurus",
+        "synonym_weight", "year_boost", "k1", "b", "delta", "idf", "stem", "lexical", "fusion",
+        "dense_weight", "embeddings", "embeddings_url", "reranker", "reranker_url",
+    ),
+    "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
+    "Output": ("explain", "out", "report", "verbose", "as_json", "trace", "force"),
 }  # fmt: skip
 """The options of commands that have many, by their names in Python, in the order they are shown."""
 
 FIRST = frozenset({
-    "again", "as_json", "compare", "data", "domain", "dry_run", "held_out", "max_actions",
-    "max_cost", "max_examples", "methods", "model", "base_url", "out", "question", "report", "results",
-    "retries", "rounds", "seed_library", "tasks", "together", "verbose",
+    "again", "as_json", "compare", "data", "domain", "dry_run", "explain", "filters", "held_out",
+    "history", "k", "max_actions", "max_cost", "max_examples", "method", "methods", "model",
+    "base_url", "out", "preset", "question", "report", "retries", "retrieval", "rounds",
+    "seed_library", "tasks", "thesaurus", "together", "verbose",
 })  # fmt: skip
 """Options shown by `--help`."""
 

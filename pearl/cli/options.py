@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from pearl.cli.terminal import notice
 from pearl.errors import DataError, PearlError, UsageError, suggest
-from pearl.retrieval import DEFAULT_RANKER
+from pearl.retrieval import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-TRUSTED = ("model", "base_url", "server", "domain", "library", "examples", "ranker", "shape")
+TRUSTED = (
+    "model",
+    "base_url",
+    "server",
+    "domain",
+    "library",
+    "examples",
+    "ranker",
+    "embeddings",
+    "reranker",
+    "reranker_url",
+    "shape",
+)
 """Settings that decide where a document is sent, what of it the planner is told, and which files and plug-ins are used."""
 
 OWN = ("api_key_env",)
@@ -49,6 +61,12 @@ def _complete_library(ctx: click.Context, param: click.Parameter, incomplete: st
     from pearl.actions.library import library_names
 
     return [name for name in library_names() if name.startswith(incomplete)]
+
+
+def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from pearl.retrieval.methods import method_names
+
+    return [name for name in method_names() if name.startswith(incomplete)]
 
 
 def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
@@ -119,9 +137,21 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         help="Documents longer than the window: full, map-reduce, retrieve or auto.",
     ),
     "ranker": click.option(
-        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default=DEFAULT_RANKER, show_default=True,
-        shell_complete=_complete("pearl.retrieval"),
-        help="What chooses the passages of a long document that a step is shown.",
+        "--ranker", envvar="PEARL_RANKER", metavar="NAME", default=DEFAULT_METHOD, show_default=True,
+        shell_complete=_complete_ranker,
+        help="How passages are ranked: bm25+, bm25, tfidf, dense, hybrid.",
+    ),
+    "embeddings": click.option(
+        "--embeddings", envvar="PEARL_EMBEDDINGS", metavar="NAME",
+        help="Vectors for the rankers dense and hybrid: minilm, openai:NAME, model2vec:NAME.",
+    ),
+    "reranker": click.option(
+        "--reranker", envvar="PEARL_RERANKER", metavar="NAME",
+        help="Reorders the best passages, and carries out RERANK: cohere:MODEL, tei, voyage:MODEL.",
+    ),
+    "reranker_url": click.option(
+        "--reranker-url", envvar="PEARL_RERANKER_URL", metavar="URL",
+        help="Whole address of the reranker [default: the vendor's]; its key: $PEARL_RERANKER_API_KEY.",
     ),
     "window": click.option(
         "--window", envvar="PEARL_WINDOW", type=click.IntRange(min=256), metavar="TOKENS",
@@ -223,7 +253,7 @@ PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
 """Of those that have plans written, too."""
 
 READING = (
-    "context", "ranker", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict_items",
+    "context", "ranker", "embeddings", "reranker", "reranker_url", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict_items",
     "recheck",
 )  # fmt: skip
 """Of those that show a model documents, too."""

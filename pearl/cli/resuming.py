@@ -17,11 +17,11 @@ from click.core import ParameterSource
 
 from pearl.cli.options import FOUND, server_notice, warn_ignored_settings
 from pearl.cli.terminal import notice
-from pearl.errors import DataError, UsageError
+from pearl.errors import DataError, StoreError, UsageError
 from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.errors.escaping import visible
 from pearl.llm.backends import ModelSettings, address_of, default_key_variable
-from pearl.runs.request import REQUESTS, RunRequest
+from pearl.runs.request import REQUESTS, ExecuteRequest, RunRequest
 
 if TYPE_CHECKING:
     from pearl.runs.store import RunInfo
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 ALLOWED = ("force", "allow_outside", "unsandboxed")
 """Options that no store says for the user."""
 
+SENT_TO = ("embeddings", "reranker", "reranker_url")
+"""Likewise: what passages are sent to."""
+
 FIXED = (
-    "plan_and_documents", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
+    "plan_and_documents", "together", "tasks", "data", "split", "columns", "subset", "limit", "longest", "shard",
     "fresh", "run", "results", "rescore", "temperature", "token_budget", "part_tokens",
     "seed_library", "retries", "held_out",
 )  # fmt: skip
@@ -101,7 +104,8 @@ def params_of(
     is_named = address == address_of(params["model"], ModelSettings(said.params["base_url"]))
     params["base_url"] = address or None
     params["api_key_env"] = _key(params, said.params["api_key_env"], is_named=is_named)
-    not_kept = {name: said.params[name] for name in ("dry_run", *ALLOWED) if name in said.params}
+    own = ("dry_run", *ALLOWED, *SENT_TO)
+    not_kept = {name: said.params[name] for name in own if name in said.params}
     return {**params, **not_kept}, flags
 
 
@@ -139,9 +143,13 @@ def agreed(
     """Show on stderr what a run will do, in the folder it is resumed in, and have it confirmed.
 
     Raises:
-        UsageError: Nobody is there to confirm it.
+        UsageError: Nobody is there to confirm it, or it would not be the same run.
+        StoreError: Likewise, for its corpus has changed.
         DataError: It would write over a file that no run has written.
     """
+    _refuse_other_search(info, params)
+    if isinstance(request, ExecuteRequest) and request.together:
+        _refuse_other_corpus(info, request)
     notice(f"run {info.id} goes on in {visible(str(Path.cwd()))}")
     click.echo(
         f"  model   {visible(server_notice(params).partition(chr(10))[0] or str(params['model']))}",
@@ -161,6 +169,32 @@ def agreed(
             help="read what it will do, above; --yes confirms it",
         )
     return click.confirm("go on?", err=True)
+
+
+def _refuse_other_search(info: RunInfo, params: Mapping[str, Any]) -> None:
+    """Make sure that the user names what the run sent passages to: a store does not."""
+    for name in ("embeddings", "reranker"):
+        was = info.settings.get(name)
+        if name in params and was != params[name]:
+            did = f"had {name} '{visible(str(was))}'" if was else f"had no {name}"
+            raise UsageError(
+                f"run {info.id} {did}, and you say {visible(str(params[name] or 'none'))}",
+                help=f"--{name} {visible(str(was))}" if was else f"leave out --{name}",
+            )
+
+
+def _refuse_other_corpus(info: RunInfo, request: ExecuteRequest) -> None:
+    """Make sure that a corpus is what it was."""
+    if "-" in request.plan_and_documents:
+        raise UsageError(
+            f"standard input is part of the corpus of run {info.id}, and cannot be read again",
+            help="give the command itself, with the same input",
+        )
+    if info.inputs.get("corpus") != request.worked_on["corpus"]:
+        raise StoreError(
+            f"the corpus of run {info.id} has changed since",
+            help="give the command itself again: that begins another run",
+        )
 
 
 def _keep_others(name: str) -> None:

@@ -10,7 +10,7 @@ import click
 
 from pearl.cli.terminal import new_console, new_table
 from pearl.cli.work import report_reasons
-from pearl.evals import report
+from pearl.evals import report, stats
 from pearl.evals.scorers import load_scorer
 from pearl.evals.stats import Interval
 
@@ -38,8 +38,8 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
         about = load_scorer(header.scorer).DESCRIPTION
         _say(f"answers in words are scored by {header.scorer} ({about})")
     n = max(score.n_clusters for score in scores)
-    if cluster == "document" or n < report.MIN_CLUSTERS:
-        few = ": too few for intervals that mean much" if n < report.MIN_CLUSTERS else ""
+    if cluster == "document" or n < stats.MIN_CLUSTERS:
+        few = ": too few for intervals that mean much" if n < stats.MIN_CLUSTERS else ""
         _say(f"intervals resample {cluster}s, {n} of them{few}")
     costs = [score.cost_usd for score in scores if score.subset == "all"]
     each = "tokens and USD are means of a record, s is the median"
@@ -48,7 +48,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     is_graded = any(0 < record.score < 1 for record in log.records)
     for subset, group in groupby(scores, key=lambda score: score.subset):
         _say("")
-        _show(_scores(list(group), subset, is_graded=is_graded))
+        show(_scores(list(group), subset, is_graded=is_graded))
     for score in scores:
         if report.is_below(score, report.chance(log.of(score.method, _subset(score)))):
             _say(f"{score.method} is below chance on {score.subset}: look at its records")
@@ -69,7 +69,7 @@ def _subset(score: Score) -> str | None:
 
 def _scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> Table:
     costs = any(score.cost_usd is not None for score in scores)
-    table = _table(
+    table = figures(
         subset, "score\n%" if is_graded else "accuracy\n%", "95 %", "right", "failed", "fell\nback", "un-\nmapped", "tokens",
         "s", *(["USD"] if costs else []),
     )  # fmt: skip
@@ -77,7 +77,7 @@ def _scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> Table:
         cells = [
             score.method,
             f"{100 * score.accuracy.estimate:.1f}",
-            _ends(score.accuracy),
+            ends(score.accuracy),
             f"{score.n_correct:,}/{score.n:,}",
             f"{score.n_failed:,}",
             f"{score.n_fell_back:,}",
@@ -95,7 +95,7 @@ def _scores(scores: Sequence[Score], subset: str, *, is_graded: bool) -> Table:
 def print_comparisons(found: Sequence[MethodComparison]) -> None:
     """Paired differences in percentage points, with both tests; a table a subset."""
     for subset, group in groupby(found, key=lambda one: one.subset):
-        table = _table(
+        table = figures(
             "paired" if subset == "all" else f"paired, {subset}", "n", "points", "95 %",
             "1st\nonly", "2nd\nonly", "McNemar\np", "bootstrap\np",
         )  # fmt: skip
@@ -105,16 +105,16 @@ def print_comparisons(found: Sequence[MethodComparison]) -> None:
                 f"{one.first} - {one.second}",
                 f"{one.n_samples:,}" + (f" ({one.n:,})" if one.n != one.n_samples else ""),
                 f"{100 * one.difference.estimate:+.1f}",
-                _ends(one.difference),
+                ends(one.difference),
                 f"{test.n_first_only:,}" if test else "",
                 f"{test.n_second_only:,}" if test else "",
-                _p(test.p_value if test else None),
-                _p(one.bootstrap_p),
+                p_value(test.p_value if test else None),
+                p_value(one.bootstrap_p),
             )
-        _show(table)
+        show(table)
 
 
-def _table(head: str, *columns: str) -> Table:
+def figures(head: str, *columns: str) -> Table:
     """A table of figures; its cells are never cut, its heads break where they say."""
     table = new_table()
     table.add_column(head, no_wrap=True, vertical="bottom")
@@ -123,17 +123,20 @@ def _table(head: str, *columns: str) -> Table:
     return table
 
 
-def _p(value: float | None) -> str:
+def p_value(value: float | None) -> str:
+    """A p value as it is printed; "" for none."""
     if value is None:
         return ""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _ends(interval: Interval) -> str:
+def ends(interval: Interval) -> str:
+    """The ends of an interval, in percent."""
     return f"{100 * interval.low:.1f}..{100 * interval.high:.1f}"
 
 
-def _show(table: Table) -> None:
+def show(table: Table) -> None:
+    """Print a table, as wide as it is."""
     from rich.measure import Measurement
 
     console = new_console(soft_wrap=False)

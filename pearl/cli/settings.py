@@ -26,8 +26,9 @@ MAX_BYTES = 1_000_000
 
 VARIABLES = frozenset(
     {f"PEARL_{name.upper()}" for name in SETTINGS if not name.endswith("_per_minute")}
-    | {"PEARL_API_KEY", "PEARL_CONFIG", "PEARL_HOME", "PEARL_MAX_DOCUMENT_MB",
-       "PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS", "PEARL_PRICE", "PEARL_PRICES", "PEARL_RPM",
+    | {"PEARL_API_KEY", "PEARL_CONFIG", "PEARL_EMBEDDINGS_API_KEY", "PEARL_EMBEDDINGS_URL",
+       "PEARL_HOME", "PEARL_MAX_DOCUMENT_MB", "PEARL_MAX_READER_MB", "PEARL_MAX_READER_SECONDS",
+       "PEARL_PRICE", "PEARL_PRICES", "PEARL_RERANKER_API_KEY", "PEARL_RPM",
        "PEARL_STORE", "PEARL_TPM"}
 )  # fmt: skip
 """Every environment variable that is read."""

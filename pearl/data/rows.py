@@ -12,11 +12,11 @@ import codecs
 import csv
 import io
 import json
-import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,8 +24,18 @@ from pearl.documents.document import Document, from_text, limit_bytes
 from pearl.documents.readers.text import decode
 from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
+from pearl.plugins.files import is_inside
 
-__all__ = ["OWN_FILES", "Row", "from_rows", "kind", "read_file", "read_rows"]
+__all__ = [
+    "OWN_FILES",
+    "Row",
+    "from_rows",
+    "kind",
+    "parse_line",
+    "raw_lines",
+    "read_file",
+    "read_rows",
+]
 
 Made = TypeVar("Made")
 
@@ -113,14 +123,13 @@ class Row:
         home = Path(self.path)
         folder = home if home.is_dir() else home.parent
         path = folder / name
-        real = Path(os.path.realpath(path))
-        if not self.allow_outside and not real.is_relative_to(os.path.realpath(folder)):
+        if not self.allow_outside and not is_inside(path, folder):
             raise self.error(
                 f"{field} '{name}' leads out of the folder of {self.path}",
                 help="--allow-outside reads it, if you trust where the data comes from",
             )
         try:
-            mode = real.stat().st_mode
+            mode = path.stat().st_mode
         except OSError:  # reported when it is read
             return path
         if not stat.S_ISREG(mode):
@@ -255,9 +264,33 @@ def _is_dataset(path: Path) -> bool:
 
 
 def _json_lines(path: Path) -> Iterator[Row | DataError]:
+    return (parse_line(path, number, line) for number, line in raw_lines(path))
+
+
+def raw_lines(
+    path: Path,
+    start: tuple[int, int] = (0, 0),
+    seen: Callable[[bytes], None] | None = None,
+) -> Iterator[tuple[int, bytes]]:
+    """The lines of a JSON Lines file that are not blank, with their numbers, as they are.
+
+    Args:
+        path: The file.
+        start: Bytes and lines that are passed over.
+        seen: Told every line, blank ones as well.
+
+    Raises:
+        DataError: A line is too long, or the file is UTF-16 or UTF-32.
+        OSError: It cannot be read.
+    """
     most = _MAX_LINE * limit_bytes()
     with path.open("rb") as lines:
-        for number, line in enumerate(iter(lambda: lines.readline(most + 1), b""), start=1):
+        if start[0]:  # in a pipe nothing can be passed over
+            lines.seek(start[0])
+        every = iter(partial(lines.readline, most + 1), b"")
+        for number, line in enumerate(every, start=start[1] + 1):
+            if seen is not None:
+                seen(line)
             if len(line) > most:  # a device may be endless
                 message = f"the line is longer than {most / 1_000_000:,.0f} MB"
                 raise DataError(message, path=path, line=number, help="one JSON object a line")
@@ -265,14 +298,18 @@ def _json_lines(path: Path) -> Iterator[Row | DataError]:
                 if line.startswith(_WIDE_MARKS):
                     raise DataError("not UTF-8 text", path=path, help="save the file as UTF-8")
                 line = line.removeprefix(codecs.BOM_UTF8)
-            if line.strip():
-                try:
-                    text = line.decode()
-                    fields = _checked(_DECODER.decode(text), text)
-                except (ValueError, RecursionError) as error:
-                    yield DataError(_why(error), path=path, line=number)
-                else:
-                    yield Row(fields, str(path), number)
+            if line and not line.isspace():
+                yield number, line
+
+
+def parse_line(path: Path, number: int, line: bytes) -> Row | DataError:
+    """The row of one of `raw_lines`, or why it is none."""
+    try:
+        text = line.decode()
+        fields = _checked(_DECODER.decode(text), text)
+    except (ValueError, RecursionError) as error:
+        return DataError(_why(error), path=path, line=number)
+    return Row(fields, str(path), number)
 
 
 def _json(path: Path) -> Iterator[Row | DataError]:

@@ -40,6 +40,7 @@ class Sample:
         options: The options in order; empty for an open question.
         gold: Index of the correct option, from 0.
         subsets: Subsets of the data that it belongs to, such as `hard` or `long`.
+        gold_passages: Texts of the document that hold the answer, in its order; empty if not known.
         extra: Other fields of its row, preserved when it is written.
     """
 
@@ -50,6 +51,7 @@ class Sample:
     gold: int | None = None
     reference: str | None = None
     subsets: frozenset[str] = frozenset()
+    gold_passages: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @property
@@ -102,6 +104,8 @@ class Sample:
             row["reference"] = self.reference
         if self.subsets:
             row["subsets"] = sorted(self.subsets)
+        if self.gold_passages:
+            row["gold_passages"] = list(self.gold_passages)
         return row
 
 

@@ -5,11 +5,11 @@ Every content-based key of a cache, a row or a header uses these functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-__all__ = ["digest", "file_sha256", "text_sha256"]
+__all__ = ["RunningDigest", "digest", "digest_after", "file_sha256", "text_sha256"]
 
 
 def digest(parts: Iterable[str | bytes]) -> bytes:
@@ -27,6 +27,47 @@ def digest(parts: Iterable[str | bytes]) -> bytes:
         data = _encoded(part) if isinstance(part, str) else part
         found.update(len(data).to_bytes(8, "big") + data)
     return found.digest()
+
+
+def digest_after(parts: Iterable[str | bytes]) -> Callable[[bytes], bytes]:
+    """What makes the digests of many byte strings that come after the same parts.
+
+    Example:
+        >>> digest_after(["a"])(b"b") == digest_after(["a"])(b"b") != digest_after(["b"])(b"b")
+        True
+    """
+    begun = sha256(digest(parts))
+
+    def of(data: bytes) -> bytes:
+        found = begun.copy()
+        found.update(data)
+        return found.digest()
+
+    return of
+
+
+class RunningDigest:
+    """SHA-256 of bytes that come piece by piece.
+
+    Attributes:
+        size: How many came.
+        is_line: Whether the last of them ends a line.
+    """
+
+    def __init__(self) -> None:
+        self._found = sha256()
+        self.size = 0
+        self.is_line = True
+
+    def add(self, data: bytes) -> None:
+        """Take in the next bytes."""
+        self._found.update(data)
+        self.size += len(data)
+        self.is_line = data.endswith(b"\n")
+
+    def digest(self) -> bytes:
+        """The digest of what came so far."""
+        return self._found.digest()
 
 
 def text_sha256(text: str) -> str:

@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -27,7 +27,9 @@ from pearl.errors import DataError, Span, UsageError
 __all__ = [
     "Document",
     "file_source",
+    "from_bytes",
     "from_text",
+    "heading",
     "join",
     "limit_bytes",
     "load",
@@ -73,6 +75,8 @@ class Document:
     """For joined files: the name and the start offset of each in `text`."""
     pages: tuple[tuple[str, int], ...] = field(default=(), repr=False)
     """For files with pages: the number and the start offset of each in `text`."""
+    metadata: tuple[Mapping[str, str], ...] = field(default=(), repr=False, compare=False)
+    """For a corpus: what is known about each of its documents, in the order of `parts`."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -112,7 +116,24 @@ def load(path: str | Path, *, name: str | None = None) -> Document:
     """
     source = str(path)
     label = "<stdin>" if source == "-" else source
-    data, reader = _read(source, label)
+    return from_bytes(read_bytes(source, label), source, name=name)
+
+
+def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Document:
+    """What `load` makes of the bytes of a file.
+
+    Args:
+        data: The bytes.
+        path: The file; its suffix counts where the bytes do not say what they are.
+        name: As in `load`.
+
+    Raises:
+        DataError: As `load`.
+        UsageError: As `load`.
+    """
+    source = str(path)
+    label = "<stdin>" if source == "-" else source
+    reader = _reader_of(data, source, label)
     return _document(read_as(reader, data, label), name or label, label)
 
 
@@ -134,7 +155,8 @@ def load_at_once(path: str | Path, *, name: str | None = None) -> Document | Non
         return None
     if not stat.S_ISREG(found.st_mode) or found.st_size > AT_ONCE_BYTES:
         return None
-    data, reader = _read(source, source)
+    data = read_bytes(source, source)
+    reader = _reader_of(data, source, source)
     if not _is_bounded(reader):
         return None
     return _document(read_as(reader, data, source), name or source, source)
@@ -214,20 +236,25 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     pages: list[tuple[str, int]] = []
     at = 0
     for document in documents:
-        heading = _heading(document.name) if pieces else _heading(document.name).lstrip("\n")
-        at += len(heading)
+        title = heading(document.name) if pieces else heading(document.name).lstrip("\n")
+        at += len(title)
         parts.append((document.name, at))
         parts += [(part, at + start) for part, start in document.parts]
         pages += [(page, at + start) for page, start in document.pages]
         at += len(document.text)
-        pieces += [heading, document.text]
+        pieces += [title, document.text]
     if not pieces:
         raise DataError("there is no document to join", path=name, help="name at least one file")
     return Document("".join(pieces), name, tuple(parts), tuple(pages))
 
 
-def _heading(name: str) -> str:
-    return f"\n\n# {name}\n\n"
+def heading(name: str) -> str:
+    """The heading of a joined document, with the blank lines around it.
+
+    It is one line, whatever the name: that of a row may have lines, and one would look like another
+    document.
+    """
+    return f"\n\n# {' '.join(name.split())}\n\n"
 
 
 def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, Span]]:
@@ -244,9 +271,9 @@ def part_spans(text: str, parts: Sequence[tuple[str, int]]) -> list[tuple[str, S
     """
     spans: list[tuple[str, Span]] = []
     for (name, start), (following, end) in pairwise([*parts, ("", len(text))]):
-        heading = _heading(following) if following else ""
-        begin = end - len(heading)
-        if heading and begin >= start and text.startswith(heading, begin):
+        title = heading(following) if following else ""
+        begin = end - len(title)
+        if title and begin >= start and text.startswith(title, begin):
             end = begin
         spans.append((name, Span(start, end)))
     return spans
@@ -277,12 +304,11 @@ def _from_environment(name: str, default: int) -> float:
     return value
 
 
-def _read(source: str, label: str) -> tuple[bytes, str]:
-    """The bytes of a file, and the name of their reader."""
-    data = read_bytes(source, label)
+def _reader_of(data: bytes, source: str, label: str) -> str:
+    """The name of the reader of a file."""
     if not data:
         raise DataError("the file is empty", path=label, help="give a document with text in it")
-    return data, _choose_reader(data, os.path.splitext(source)[1].lower())  # noqa: PTH122 - as above
+    return _choose_reader(data, os.path.splitext(source)[1].lower())  # noqa: PTH122 - as above
 
 
 def _is_bounded(reader: str) -> bool:

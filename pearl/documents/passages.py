@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Literal
 
 from pearl.errors import Span
 
-__all__ = ["STOP_WORDS", "chunks", "is_wrapped", "paragraphs", "sentences", "terms"]
+__all__ = ["STOP_WORDS", "WORD", "Stem", "chunks", "is_wrapped", "paragraphs", "sentences", "terms"]
 
 _MAX_PIECE = 4_000
 """Maximum characters per call of the splitter, which is quadratic on unclosed quotes."""
@@ -320,57 +321,77 @@ STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English stop words."""
 
 _UNSPACED = "\u0e00-\u0e7f\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
-_WORD = re.compile(rf"\d+(?:[.,]\d+)+|[{_UNSPACED}]+|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
+_MARKS = (
+    "\u00ad\u200c\u200d\u2060\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u0711\u0730-\u074a"
+    "\u0900-\u0963\u0970-\u0dff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+)
+"""Accents, vowel signs, soft hyphens and joiners: within a word, though `\\w` has none of them."""
+
+_LETTER = rf"(?:[^\W_{_UNSPACED}]|[{_MARKS}])"
+WORD = re.compile(rf"\d+(?:[.,]\d+)+|[{_UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
+"""A word, in any case; of scripts written without blanks, a run of letters."""
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u2060\u0640"))
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _CLITIC = re.compile(r"(?:n['’]t|['’](?:s|d|ll|re|ve|m|t))\Z")
 
 
-def terms(text: str, *, drop_stop_words: bool = False) -> list[str]:
+Stem = Literal["english", "porter", "none"]
+
+
+def terms(text: str, *, drop_stop_words: bool = False, stem: Stem = "english") -> list[str]:
     """The search terms of a text: case-folded, stemmed, in order, with repeats.
 
-    Case and accents are folded, irregular English forms are mapped to their base form, words are
-    stemmed as English; scripts written without blanks give character bigrams.
+    Case and accents are folded, however they are encoded, and endings such as `'s` cut off; soft
+    hyphens and joiners are left out; scripts written without blanks give character bigrams.
 
     Args:
         text: Any text.
         drop_stop_words: Leave out English function words, question words among them.
+        stem: `english` maps irregular forms to their base form and stems by Snowball's English
+            stemmer, `porter` stems by Porter's, `none` keeps words as they are.
 
     Example:
         >>> terms("The children's cafés kept 1,200 keys", drop_stop_words=True)
         ['child', 'cafe', 'keep', '1200', 'key']
         >>> terms("東京都へ")
         ['東京', '京都', '都へ']
+        >>> terms("relational keys", stem="porter"), terms("relational keys", stem="none")
+        (['relat', 'kei'], ['relational', 'keys'])
     """
     found: list[str] = []
-    for word in _WORD.findall(text.casefold()):
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    for word in WORD.findall(text.casefold()):
         if _IS_UNSPACED.match(word):
             found += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
             continue
-        term, is_stop_word = _term(word)
+        term, is_stop_word = _term(word, stem)
         if term and not (drop_stop_words and is_stop_word):
             found.append(term)
     return found
 
 
 @lru_cache(maxsize=1 << 16)
-def _term(word: str) -> tuple[str, bool]:
+def _term(word: str, stem: Stem) -> tuple[str, bool]:
     """The term of a case-folded word, and whether it is a stop word."""
-    if word[0].isdigit():
-        return word.replace(",", ""), False
     if not word.isascii():
-        decomposed = unicodedata.normalize("NFKD", word)
+        decomposed = unicodedata.normalize("NFKD", word.translate(_INVISIBLE))
         word = "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
+    if word[:1].isdigit():
+        return word.replace(",", ""), False
     bare = _CLITIC.sub("", word)
     is_stop_word = bare in STOP_WORDS or word in STOP_WORDS or (bare != word and len(bare) < 3)
-    return _stem()(_base_forms().get(bare, bare)), is_stop_word
+    base = _base_forms().get(bare, bare) if stem == "english" else bare
+    return (base if stem == "none" else _stemmer(stem)(base)), is_stop_word
 
 
 @cache
-def _stem() -> Callable[[str], str]:
+def _stemmer(algorithm: str) -> Callable[[str], str]:
     # Imported on use: `import pearl` stays light.
     from Stemmer import Stemmer
 
-    stem: Callable[[str], str] = Stemmer("english").stemWord
+    stem: Callable[[str], str] = Stemmer(algorithm).stemWord
     return stem
 
 

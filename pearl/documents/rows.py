@@ -6,26 +6,31 @@ could not decide stays in the collection as undecided: it is neither counted nor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, count, repeat
 from typing import NamedTuple, overload
 
 from pearl.documents.document import Document, part_spans
 from pearl.errors import Span
 
 __all__ = [
+    "DOCUMENT",
     "EMPTY",
     "TEXT_COLUMN",
     "Row",
     "Rows",
     "document_rows",
     "shortened",
+    "unused_name",
     "without_duplicates",
 ]
 
 TEXT_COLUMN = "text"
 """The name of what a row reads in the document."""
+
+DOCUMENT = "Document"
+"""The name of the field that says of which of several documents a row is."""
 
 EMPTY = "(empty)"
 """How an empty field is shown."""
@@ -187,15 +192,30 @@ class Rows(Sequence[Row]):
         end: int | None = None
         for row in self.rows:
             if row.spans:
-                if end is not None and row.spans[0].start > end + 2:
+                if end is not None and not end <= row.spans[0].start <= end + 2:
                     yield _GAP
                 end = row.spans[-1].end
             value = "undecided" if row.value is None else row.value
             yield f"{row.text}: {value}" if self.is_answered and row.text else value
 
 
+def document_fields(name: str, metadata: Mapping[str, str]) -> dict[str, str | None]:
+    """The fields of a document: its name, and its metadata, numbered where they have that name.
+
+    Example:
+        >>> document_fields("a.txt", {"year": "2008", "Document": "b"})
+        {'Document': 'a.txt', 'year': '2008', 'Document (2)': 'b'}
+    """
+    fields: dict[str, str | None] = {DOCUMENT: name} if name else {}
+    for key, value in metadata.items():
+        fields[unused_name(key, fields)] = value
+    return fields
+
+
 def document_rows(document: Document) -> Rows:
     r"""A document as one row; joined files as one each, with their names in the field `Document`.
+
+    Those of a corpus have their metadata as fields, too.
 
     Example:
         >>> [row.fields for row in document_rows(Document("# a\n\none", "x", (("a", 5),)))]
@@ -204,9 +224,9 @@ def document_rows(document: Document) -> Rows:
     whole = [("", Span(0, len(document.text)))]
     spans = part_spans(document.text, document.parts) or whole
     rows = []
-    for name, span in spans:
+    for (name, span), metadata in zip(spans, document.metadata or repeat({}), strict=False):
         text = document.text[span.start : span.end]
-        rows.append(Row(text, {"Document": name} if name else {}, (span,), text))
+        rows.append(Row(text, document_fields(name, metadata), (span,), text))
     return Rows(tuple(rows), pages=document.pages)
 
 
@@ -219,6 +239,17 @@ def shortened(text: str, length: int = 100) -> str:
     """A text on one line, of so many characters at most."""
     line = " ".join(text[: 4 * length].split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def unused_name(name: str, taken: Container[str]) -> str:
+    """A name, numbered if it is taken.
+
+    Example:
+        >>> unused_name("rank", {"rank": "3"})
+        'rank (2)'
+    """
+    names = (name if i == 1 else f"{name} ({i})" for i in count(1))
+    return next(each for each in names if each not in taken)
 
 
 def without_duplicates(rows: Iterable[Row]) -> tuple[Row, ...]:

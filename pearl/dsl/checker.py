@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from pearl.dsl.arguments import argument_problems
+from pearl.dsl.completeness import counts_of_best
 from pearl.dsl.confusables import skeleton, unlike
-from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
+from pearl.dsl.nodes import CTX, Plan, Reference, Step
 from pearl.dsl.parser import Reading, parse, read
-from pearl.dsl.printer import print_argument, print_plan
+from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import (
     EACH,
     ROWS,
@@ -19,7 +21,6 @@ from pearl.dsl.signatures import (
     ActionLibrary,
     Parameter,
     ValueType,
-    outputs_for,
 )
 from pearl.errors import (
     Diagnostic,
@@ -29,7 +30,6 @@ from pearl.errors import (
     Span,
     apply_fixes,
     did_you_mean,
-    suggest,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
 
@@ -187,6 +187,7 @@ def _diagnose(
     yield from _declarations(plan, library, lost)
     yield from _confusables(plan, library, max_steps)
     actions = callable_actions(plan, library)
+    yield from counts_of_best(plan, actions)
     for step in plan.steps[max_steps : max_steps + 1]:
         message = f"the plan has {len(plan.steps)} steps, {max_steps} are allowed"
         yield Diagnostic("too-many-steps", message, step.output_span)
@@ -201,7 +202,7 @@ def _diagnose(
             if not (reference.is_context or reference.name in assigned or reference.name in lost):
                 yield _undefined(reference, step, assigned, later, taken)
         if known is not None:
-            yield from _arguments(step, known, assigned)
+            yield from argument_problems(step, known, assigned)
         if step.output == CTX:
             message = "CTX is the document and cannot be assigned"
             yield Diagnostic("duplicate-name", message, step.output_span)
@@ -339,97 +340,3 @@ def _undefined(
         help=advice,
         fix=Fix(reference.span, meant) if meant and is_clear else None,
     )
-
-
-def _arguments(
-    step: Step, action: Action, assigned: Mapping[str, ValueType]
-) -> Iterator[Diagnostic]:
-    n = len(step.arguments)
-    if not action.accepts(n):
-        wanted = (
-            f"at least {action.min_arity}" if action.is_variadic else str(len(action.parameters))
-        )
-        yield Diagnostic(
-            "wrong-arity",
-            f"'{action.name}' takes {wanted} argument{'' if wanted.endswith(' 1') or wanted == '1' else 's'}, {n} given",
-            step.action_span,
-            help=f"write {action.signature}",
-        )
-        return
-    for index, argument in enumerate(step.arguments):
-        parameter = action.parameter(index)
-        yield from _literal(argument, parameter, action)
-        given = _type(argument, assigned)
-        if given is not None and not _fits(argument, given, parameter):
-            yield Diagnostic(
-                "wrong-type",
-                f"'{action.name}' takes {_article(parameter.type)} as {parameter.name}, "
-                f"not {_article(given)} ({_shortened(print_argument(argument))})",
-                argument.span,
-                help=_advice(given, parameter),
-            )
-
-
-def _advice(given: ValueType, parameter: Parameter) -> str:
-    if parameter.type is ValueType.CONTEXT:
-        return "pass CTX or an earlier output"
-    if given is ValueType.CONTEXT and parameter.reads == "rows":
-        return 'make rows of it first: rows = SPLIT(CTX, "entry")'
-    return f"pass an output of type {parameter.type}"
-
-
-def _literal(argument: Argument, parameter: Parameter, action: Action) -> Iterator[Diagnostic]:
-    """What is wrong with a literal where only some may stand."""
-    choices = parameter.choices
-    if choices and isinstance(argument, String | Number) and str(argument.value) not in choices:
-        yield Diagnostic(
-            "unknown-unit" if parameter.name == "UNIT" else "unknown-operator",
-            f"'{argument.value}' is no {parameter.name} of '{action.name}'",
-            argument.span,
-            help=suggest(str(argument.value), choices, "choices"),
-        )
-    if parameter.reads == "labels" and isinstance(argument, ListLiteral):
-        labels = [str(item.value) for item in argument.items if isinstance(item, String | Number)]
-        keys = [" ".join(label.split()).casefold() for label in labels]
-        if not argument.items or not all(keys):
-            message = "a label is empty" if argument.items else "there is no label to choose from"
-            advice = 'write two or more different labels: ["praise", "complaint"]'
-            yield Diagnostic("bad-labels", message, argument.span, help=advice)
-        elif twice := next((label for i, label in enumerate(labels) if keys[i] in keys[:i]), None):
-            message = f"label '{twice}' is repeated; it is taken once"
-            yield Diagnostic("repeated-label", message, argument.span, "note")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-def _article(value: ValueType) -> str:
-    return {
-        ValueType.CONTEXT: "the document",
-        ValueType.TEXT: "a text",
-        ValueType.NUMBER: "a number",
-        ValueType.BOOL: "a truth value",
-        ValueType.LIST: "a list",
-        ValueType.TABLE: "a table",
-        ValueType.PASSAGES: "passages",
-    }[value]
-
-
-def _type(argument: Argument, assigned: Mapping[str, ValueType]) -> ValueType | None:
-    match argument:
-        case Reference():
-            return ValueType.CONTEXT if argument.is_context else assigned.get(argument.name)
-        case String():
-            return ValueType.TEXT
-        case Number():
-            return ValueType.NUMBER
-        case ListLiteral():
-            return ValueType.LIST
-
-
-def _fits(argument: Argument, given: ValueType, parameter: Parameter) -> bool:
-    """Whether a value may go where a parameter stands."""
-    if isinstance(argument, Reference) and not argument.is_context:
-        return given in outputs_for(parameter.type)
-    return parameter.type in (given, ValueType.TEXT)

@@ -1,4 +1,4 @@
-"""Text → `Plan`, strictly by `grammars/plan.lark`. The only module that imports lark.
+"""Text → `Plan`, strictly by `grammars/plan.lark`. With `pearl.actions.arithmetic.program`, the only module that imports lark.
 
 `parse` accepts exactly the grammar, with line breaks of any system. `read` reports *every* broken
 line at once; in tolerant mode (for model replies) it first applies the fixes of `tolerance`, each

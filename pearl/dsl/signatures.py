@@ -83,15 +83,16 @@ class Parameter:
 
     Attributes:
         reads: What it is given at run time, where that is not the Python form of its type: `rows`,
-            with their fields and spans, a `number`, `labels`, two or more different texts, or the
-            `value` as it is. These are no types, because outputs that a grammar has to tell apart
-            multiply its states.
+            with their fields and spans, `passages`, which are those of a document or the rows of an
+            earlier output, a `table`, which is that of a document or of rows, a `number`, `labels`,
+            two or more different texts, or the `value` as it is. These are no types, because outputs
+            that a grammar has to tell apart multiply its states.
         choices: The literals that may stand there; empty for any.
     """
 
     name: str
     type: ValueType = ValueType.TEXT
-    reads: Literal["", "rows", "number", "labels", "value"] = ""
+    reads: Literal["", "rows", "passages", "table", "number", "labels", "value"] = ""
     choices: tuple[str, ...] = ()
 
     @classmethod
@@ -113,6 +114,8 @@ class Action:
         is_variadic: Whether the last parameter may be repeated (`NAME(S1, S2, ...)`).
         returns: The type of its value.
         is_native: Whether it is computed in Python rather than asked of a model.
+        counts: Whether its result says something of all that it is given, as a number of entries
+            does: of the best ones alone it would be another.
     """
 
     name: str
@@ -121,6 +124,7 @@ class Action:
     is_variadic: bool = False
     returns: ValueType = ValueType.TEXT
     is_native: bool = False
+    counts: bool = field(default=False, compare=False)
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
 
     @property
@@ -172,6 +176,16 @@ class Action:
     def reads_rows(self) -> bool:
         """Whether a model carries it out for each row of its first argument."""
         return not self.is_native and bool(self.parameters) and self.parameters[0].name == ROWS
+
+    @property
+    def searches(self) -> bool:
+        """Whether it gives the best passages of a document, or of rows."""
+        return any(parameter.reads == "passages" for parameter in self.parameters)
+
+    @property
+    def asks_table(self) -> bool:
+        """Whether a model answers it by a query of a table."""
+        return any(parameter.reads == "table" for parameter in self.parameters)
 
     @property
     def reads_context(self) -> bool:

@@ -20,7 +20,6 @@ from pearl.evals.stats import Interval, McNemar
 from pearl.llm import Usage
 
 __all__ = [
-    "MIN_CLUSTERS",
     "Cluster",
     "MethodComparison",
     "Score",
@@ -35,10 +34,6 @@ __all__ = [
 ]
 
 Cluster = Literal["sample", "document"]
-
-MIN_CLUSTERS = 20
-"""Minimum clusters for a bootstrap p: with fewer, percentile intervals are too narrow to serve as
-tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +94,7 @@ class MethodComparison:
         n: Pairs of records.
         n_samples: Distinct samples.
         n_clusters: Number of resampled units: samples or documents.
-        bootstrap_p: Two-sided p of the paired bootstrap; None with fewer than `MIN_CLUSTERS`.
+        bootstrap_p: Two-sided p of the paired bootstrap; None with fewer than `stats.MIN_CLUSTERS`.
         mcnemar: Exact test over pairs of records; None if scores are fractional, or if pairs are
             dependent: several seeds, or clusters by document.
     """
@@ -229,7 +224,9 @@ def compare(
         n_samples,
         n_clusters,
         stats.difference(ones, twos, clusters=clusters),
-        stats.bootstrap_p(ones, twos, clusters=clusters) if n_clusters >= MIN_CLUSTERS else None,
+        stats.bootstrap_p(ones, twos, clusters=clusters)
+        if n_clusters >= stats.MIN_CLUSTERS
+        else None,
         stats.mcnemar([one == 1.0 for one in ones], [two == 1.0 for two in twos])
         if is_independent and is_right_or_wrong and cluster == "sample"
         else None,

@@ -128,7 +128,7 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
     """Refuse an evaluation whose records could not be told apart, or would all fail.
 
     Raises:
-        UsageError: There is no such method, or one that shows options where a sample has none.
+        UsageError: There is no such method, or one that needs what a sample does not have.
         DataError: Two samples have the same id.
     """
     ids = Counter(sample.id for sample in samples)
@@ -136,8 +136,15 @@ def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
     if twice is not None:
         raise DataError(f"two samples have the id '{twice}'", help="give each an id of its own")
     bare = next((sample.id for sample in samples if not sample.options), None)
+    unknown = next((sample.id for sample in samples if not sample.gold_passages), None)
     for name in methods:
-        if load_method(name).NEEDS_OPTIONS and bare is not None:
+        method = load_method(name)
+        if getattr(method, "NEEDS_PASSAGES", False) and unknown is not None:
+            raise UsageError(
+                f"method '{name}' is given the right passages, and sample '{unknown}' names none",
+                help="a row names them as 'gold_passages', an array of texts",
+            )
+        if method.NEEDS_OPTIONS and bare is not None:
             raise UsageError(
                 f"method '{name}' shows options, and sample '{bare}' has none",
                 help="leave it out: --methods pearl,direct",
@@ -167,7 +174,7 @@ def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
             sample.id, sample.question, sample.options, sample.gold, sample.reference,
             sorted(sample.subsets), read,
         ]  # fmt: skip
-        yield json.dumps(parts)
+        yield json.dumps([*parts, sample.gold_passages] if sample.gold_passages else parts)
 
 
 def _content(path: Path) -> str:

@@ -18,10 +18,22 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Interval", "McNemar", "accuracy", "bootstrap_p", "difference", "mcnemar"]
+__all__ = [
+    "MIN_CLUSTERS",
+    "Interval",
+    "McNemar",
+    "accuracy",
+    "bootstrap_p",
+    "difference",
+    "mcnemar",
+]
 
 N_DRAWS_AT_ONCE = 1_000_000
 """Draws per batch in memory; about 30 bytes each."""
+
+MIN_CLUSTERS = 20
+"""Minimum clusters for a bootstrap p: with fewer, percentile intervals are too narrow to serve as
+tests."""
 
 MIN_RESAMPLES = 100
 

@@ -8,7 +8,7 @@ undecided step makes the answer undecided.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, p
 from pearl.documents.rows import Rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
-from pearl.interpreter.row_evidence import RowEvidence, row_evidence
+from pearl.interpreter.row_evidence import RowEvidence, ranks_at, row_evidence
 from pearl.interpreter.step_result import MAX_SHOWN, MAX_TRACED_ROWS, StepResult
 from pearl.llm import Usage
 from pearl.trace import AnswerStatus, Trace
@@ -82,9 +82,9 @@ class Answer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its text does not say of how it was computed: how dates were read, what was left out."""
-        every = (step.rows for step in self.steps)
-        notes = (note for rows in every if rows is not None for note in rows.notes)
+        """What its text does not say of how it was computed: how dates were read, how it was searched, what was left out."""
+        every = (each for step in self.steps for each in (step.rows, step.fetched))
+        notes = (note for each in every if each is not None for note in each.notes)
         return tuple(note for note in dict.fromkeys(notes) if not is_estimate(note))
 
     @property
@@ -210,6 +210,11 @@ def compose(
     if unsure and not any(result.state == "undecided" for result in shown):
         shown.insert(0, unsure[0])  # a later step used it
     evidence, unverified = collect(replies, document)
+    fetched = [(each.output, each.fetched) for each in results if each.fetched is not None]
+    if fetched:
+        evidence = tuple(
+            replace(each, ranks=ranks_at(fetched, each.span.start)) for each in evidence
+        )
     outputs = [
         (name, rows) for name in graph.checked.outputs if (rows := by_output[name].rows) is not None
     ]
@@ -227,7 +232,9 @@ def compose(
         usage=usage,
         duration_s=duration_s,
         trace=trace,
-        rows=row_evidence(outputs, document),
+        rows=row_evidence(
+            outputs, document, fetched, [each.cited for each in results if each.cited is not None]
+        ),
     )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
 from pearl.errors import UsageError
 from pearl.interpreter.choices import read_answer, read_choice
-from pearl.interpreter.context import Context, fit, fit_prompt
+from pearl.interpreter.context import Context, Shown, fit, fit_prompt
+from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import choose_messages
 from pearl.interpreter.requests import PROMPT_MARGIN, ContextLimits
 from pearl.llm import ChooseTask, Model, Request, Usage
+from pearl.retrieval.search import Searcher
 from pearl.trace import OptionChosen, Trace
 
 __all__ = ["Choice", "choose"]
@@ -46,6 +49,7 @@ async def choose(
     answer: str | None = None,
     document: Document | None = None,
     is_reasoned: bool = False,
+    searcher: Searcher | None = None,
     trace: Trace | None = None,
 ) -> Choice:
     """Choose an option, based on an answer in words or on a document.
@@ -62,6 +66,7 @@ async def choose(
         answer: The answer in words.
         document: The document.
         is_reasoned: Ask for reasoning before the choice.
+        searcher: Ranks the passages of the document; None for the default.
         trace: Records the choice.
 
     Raises:
@@ -78,7 +83,7 @@ async def choose(
     task = ChooseTask(question, tuple(options), None, answer, is_reasoned)
     shown: Context | None = None
     if document is not None:
-        shown = await asyncio.to_thread(_fit, task, document.text, limits)
+        shown = await _fit(task, document, limits, searcher or Searcher())
         task = replace(task, document=shown.texts[0])
     choice = await _ask(task, model, limits)
     if trace is not None:
@@ -107,34 +112,34 @@ async def _ask(task: ChooseTask, model: Model, limits: ContextLimits) -> Choice:
     return Choice(index, completion.text, completion.usage)
 
 
-def _fit(task: ChooseTask, text: str, limits: ContextLimits) -> Context:
+async def _fit(
+    task: ChooseTask, document: Document, limits: ContextLimits, searcher: Searcher
+) -> Context:
     """Select what to show of a document so that the whole prompt fits."""
     count = limits.counter.count
+    text = document.text
+    searched = SearchedDocument(document)
 
-    def n_tokens(document: str) -> int:
-        asked = replace(task, document=document)
+    def n_tokens(shown: str) -> int:
+        asked = replace(task, document=shown)
         return count(Request(choose_messages(asked), asked).prompt)
 
     most = limits.prompt_tokens
-    n_document = count(text)
+    n_document = await off_loop(len(text), partial(count, text))
+    how = Shown(
+        "full", count, " ".join([task.question, *task.options]), searcher, limits.max_retrieved,
+        corpus=searched if searched.is_corpus else None,
+    )  # fmt: skip
 
-    def show(available_tokens: int | None) -> Context:
+    async def show(available_tokens: int | None) -> Context:
         is_whole = (
             limits.strategy == "full" or available_tokens is None or n_document <= available_tokens
         )
-        return fit(
-            text,
-            strategy="full" if is_whole else "retrieve",
-            budget=available_tokens,
-            count=count,
-            query=" ".join([task.question, *task.options]),
-            n_tokens=n_document,
-            max_retrieved=limits.max_retrieved,
-            ranker=limits.ranker,
-        )
+        asked = how if is_whole else replace(how, strategy="retrieve")
+        return await fit(text, asked, available_tokens, n_document)
 
     if most is None:
-        return show(None)
-    return fit_prompt(
+        return await show(None)
+    return await fit_prompt(
         most - n_tokens("") - PROMPT_MARGIN, show, lambda shown: n_tokens(shown) - most
     )

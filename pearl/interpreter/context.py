@@ -7,17 +7,28 @@ map-reduce, which reads everything).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-from pearl import plugins
+from pearl.actions.searching import Fetched, SearchedDocument, order
+from pearl.documents.document import heading
 from pearl.documents.passages import chunks
-from pearl.errors import ExecutionError
-from pearl.retrieval import DEFAULT_RANKER, Ranker
+from pearl.errors import ExecutionError, Span
+from pearl.interpreter.offloading import off_loop
+from pearl.retrieval.search import Searcher
 
-__all__ = ["STRATEGIES", "Context", "ContextOverflowError", "Strategy", "fit", "fit_prompt"]
+__all__ = [
+    "STRATEGIES",
+    "Context",
+    "ContextOverflowError",
+    "Shown",
+    "Strategy",
+    "fit",
+    "fit_prompt",
+    "split",
+]
 
 Strategy = Literal["auto", "full", "map-reduce", "retrieve"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -30,6 +41,18 @@ DEFAULT_RETRIEVED_TOKENS = 16_384
 
 GAP = "\n[...]\n"
 GAP_TOKENS = 4
+
+FETCHED_TOKENS = 16
+"""Tokens that a passage of a corpus has at least, as a rule: so many are asked for as may fit."""
+
+MIN_FETCHED = 16
+"""Passages of a corpus that are asked for at least."""
+
+MAX_FETCHED_CHARACTERS = 4_000
+"""Of a longer passage of a corpus, only the best chunks are shown."""
+
+BEST = 4
+"""Chunks shown of such a passage at most."""
 
 
 class ContextOverflowError(ExecutionError):
@@ -44,72 +67,90 @@ class Context:
         strategy: The strategy used.
         texts: One text per call.
         coverage: Fraction of the document's characters in them, 0 to 1.
+        fetched: Of a corpus, the passages in them, with their ranks.
     """
 
     strategy: Literal["full", "map-reduce", "retrieve"]
     texts: tuple[str, ...]
     coverage: float
+    fetched: Fetched | None = None
 
 
-def fit(
-    text: str,
-    *,
-    strategy: Strategy,
-    budget: int | None,
-    count: Callable[[str], int],
-    query: str,
-    n_tokens: int | None = None,
-    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS,
-    max_parts: int | None = None,
-    ranker: str = DEFAULT_RANKER,
-) -> Context:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a text is shown.
+
+    Attributes:
+        strategy: The requested strategy.
+        count: Counts the tokens of a text.
+        query: What passages are ranked by.
+        searcher: Ranks them.
+        max_retrieved: Maximum tokens that `retrieve` shows.
+        max_parts: Maximum parts that `map-reduce` reads, the best matching ones; None for all.
+        corpus: The passages of the text, where it is a corpus; None for one document.
+    """
+
+    strategy: Strategy
+    count: Callable[[str], int]
+    query: str
+    searcher: Searcher
+    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
+    max_parts: int | None = None
+    corpus: SearchedDocument | None = None
+
+
+async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = None) -> Context:
     """Choose what to show of a text.
 
     Args:
         text: The document.
-        strategy: The requested strategy.
+        how: The strategy, and what it chooses by.
         budget: Available tokens; None for no limit.
-        count: Counts the tokens of a text.
-        query: The query of `retrieve`.
         n_tokens: Tokens of the text, if already known.
-        max_retrieved: Maximum tokens that `retrieve` shows.
-        max_parts: Maximum parts that `map-reduce` reads, the best matching ones; None for all.
-        ranker: Name of the ranker that scores passages for the query.
 
     Raises:
         ContextOverflowError: It does not fit, and the strategy allows nothing else.
+        ModelError: The passages cannot be ranked: an endpoint is down.
     """
     if budget is not None and budget <= 0:
         raise ContextOverflowError(
             "the step's own inputs fill the model's window",
             help="use a model with a larger window, or shorten what earlier steps return",
         )
-    n_tokens = count(text) if n_tokens is None else n_tokens
+    if n_tokens is None:
+        n_tokens = await off_loop(len(text), partial(how.count, text))
     fits = budget is None or n_tokens <= budget
-    if not text or (fits and strategy in ("auto", "full")):
+    if not text or (fits and how.strategy in ("auto", "full")):
         return Context("full", (text,), 1.0)
-    if strategy == "full":
+    if how.strategy == "full":
         raise ContextOverflowError(
             f"the document has {n_tokens:,} tokens, the model's window leaves room for {budget:,}",
             help="use --context map-reduce or retrieve, or a model with a larger window",
         )
-    if strategy == "retrieve":
-        return _retrieve(
-            text,
-            max_retrieved if budget is None else min(budget, max_retrieved),
-            count,
-            partial(_rank, ranker, query),
-        )
-    parts = [text[span.start : span.end] for span in chunks(text, budget or n_tokens, count)]
-    if max_parts is not None and len(parts) > max_parts:
-        scores = _rank(ranker, query, parts)
-        best = sorted(range(len(parts)), key=lambda i: (-scores[i], i))[:max_parts]
-        parts = [parts[i] for i in sorted(best)]
-    return Context("map-reduce", tuple(parts), sum(map(len, parts)) / max(1, len(text)))
+    if how.strategy == "retrieve" or (how.corpus is not None and how.strategy == "auto"):
+        limit = how.max_retrieved if budget is None else min(budget, how.max_retrieved)
+        if how.corpus is not None:
+            return await _fetch(how.corpus, limit, how)
+        return await _retrieve(text, limit, how)
+    context = await off_loop(len(text), partial(split, text, budget or n_tokens, how.count))
+    parts = context.texts
+    if how.max_parts is None or len(parts) <= how.max_parts:
+        return context
+    best = (await order(how.searcher, how.query, parts))[: how.max_parts]
+    parts = tuple(parts[i] for i in sorted(best))
+    return Context("map-reduce", parts, sum(map(len, parts)) / max(1, len(text)))
 
 
-def fit_prompt(
-    room: int | None, show: Callable[[int | None], Context], excess: Callable[[str], int]
+def split(text: str, budget: int, count: Callable[[str], int]) -> Context:
+    """All parts of a text, of so many tokens at most each."""
+    parts = tuple(text[span.start : span.end] for span in chunks(text, budget, count))
+    return Context("map-reduce", parts, 1.0)
+
+
+async def fit_prompt(
+    room: int | None,
+    show: Callable[[int | None], Awaitable[Context]],
+    excess: Callable[[str], int],
 ) -> Context:
     """Choose what to show so that every prompt fits as a whole: tokens of its parts do not add up.
 
@@ -122,46 +163,107 @@ def fit_prompt(
         ContextOverflowError: It does not fit, and the strategy allows nothing else.
     """
     while True:
-        context = show(room)
+        context = await show(room)
         if room is None:
             return context
-        too_many = max(map(excess, context.texts))
+        texts = context.texts
+        too_many = await off_loop(sum(map(len, texts)), lambda: max(map(excess, texts)))  # noqa: B023
         if too_many <= 0:
             return context
         room -= too_many
 
 
-def _rank(ranker: str, query: str, passages: Sequence[str]) -> Sequence[float]:
-    module: Ranker = plugins.load("pearl.retrieval", ranker, "ranker")
-    return module.rank(query, passages)
-
-
-def _retrieve(
-    text: str,
-    limit: int,
-    count: Callable[[str], int],
-    rank: Callable[[Sequence[str]], Sequence[float]],
-) -> Context:
-    """The best passages that fit, in document order, with gaps marked."""
-    spans = chunks(text, max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS)), count)
+async def _retrieve(text: str, limit: int, how: Shown) -> Context:
+    """The best passages of one document that fit, in its order, with gaps marked."""
+    size = max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS))
+    spans = await off_loop(len(text), partial(chunks, text, size, how.count))
     passages = [text[span.start : span.end] for span in spans]
-    scores = rank(passages)
-    chosen: list[int] = []
-    used = 0
-    for i in sorted(range(len(spans)), key=lambda i: (-scores[i], i)):
-        cost = count(passages[i]) + GAP_TOKENS
-        if used + cost <= limit:
-            chosen.append(i)
-            used += cost
+    ranked = await order(how.searcher, how.query, passages)
+
+    def choose() -> list[int]:
+        chosen: list[int] = []
+        left = limit
+        for i in ranked:
+            cost = how.count(passages[i]) + GAP_TOKENS
+            if cost <= left:
+                chosen.append(i)
+                left -= cost
+        return sorted(chosen)
+
+    chosen = await off_loop(len(text), choose)
     if not chosen:
-        raise ContextOverflowError(
-            f"no passage fits the {limit:,} tokens that the window leaves for the document",
-            help="use a model with a larger window",
-        )
-    chosen.sort()
+        raise _no_room(limit)
     pieces: list[str] = []
     for before, i in zip([None, *chosen], chosen, strict=False):
         pieces += [GAP] if before is not None and before != i - 1 else []
         pieces.append(passages[i])
     shown = sum(len(passages[i]) for i in chosen)
     return Context("retrieve", ("".join(pieces),), shown / max(1, len(text)))
+
+
+async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
+    """The best passages of a corpus that fit, in its order, each document under its name."""
+    n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
+    await off_loop(len(corpus.document.text), corpus.prepare)
+    fetched = await corpus.search(how.searcher, [how.query], n_most)
+    candidates = fetched.hits or corpus.first(n_most)  # as where nothing of one document matches
+    ranked: list[tuple[int, Span]] = []
+    for i, hit in enumerate(candidates):
+        if len(hit.text) <= MAX_FETCHED_CHARACTERS:
+            ranked.append((i, hit.span))
+            continue
+        size = max(1, min(PASSAGE_TOKENS, limit // 2))
+        spans = await off_loop(len(hit.text), partial(chunks, hit.text, size, how.count))
+        best = await order(
+            how.searcher, how.query, [hit.text[each.start : each.end] for each in spans]
+        )
+        start = hit.span.start
+        ranked += [(i, Span(start + spans[n].start, start + spans[n].end)) for n in best[:BEST]]
+    text = corpus.document.text
+
+    def choose() -> list[tuple[Span, int]]:
+        chosen: list[tuple[Span, int]] = []
+        named: set[str] = set()
+        left = limit
+        for i, span in ranked:
+            name = candidates[i].document
+            cost = how.count(text[span.start : span.end]) + GAP_TOKENS
+            if name not in named:
+                cost += how.count(heading(name)) + GAP_TOKENS
+            if cost <= left:
+                named.add(name)
+                chosen.append((span, i))
+                left -= cost
+        return sorted(chosen)
+
+    chosen = await off_loop(len(text), choose)
+    if not chosen:
+        raise _no_room(limit)
+    pieces: list[str] = []
+    shown = end = 0
+    name: str | None = None
+    for span, i in chosen:
+        start = max(end, span.start)  # windows overlap
+        if span.end <= end:
+            continue
+        if candidates[i].document != name:
+            name = candidates[i].document
+            pieces.append(heading(name))
+        elif text[end:start].strip():
+            pieces.append(GAP)
+        elif start > end:
+            pieces.append("\n\n")
+        pieces.append(text[start : span.end])
+        shown += span.end - start
+        end = span.end
+    seen = sorted({i for _, i in chosen if i < len(fetched.hits)})
+    fetched = replace(fetched, hits=tuple(fetched.hits[i] for i in seen))
+    whole = "".join(pieces).lstrip("\n")
+    return Context("retrieve", (whole,), shown / max(1, len(text)), fetched)
+
+
+def _no_room(limit: int) -> ContextOverflowError:
+    return ContextOverflowError(
+        f"no passage fits the {limit:,} tokens that the window leaves for the document",
+        help="use a model with a larger window",
+    )

@@ -1,16 +1,18 @@
 """One step of a plan → lower and upper bounds of its calls and tokens, before it runs.
 
-Unknown outputs of earlier steps are placeholders in prompts and counted separately.
+Unknown outputs of earlier steps are `placeholders` in prompts.
 """
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 
-from pearl.actions import native
-from pearl.actions.values import EmptyListError, Value, as_rows, as_text
+from pearl.actions import by_search, native
+from pearl.actions.searching import SearchedDocument
+from pearl.actions.values import EmptyListError, Value, as_rows, as_text, number_of
+from pearl.documents.numbers import whole_number
 from pearl.documents.passages import chunks
 from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Argument, Reference, Step
@@ -18,6 +20,8 @@ from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import ExecutionError
 from pearl.interpreter.bounds import NONE, Range, StepCosts, longer, most_merges
 from pearl.interpreter.context import GAP, GAP_TOKENS, PASSAGE_TOKENS, ContextOverflowError
+from pearl.interpreter.offloading import at_once
+from pearl.interpreter.placeholders import Placeholders
 from pearl.interpreter.requests import PROMPT_MARGIN, RequestBuilder, chunk_size
 from pearl.interpreter.row_estimate import PossibleRows, RowEstimator
 from pearl.interpreter.row_requests import RowRequests, check_numbers
@@ -69,14 +73,10 @@ class CostEstimator:
         self._possible: dict[str, PossibleRows] = {}
         self._row_requests = RowRequests(calls)
         self._rows = RowEstimator(self._row_requests, calls.limits, self._alone)
-        self._unknown: dict[str, float | None] = {}  # placeholder → maximum tokens
+        self._unknown = Placeholders(calls.limits.counter, calls.texts)
         self._depths: dict[str, Range] = {}
         self._reply_tokens = calls.limits.reply_tokens
         self._seam = self._counter.most(0)
-        self._tag = "\ue000"  # a character that occurs in no known text
-        while any(self._tag in text for text in calls.texts):
-            self._tag += "\ue000"
-        self._marks = re.compile(f"({self._tag}\\d+\ue001)")
 
     @property
     def path(self) -> Range:
@@ -94,11 +94,16 @@ class CostEstimator:
         """
         action = self._calls.graph.checked.action(step)
         check_numbers(step, action)
-        if action.is_native:
+        if action.searches:
+            self._search(step, action)
+            costs = StepCosts()
+        elif action.is_native:
             self._compute(step, action)
             costs = StepCosts()
         elif action.reads_rows:
             costs = self._by_row(step)
+        elif action.asks_table:
+            costs = self._of_table(step, action)
         else:
             task, _ = self._calls.task(step, self._texts)
             try:
@@ -125,10 +130,28 @@ class CostEstimator:
         self._hold(step.output, possible)
         return costs
 
+    def _of_table(self, step: Step, action: Action) -> StepCosts:
+        """Costs of a question of a table: a query, and again where it cannot be used."""
+        from pearl.interpreter.table_estimate import query_costs  # late: few plans ask a table
+
+        given, question = self._calls.asked(step, self._values)
+        known = None if self._unknown.are_in(question) else question
+        n_rows = 0
+        if isinstance(given, str):  # an earlier step gives it
+            n_rows = self._possible_rows(step.arguments[0], as_rows(given)).n
+        try:
+            costs, possible = query_costs(step.output, action, known, given, n_rows, self._limits)
+        except (ValueError, ContextOverflowError) as error:
+            raise ExecutionError(
+                f"step '{step.output}' ({step.action}): {error}", step=step.output
+            ) from error
+        self._hold(step.output, possible)
+        return costs
+
     def _is_open(self, task: ItemsTask) -> bool:
         """Whether what is asked about rows is not known yet."""
         texts = [*task.labels, *(value for _, value in task.arguments)]
-        return any(map(self._marks.search, texts))
+        return any(map(self._unknown.are_in, texts))
 
     def _alone(self, task: ActionTask) -> StepCosts:
         """Costs of a row that is read as a document of its own."""
@@ -138,32 +161,28 @@ class CostEstimator:
         """The rows that an argument may stand for."""
         if isinstance(argument, Reference) and argument.name in self._possible:
             return self._possible[argument.name]
-        marks = [value for value in rows.values if self._marks.search(value)]
+        marks = [value for value in rows.values if self._unknown.are_in(value)]
         if not marks:
             return self._rows.known(rows)
-        most = self._tokens("\n".join(marks)).most
+        most = self._unknown.tokens("\n".join(marks)).most
         # Every entry of a text has a token at least.
         return PossibleRows(len(rows) + int(most or 0), most)
 
     def _hold(self, output: str, possible: PossibleRows) -> None:
         """Create a placeholder for rows that are not known, or have values that are not."""
         self._possible[output] = possible
-        mark = self._mark(None if possible.tokens is None else possible.tokens + UNDECIDED_TOKENS)
+        mark = self._unknown.new(
+            None if possible.tokens is None else possible.tokens + UNDECIDED_TOKENS
+        )
         self._values[output] = self._texts[output] = mark
 
     def _reply_to(self, output: str, task: ActionTask) -> None:
         """Create placeholders for a model's reply and for the value parsed from it."""
         most = self._counter.most(self._reply_tokens)
-        self._texts[output] = self._mark(most)
+        self._texts[output] = self._unknown.new(most)
         if task.gives is ValueType.LIST:
             most *= 4  # an entry may have had no bullet of its own
-        self._values[output] = self._mark(most + UNDECIDED_TOKENS)
-
-    def _mark(self, most: float | None) -> str:
-        """A placeholder for a text of at most this many tokens in any context."""
-        mark = f"{self._tag}{len(self._unknown)}\ue001"
-        self._unknown[mark] = most
-        return mark
+        self._values[output] = self._unknown.new(most + UNDECIDED_TOKENS)
 
     def _formed(self, task: ActionTask, costs: StepCosts) -> StepCosts:
         """Costs of a call whose reply has a form, including a possible repetition."""
@@ -183,12 +202,36 @@ class CostEstimator:
             costs.depth + Range(0, 1), costs.prefixes,
         )  # fmt: skip
 
+    def _search(self, step: Step, action: Action) -> None:
+        """Hold the rows that a search gives, or bounds of them where it cannot be run."""
+        values = self._calls.searched_values(step, self._values)
+        known = [value for value in values if not isinstance(value, SearchedDocument | Rows)]
+        is_known = not any(self._unknown.are_in(as_text(value)) for value in known)
+        if is_known and not self._calls.may_wait:
+            try:
+                found = at_once(by_search.search(action, self._calls.searcher, values))
+            except ValueError as error:
+                raise ExecutionError(str(error), step=step.output) from error
+            if found is not None:
+                self._values[step.output] = self._texts[step.output] = found.rows
+                return
+        n: int | None = None
+        with suppress(ValueError):  # an earlier step gives it
+            n = whole_number(number_of(known[-1]), "K", least=1)
+        first = values[0]
+        if isinstance(first, SearchedDocument):
+            possible = self._rows.of_passages(first, n)
+        else:
+            possible = self._possible_rows(step.arguments[0], as_rows(first))
+            least = possible.n if n is None else min(n, possible.n)
+            possible = replace(possible, n=least, is_certain=False)
+        self._hold(step.output, possible)
+
     def _compute(self, step: Step, action: Action) -> None:
         values = self._calls.values(step, self._values)
         # What is known of a document has no placeholders, and may be long.
         shown = ["" if isinstance(value, Rows) else as_text(value) for value in values]
-        marks = [mark for text in shown for mark in self._marks.findall(text)]
-        if not marks:
+        if not any(map(self._unknown.are_in, shown)):
             try:
                 value = native.compute(action, values)
             except EmptyListError:
@@ -207,61 +250,50 @@ class CostEstimator:
             ]  # fmt: skip
             if any(isinstance(a, Reference) and a.name in self._possible for a in step.arguments):
                 assert given[0] is not None
-                is_open = any(map(self._marks.search, shown[1:]))
+                is_open = any(map(self._unknown.are_in, shown[1:]))
                 possible = self._rows.selected(action, given[0], given[1:], values, is_open=is_open)
                 self._hold(step.output, possible)
                 return
         n: float | None = 0.0
         for text, value in zip(shown, values, strict=True):
-            most = self._wide(as_text(value) if isinstance(value, Rows) else text)
+            most = self._unknown.widest(as_text(value) if isinstance(value, Rows) else text)
             n = None if n is None or most is None else n + most + SEAM_TOKENS
         if action.returns in (ValueType.NUMBER, ValueType.BOOL):
             n = NUMBER_TOKENS
         elif action.returns is ValueType.LIST and n is not None:
             n *= 4  # items of at least one token become lines: "- item"
-        mark = self._mark(None if n is None else n + UNDECIDED_TOKENS)
+        mark = self._unknown.new(None if n is None else n + UNDECIDED_TOKENS)
         self._values[step.output] = self._texts[step.output] = mark
-
-    def _wide(self, text: str) -> float | None:
-        """Maximum tokens of a text in any context."""
-        if self._marks.search(text):
-            return self._tokens(text).most
-        return self._counter.bounds(text)[1]
-
-    def _tokens(self, text: str, part: str = "") -> Range:
-        """Tokens of a text around a counted part; exact but for seams if it has no placeholders."""
-        pieces = self._marks.split(text)
-        if len(pieces) == 1:
-            return Range(*self._counter.bounds_with(text, part))
-        least, fixed = self._counter.bounds("".join(pieces[::2]), part)
-        most: float | None = fixed
-        for mark in pieces[1::2]:
-            held = self._unknown[mark]
-            # `bounds` does not account for the seams on both sides.
-            most = None if most is None or held is None else most + held + 2 * self._seam
-        return Range(least, most)
 
     def _prompt(self, task: ActionTask) -> Range:
         """Tokens of a prompt, capped at the limit: a longer one is never sent."""
-        tokens = self._tokens(self._calls.request(task).prompt, task.document or "")
+        tokens = self._unknown.tokens(self._calls.request(task).prompt, task.document or "")
         return tokens.up_to(self._limits.prompt_tokens)
 
     def _ask(self, task: ActionTask) -> StepCosts:
         texts = [value for _, value in task.arguments]
         if task.document is None:
-            if not any(map(self._marks.search, texts)):
+            if not any(map(self._unknown.are_in, texts)):
                 self._calls.whole(task)
             return self._costs(self._prompt(task), 1, 1)
         document = task.document
-        if any(map(self._marks.search, [document, *texts])):
+        if any(map(self._unknown.are_in, [document, *texts])) or self._is_ranked(document):
             return self._vague(task, document)
-        _, pieces = self._calls.pieces(task, document)
+        found = at_once(self._calls.pieces(task, document))
+        if found is None:
+            return self._vague(task, document)
+        _, pieces = found
         tokens = NONE
         for piece in pieces:
             tokens += self._prompt(piece)
         merging = self._merging(task, Range(len(pieces), len(pieces)))
         prefixes = tuple(map(self._prefix, pieces))
         return self._costs(tokens, len(pieces), len(pieces), merging, prefixes)
+
+    def _is_ranked(self, document: str) -> bool:
+        """Whether what is shown of a document is chosen by what may have to wait."""
+        is_split = self._limits.max_parts is None and self._calls.is_split(document)
+        return self._calls.may_wait and self._limits.strategy != "full" and not is_split
 
     def _prefix(self, piece: ActionTask) -> str:
         """The prefix of a prompt with a text: everything before the instruction."""
@@ -285,9 +317,9 @@ class CostEstimator:
     def _vague(self, task: ActionTask, document: str) -> StepCosts:
         """Costs of a step that reads a document and has unknown inputs."""
         limits, cap = self._limits, self._limits.prompt_tokens
-        frame = self._tokens(self._calls.request(replace(task, document="")).prompt)
-        length = self._tokens(document)
-        is_known = not self._marks.search(document)
+        frame = self._unknown.tokens(self._calls.request(replace(task, document="")).prompt)
+        length = self._unknown.tokens(document)
+        is_known = not self._unknown.are_in(document)
         available_tokens = (
             Range(0, None) if cap is None else self._available_tokens(task, frame, cap)
         )
@@ -295,7 +327,7 @@ class CostEstimator:
             shown = self._retrieved(document, available_tokens, is_known)
             most = None if frame.most is None else frame.most + shown
             return self._costs(Range(frame.least, most).up_to(cap), 1, 1)
-        prompt = self._tokens(self._calls.request(task).prompt, document)
+        prompt = self._unknown.tokens(self._calls.request(task).prompt, document)
         fits = cap is None or (
             prompt.most is not None and prompt.most <= cap
             and length.most is not None and length.most <= available_tokens.least
@@ -304,6 +336,11 @@ class CostEstimator:
             prefixes = (self._prefix(task),) if is_known else ()
             return self._costs(prompt.up_to(cap), 1, 1, prefixes=prefixes)
         assert cap is not None
+        if self._calls.corpus(document) is not None and not self._calls.is_split(document):
+            shown = self._retrieved(document, available_tokens, is_known=False)
+            most = None if frame.most is None else frame.most + shown
+            either = longer(prompt, Range(frame.least, most))  # it may fit after all
+            return self._costs(replace(either, least=frame.least).up_to(cap), 1, 1)
         return self._in_parts(task, document, frame, length, available_tokens, cap)
 
     def _in_parts(
@@ -316,11 +353,11 @@ class CostEstimator:
         cap: int,
     ) -> StepCosts:
         """Costs of a step whose document may have to be split."""
-        is_known = not self._marks.search(document)
+        is_known = not self._unknown.are_in(document)
         parts = self._parts(document, length, available_tokens, is_known)
         n_parts = None if parts.most is None else int(parts.most)
         most: float | None = None if n_parts is None else n_parts * cap
-        wide = self._wide(document)
+        wide = self._unknown.widest(document)
         if n_parts is not None and frame.most is not None and wide is not None:
             most = min(n_parts * cap, n_parts * (frame.most + 2 * self._seam + 1) + ceil(wide))
         least = parts.least * max(0, frame.least - 2 * self._seam - 1)
@@ -343,7 +380,7 @@ class CostEstimator:
             ContextOverflowError: It is empty even for the shortest inputs.
         """
         bare = self._calls.request(CombineTask(task, ())).messages
-        around = self._tokens("".join(message.content for message in bare))
+        around = self._unknown.tokens("".join(message.content for message in bare))
         widest = cap - int(around.least) + len(bare) + 2 * self._seam - PROMPT_MARGIN
         if widest <= 0:
             raise ContextOverflowError(
@@ -400,7 +437,7 @@ class CostEstimator:
         """Calls that merge the results of the chunks, and the tokens of their prompts."""
         if parts.most == 1:
             return NONE, NONE
-        none = self._tokens(self._calls.request(CombineTask(task, ())).prompt)
+        none = self._unknown.tokens(self._calls.request(CombineTask(task, ())).prompt)
         least = Range(1, None) if parts.least > 1 else Range(0, None)
         tokens = none.least if parts.least > 1 else 0
         if parts.most is None or none.most is None:

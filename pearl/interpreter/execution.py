@@ -26,6 +26,7 @@ from pearl.interpreter.steps import run
 from pearl.llm import Model, Usage
 from pearl.llm.fallback import ConstraintFallback
 from pearl.llm.item_cache import ItemCache
+from pearl.retrieval.search import Searcher
 from pearl.trace import (
     PlanRewritten,
     RunFinished,
@@ -52,6 +53,7 @@ async def answer_plan(
     method: Literal["plan", "direct"],
     fallback: ConstraintFallback | None = None,
     items: ItemCache | None = None,
+    searcher: Searcher | None = None,
     trace: Trace | None = None,
 ) -> Answer:
     """Run a plan over a document.
@@ -65,6 +67,7 @@ async def answer_plan(
         fallback: The constraints to try for replies that have a form; None for those that the model
             supports.
         items: Replies about single rows that are known; None for none.
+        searcher: Ranks passages; None for the default.
         trace: Records all events.
 
     Raises:
@@ -97,7 +100,7 @@ async def answer_plan(
     for rewrite in rewritten.rewrites:
         trace.append(PlanRewritten(by=rewrite.by, what=rewrite.what))
     try:
-        ran = await run(rewritten.graph, document, model, limits, trace, fallback, items)
+        ran = await run(rewritten.graph, document, model, limits, trace, fallback, items, searcher)
     except PearlError:
         spent = trace.usage
         trace.append(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
-__all__ = ["off_loop"]
+__all__ = ["at_once", "off_loop"]
 
 Result = TypeVar("Result")
 
 AT_ONCE_CHARACTERS = 20_000
 """What is computed over so many characters is done sooner than another thread has begun with it."""
+
+_is_at_once = ContextVar("_is_at_once", default=False)
 
 
 async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
@@ -22,4 +25,32 @@ async def off_loop(n_characters: int, compute: Callable[[], Result]) -> Result:
             thread.
         compute: Computes it.
     """
-    return compute() if n_characters <= AT_ONCE_CHARACTERS else await asyncio.to_thread(compute)
+    if n_characters <= AT_ONCE_CHARACTERS or _is_at_once.get():
+        return compute()
+    return await asyncio.to_thread(compute)
+
+
+def at_once(work: Coroutine[Any, Any, Result]) -> Result | None:
+    """The result of work that need not wait, as ranking by words, without an event loop.
+
+    Returns:
+        None if it has to wait for something else than a computation: an embedding.
+
+    Example:
+        >>> at_once(off_loop(10**9, lambda: 7))
+        7
+    """
+    before = _is_at_once.set(True)
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: Result = done.value
+        return result
+    except RuntimeError as error:
+        if "no running event loop" not in str(error):
+            raise
+        return None
+    finally:
+        work.close()
+        _is_at_once.reset(before)
+    return None

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from pearl.actions.reply import says_nothing
+from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
@@ -21,14 +22,17 @@ from pearl.interpreter.context import (
     DEFAULT_RETRIEVED_TOKENS,
     Context,
     ContextOverflowError,
+    Shown,
     Strategy,
     fit,
     fit_prompt,
+    split,
 )
+from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.llm.reply_limits import reading_limit
-from pearl.retrieval import DEFAULT_RANKER
+from pearl.retrieval.search import Searcher
 
 __all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "ContextLimits", "RequestBuilder", "chunk_size"]
 
@@ -54,7 +58,6 @@ class ContextLimits:
             None for what the window leaves.
         max_retrieved: Maximum tokens of a document that `retrieve` shows a step.
         max_parts: Maximum parts of a document that `map-reduce` reads; None for all.
-        ranker: Name of a ranker in `pearl.retrieval`.
         counter: Counts tokens the way the model does, or estimates them.
         items_per_call: Maximum rows that one call asks about.
         max_reasks: Rounds in a row that may bring nothing, of those that ask again for what is
@@ -72,7 +75,6 @@ class ContextLimits:
     max_output_tokens: int | None = None
     max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
     max_parts: int | None = None
-    ranker: str = DEFAULT_RANKER
     max_prompt_tokens: int | None = None
     items_per_call: int = 32
     max_reasks: int = 1
@@ -118,11 +120,20 @@ class RequestBuilder:
         graph: The plan.
         document: The document that `CTX` refers to.
         limits: Token limits of each call.
+        searcher: Ranks passages; None for the default.
     """
 
-    def __init__(self, graph: PlanGraph, document: Document, limits: ContextLimits) -> None:
+    def __init__(
+        self,
+        graph: PlanGraph,
+        document: Document,
+        limits: ContextLimits,
+        searcher: Searcher | None = None,
+    ) -> None:
         self.graph = graph
         self.limits = limits
+        self.searcher = searcher or Searcher()
+        self.searched = SearchedDocument(document)
         self._document = document
         self._text = document.text
         self._question = graph.checked.plan.question or ""
@@ -143,6 +154,25 @@ class RequestBuilder:
             else _value(argument, earlier, self._text)
             for i, argument in enumerate(step.arguments)
         ]  # fmt: skip
+
+    def searched_values(
+        self, step: Step, earlier: Mapping[str, Value]
+    ) -> list[Value | SearchedDocument]:
+        """As `values`, of a step that searches: what `CTX` stands for is searched by its passages."""
+        action = self.graph.checked.action(step)
+        return [
+            self.searched if _is_context(argument) and action.parameter(i).reads == "passages"
+            else value
+            for i, (argument, value) in enumerate(
+                zip(step.arguments, self.values(step, earlier), strict=True)
+            )
+        ]  # fmt: skip
+
+    def asked(self, step: Step, earlier: Mapping[str, Value]) -> tuple[Value | Document, str]:
+        """What a step that asks a table takes for one, and its question."""
+        given, question = self.values(step, earlier)
+        is_document = _is_context(step.arguments[0])
+        return self._document if is_document else given, as_text(question)
 
     @cached_property
     def _rows(self) -> Rows:
@@ -243,17 +273,21 @@ class RequestBuilder:
             )
         return task
 
-    def pieces(self, task: ActionTask, document: str) -> tuple[Context, tuple[ActionTask, ...]]:
+    async def pieces(
+        self, task: ActionTask, document: str
+    ) -> tuple[Context, tuple[ActionTask, ...]]:
         """Select what a step is shown of its document, with one task per text.
 
         Raises:
             ContextOverflowError: It does not fit, and the strategy allows nothing else.
+            ModelError: Passages cannot be ranked: an endpoint is down.
         """
         whole = replace(task, document=document)
         if self._surely_fits(whole):
             return Context("full", (document,), 1.0), (whole,)
-        context = fit_prompt(
-            self.available_tokens(task),
+        available = await off_loop(len(document), partial(self.available_tokens, task))
+        context = await fit_prompt(
+            available,
             lambda available_tokens: self._fit(task, document, available_tokens),
             lambda text: self._excess(action_messages(replace(task, document=text)), text),
         )
@@ -271,14 +305,7 @@ class RequestBuilder:
         """Split a document that is too long for one call, independently of the step."""
         key = (document, available_tokens)
         if key not in self._cuts:
-            self._cuts[key] = fit(
-                document,
-                strategy="map-reduce",
-                budget=available_tokens,
-                count=self.limits.counter.count,
-                query="",
-                n_tokens=self.count(document),
-            )
+            self._cuts[key] = split(document, available_tokens, self.limits.counter.count)
         return self._cuts[key]
 
     def groups(self, task: ActionTask, texts: Sequence[str]) -> list[list[str]]:
@@ -322,27 +349,40 @@ class RequestBuilder:
             self._n_tokens[text] = self.limits.counter.count(text)
         return self._n_tokens[text]
 
-    def _fit(self, task: ActionTask, document: str, available_tokens: int | None) -> Context:
+    async def _fit(self, task: ActionTask, document: str, available_tokens: int | None) -> Context:
         limits = self.limits
         # Without a limit, the document is shown in full and need not be counted.
         is_counted = available_tokens is not None or limits.strategy == "map-reduce"
-        n_tokens = self.count(document) if is_counted else 0
+        n_tokens = 0
+        if is_counted:
+            n_tokens = await off_loop(len(document), partial(self.count, document))
+        corpus = self.corpus(document)
         if (
-            available_tokens is not None and 0 < available_tokens < n_tokens and limits.max_parts is None
-            and limits.strategy in ("auto", "map-reduce")
+            available_tokens is not None and 0 < available_tokens < n_tokens
+            and limits.max_parts is None and self.is_split(document)
         ):  # fmt: skip
-            return self.cut(document, chunk_size(available_tokens))
-        return fit(
-            document,
-            strategy=limits.strategy,
-            budget=available_tokens,
-            count=limits.counter.count,
-            query=" ".join([*(value for _, value in task.arguments), task.explanation]),
-            n_tokens=n_tokens,
-            max_retrieved=limits.max_retrieved,
-            max_parts=limits.max_parts,
-            ranker=limits.ranker,
-        )
+            size = chunk_size(available_tokens)
+            return await off_loop(len(document), partial(self.cut, document, size))
+        query = " ".join([*(value for _, value in task.arguments), task.explanation])
+        shown = Shown(
+            limits.strategy, limits.counter.count, query, self.searcher, limits.max_retrieved,
+            limits.max_parts, corpus,
+        )  # fmt: skip
+        return await fit(document, shown, available_tokens, n_tokens)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a search asks a server, or a model of vectors: a forecast does neither."""
+        return self.searcher.method.NEEDS_VECTORS or self.searcher.reranker is not None
+
+    def corpus(self, document: str) -> SearchedDocument | None:
+        """The passages of a text that is the whole corpus; None for other texts."""
+        return self.searched if self.searched.is_corpus and document == self._text else None
+
+    def is_split(self, document: str) -> bool:
+        """Whether a text that does not fit is read part by part."""
+        strategy = self.limits.strategy
+        return strategy == "map-reduce" or (strategy == "auto" and self.corpus(document) is None)
 
     def _parted(self, task: ActionTask, group: list[str]) -> Iterator[list[str]]:
         """Split a group in halves until its prompt fits."""

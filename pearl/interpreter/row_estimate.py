@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from heapq import nlargest
 from math import ceil
 
 from pearl.actions import native
 from pearl.actions.columns import read_column
+from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Value, as_text
 from pearl.documents.rows import Rows
 from pearl.documents.tokens import Counter
@@ -137,7 +139,10 @@ class RowEstimator:
             return None
         if not isinstance(result, Rows):
             return None
-        return replace(first, rows=result, n=len(result), tokens=self._tokens(result))
+        tokens = self._tokens(result)
+        if result.column in first.unknown:  # their values are what a model will say
+            tokens += len(result) * (first.answer_tokens + 4 * self._seam)
+        return replace(first, rows=result, n=len(result), tokens=tokens)
 
     def _tokens(self, rows: Rows) -> float:
         """Maximum tokens of rows as a text."""
@@ -149,6 +154,15 @@ class RowEstimator:
     def known(self, rows: Rows) -> PossibleRows:
         """Rows that are known."""
         return PossibleRows(len(rows), self._tokens(rows), rows, is_certain=True)
+
+    # -----------------------------------------------------------------------------------------
+    # Actions that search
+
+    def of_passages(self, searched: SearchedDocument, n: int | None) -> PossibleRows:
+        """The best `n` passages of a document, of which any may be among them; None for all."""
+        tokens = [self._counter.at_most(passage.text) for passage in searched.index.passages]
+        tokens = tokens if n is None else nlargest(n, tokens)
+        return PossibleRows(len(tokens), sum(tokens) + 4 * self._seam * len(tokens))
 
     # -----------------------------------------------------------------------------------------
     # Actions that a model carries out
@@ -167,10 +181,14 @@ class RowEstimator:
         answer = float(
             items_limit(replace(task, items=("",)), self._counter, self._limits.max_item_tokens)
         )
+        if row_step.is_each:
+            answer = float(self._counter.most(self._limits.reply_tokens))
         if task.kind == "pick":
             costs = self._picking(row_step, given)
             n = min(given.n, task.n_picks)
             return costs, replace(given, n=n, is_certain=False)
+        if row_step.query:
+            return StepCosts(), self._first(step, row_step, given)
         texts = given.texts
         costs = (
             self._unknown_texts(row_step, given) if texts is None
@@ -178,6 +196,8 @@ class RowEstimator:
         )  # fmt: skip
         if task.kind == "yes_no":
             return costs, replace(given, is_certain=False)
+        if row_step.k:
+            return costs, self._first(step, row_step, given)
         rows = given.rows and replace(given.rows, column=step.output, is_answered=True)
         if rows is not None:
             rows = replace(rows, rows=tuple(row.with_column(step.output, None) for row in rows))
@@ -187,6 +207,12 @@ class RowEstimator:
         return costs, PossibleRows(
             given.n, tokens, rows, given.is_certain, given.unknown | {step.output}, answer
         )
+
+    def _first(self, step: Step, row_step: RowStep, given: PossibleRows) -> PossibleRows:
+        """The first K of rows, which get a field that is not known."""
+        n = min(given.n, row_step.k)
+        unknown = given.unknown | {step.output}
+        return replace(given, n=n, is_certain=False, unknown=unknown)
 
     def _texts(
         self, step: Step, row_step: RowStep, texts: Sequence[str], *, is_certain: bool

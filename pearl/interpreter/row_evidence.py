@@ -6,16 +6,50 @@ A count is backed by the rows that were counted: each with its fields and its pl
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from pearl.actions.searching import Fetched
 from pearl.documents.document import Document
+from pearl.documents.evidence import shown_ranks
 from pearl.documents.rows import Row, Rows, shortened
+from pearl.documents.table import cell_span
 from pearl.errors import Span
 from pearl.errors.escaping import inert
 
-__all__ = ["RowEvidence", "row_evidence", "write_rows"]
+__all__ = ["CellEvidence", "Cited", "RowEvidence", "ranks_at", "row_evidence", "write_rows"]
+
+
+MAX_COLUMNS = 4
+"""Columns of a row that people are shown as the place of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """The cells of a table that a step is computed from.
+
+    Attributes:
+        numbers: Of each row of the table where it begins in the document, and its number, from 1.
+        columns: Those that were shown, selected by or computed with.
+    """
+
+    numbers: Mapping[int, int]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CellEvidence:
+    """A cell of a row: its column, what it reads, and where that is in the text of the row's source."""
+
+    column: str
+    text: str
+    span: Span
+
+    def to_json(self) -> dict[str, Any]:
+        """The cell as JSON data."""
+        place = {"start": self.span.start, "end": self.span.end}
+        return {"column": self.column, "text": self.text, **place}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +64,9 @@ class RowEvidence:
         source: The file it is in; "" if it is from an earlier output.
         span: Where, in characters of that file's text; None likewise.
         is_decided: Whether it surely belongs to the rows and has a value.
+        ranks: The output of each step that found it by a search, and its rank there.
+        number: Its number in the table of its source, from 1; None if no table was asked.
+        cells: Those that the answer is from.
     """
 
     text: str
@@ -39,6 +76,9 @@ class RowEvidence:
     source: str = ""
     span: Span | None = None
     is_decided: bool = True
+    ranks: tuple[tuple[str, int], ...] = ()
+    number: int | None = None
+    cells: tuple[CellEvidence, ...] = ()
 
     @property
     def line(self) -> str:
@@ -49,11 +89,17 @@ class RowEvidence:
     @property
     def where(self) -> str:
         """The place of the row and the steps that are computed from it, for people."""
-        place = (
-            f"{self.source}, characters {self.span.start:,}-{self.span.end:,}; "
-            if self.span
-            else ""
-        )
+        place = ""
+        if self.span:
+            ranks = shown_ranks(self.ranks)
+            table = "" if self.number is None else f", row {self.number:,}"
+            if self.cells:
+                names = [shortened(cell.column, 40) for cell in self.cells]
+                more = ", ..." if len(names) > MAX_COLUMNS else ""
+                table += f", {', '.join(names[:MAX_COLUMNS])}{more}"
+            place = (
+                f"{self.source}{table}, characters {self.span.start:,}-{self.span.end:,}{ranks}; "
+            )
         return f"{place}{', '.join(self.steps)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -66,8 +112,11 @@ class RowEvidence:
             "fields": dict(self.fields),
             **place,
             "source": self.source,
+            **({} if self.number is None else {"row": self.number}),
+            **({"cells": [cell.to_json() for cell in self.cells]} if self.cells else {}),
             "steps": list(self.steps),
             "state": "found" if self.is_decided else "undecided",
+            **({"ranks": dict(self.ranks)} if self.ranks else {}),
         }
 
 
@@ -80,14 +129,34 @@ class _Found:
     steps: list[str] = field(default_factory=list)
 
 
+def ranks_at(fetched: Iterable[tuple[str, Fetched]], start: int) -> tuple[tuple[str, int], ...]:
+    """The ranks of the passages that hold a place of the document, by the step that found them.
+
+    Args:
+        fetched: What each step found.
+        start: In characters of the document's text.
+    """
+    found: dict[str, int] = {}
+    for output, each in fetched:
+        for hit in each.hits:
+            if hit.span.start <= start < hit.span.end:
+                found.setdefault(output, hit.rank)
+    return tuple(found.items())
+
+
 def row_evidence(
-    outputs: Sequence[tuple[str, Rows]], document: Document
+    outputs: Sequence[tuple[str, Rows]],
+    document: Document,
+    fetched: Sequence[tuple[str, Fetched]] = (),
+    cited: Sequence[Cited] = (),
 ) -> tuple[RowEvidence, ...]:
     """The rows behind outputs, in the order of the document, each once.
 
     Args:
         outputs: The outputs that form the answer, with the rows behind them.
         document: What the rows are of.
+        fetched: What each step of the plan found by a search.
+        cited: The cells of tables that steps of the plan are from.
     """
     found: dict[object, _Found] = {}
     for output, rows in outputs:
@@ -100,7 +169,7 @@ def row_evidence(
             found[key].steps.append(output)
             found[key].is_decided &= is_decided
     ordered = sorted(found.values(), key=lambda each: each.row.spans[:1])
-    return tuple(_evidence(each, document) for each in ordered)
+    return tuple(_evidence(each, document, fetched, cited) for each in ordered)
 
 
 def _leaves(rows: Rows) -> Iterator[tuple[Row, bool]]:
@@ -121,16 +190,45 @@ def _parts(row: Row, *, is_decided: bool, shows_possible: bool) -> Iterator[tupl
         yield from _parts(member, is_decided=False, shows_possible=True)
 
 
-def _evidence(found: _Found, document: Document) -> RowEvidence:
+def _evidence(
+    found: _Found,
+    document: Document,
+    fetched: Sequence[tuple[str, Fetched]],
+    cited: Sequence[Cited],
+) -> RowEvidence:
     row = found.row
     source, span = "", None
+    ranks: tuple[tuple[str, int], ...] = ()
+    number: int | None = None
+    cells: tuple[CellEvidence, ...] = ()
     if row.spans:
         start, end = row.spans[0].start, row.spans[-1].end
         source, at = document.locate(start)
         span = Span(at, at + end - start)
+        ranks = ranks_at(fetched, start)
+        those = [each for each in cited if start in each.numbers]
+        number = those[0].numbers[start] if those else None
+        columns = dict.fromkeys(name for each in those for name in each.columns)
+        cells = tuple(_cell(row, name, at - start) for name in columns if row.fields.get(name))
     return RowEvidence(
-        row.text, row.value, row.fields, tuple(found.steps), source, span, found.is_decided
+        row.text,
+        row.value,
+        row.fields,
+        tuple(found.steps),
+        source,
+        span,
+        found.is_decided,
+        ranks,
+        number,
+        cells,
     )
+
+
+def _cell(row: Row, column: str, shift: int) -> CellEvidence:
+    """A cell of a row of the document; `shift` is from the document's text to that of its source."""
+    span = cell_span(row, column) or row.spans[0]
+    text = row.fields[column] or ""
+    return CellEvidence(column, text, Span(span.start + shift, span.end + shift))
 
 
 _OWN = ("id", "value", "text", "source", "start", "end", "state")

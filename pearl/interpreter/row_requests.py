@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pearl.actions.by_row import ByRow, by_row, each_of, reading
-from pearl.actions.numbers import whole_number
+from pearl.actions.by_row import ByRow, by_row, each_of, query_of, reading
 from pearl.actions.values import Value, as_rows, as_text, number_of, without_repeats
+from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Step, String
 from pearl.dsl.signatures import Action
@@ -36,6 +36,8 @@ class RowStep:
         how: How replies become rows.
         reading: The action for a row that is read on its own.
         is_each: Whether every row is read on its own.
+        k: How many rows it gives at most; 0 for all.
+        query: What a reranker scores the rows by, in place of the model; "" for the model.
     """
 
     rows: Rows
@@ -43,6 +45,8 @@ class RowStep:
     how: ByRow
     reading: Action
     is_each: bool
+    k: int = 0
+    query: str = ""
 
     @property
     def may_be_rechecked(self) -> bool:
@@ -90,14 +94,14 @@ class RowRequests:
         first, *values = self._builder.values(step, earlier)
         how = by_row(action)
         labels: tuple[str, ...] = ()
-        n_picks = 0
+        k = 0
         arguments: list[tuple[str, str]] = []
         inputs: set[str] = set()
         try:
             for i, value in enumerate(values, start=1):
                 parameter = action.parameter(i)
-                if how.KIND == "pick" and parameter.reads == "number":
-                    n_picks = whole_number(number_of(value), parameter.name, least=1)
+                if parameter.reads == "number":
+                    k = whole_number(number_of(value), parameter.name, least=1)
                     continue
                 if how.KIND == "label" and parameter.name == "LABELS":
                     labels = tuple(without_repeats(as_rows(value).values))
@@ -109,12 +113,16 @@ class RowRequests:
                 raise ValueError("there is no label to choose from")
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
+        n_picks = k if how.KIND == "pick" else 0
         task = ItemsTask(
             step.output, action, tuple(arguments), (), how.KIND, labels, n_picks,
             inputs=frozenset(inputs),
         )  # fmt: skip
         is_each = each_of(action, library) is not None
-        return RowStep(as_rows(first), task, how, reading(action, library), is_each)
+        query = ""
+        if self._builder.searcher.reranker is not None:
+            query = dict(arguments).get(query_of(how), "")
+        return RowStep(as_rows(first), task, how, reading(action, library), is_each, k, query)
 
     def batches(
         self, row_step: RowStep, texts: Sequence[str], size: int | None = None

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pearl.actions.by_row import query_of, selected
 from pearl.actions.estimates import wilson
 from pearl.actions.item_reply import form_flaw, items_constraint, line_length, read_items
 from pearl.actions.reply import Reply
+from pearl.actions.searching import Fetched, placed
 from pearl.documents.digest import text_sha256
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
@@ -21,11 +23,12 @@ from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import NOTHING
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.context import ContextOverflowError
-from pearl.interpreter.gathering import gather
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.row_requests import RowRequests, RowStep
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
+from pearl.llm.gathering import gather
 from pearl.llm.item_cache import ItemCache
+from pearl.retrieval import Reranker
 
 __all__ = ["MAX_ROUNDS", "RowReader", "RowsRead"]
 
@@ -63,12 +66,14 @@ class RowsRead:
         n_calls: Model calls.
         usage: Their tokens.
         replies: The full replies about rows that were read on their own, with their quotes.
+        ranked: Its rows as they were ranked for a query; None if there was none.
     """
 
     rows: Rows
     n_calls: int
     usage: Usage
     replies: tuple[str, ...] = ()
+    ranked: Fetched | None = None
 
 
 class RowReader:
@@ -83,6 +88,7 @@ class RowReader:
         read: Reads one text on its own.
         cache: Replies about single items; None for none.
         max_text: Maximum characters of a free text in constraints; None for no limit.
+        reranker: Scores rows in place of the model, where the step has a query; None for none.
     """
 
     def __init__(
@@ -95,6 +101,7 @@ class RowReader:
         read: ReadText,
         cache: ItemCache | None,
         max_text: int | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self._step = step
         self._row_step = row_step
@@ -104,6 +111,7 @@ class RowReader:
         self._read = read
         self._cache = cache
         self._max_text = max_text
+        self._reranker = reranker
         self._n_calls = 0
         self._usage = Usage()
         self._replies: list[str] = []
@@ -121,7 +129,10 @@ class RowReader:
             ModelError: No reply about any row is usable.
         """
         rows, task = self._row_step.rows, self._row_step.task
-        if task.kind == "pick":
+        note = ""  # why a reranker did not score them
+        if self._row_step.query and self._reranker is not None:
+            found, note = await self._scored(self._reranker)
+        elif task.kind == "pick":
             found = await self._pick()
         else:
             found = await self._each()
@@ -130,7 +141,10 @@ class RowReader:
         replies = [None if row.value is None else found.get(row.value, "") for row in rows]
         if task.kind in ("yes_no", "label", "rating"):  # a blank row says nothing of these
             replies = [reply or None for reply in replies]
-        result = self._row_step.how.collect(rows, replies, self._step.output)
+        how, is_scored = self._row_step.how, not note
+        result = rows if note else how.collect(rows, replies, self._step.output)
+        result = selected(how, result, self._row_step.k)
+        result = result.noting(note) if note else result
         if self._limits.recheck and self._row_step.may_be_rechecked:
             note = await self._recheck({text: reply for text, reply in found.items() if reply})
             result = result.noting(note) if note else result
@@ -140,7 +154,33 @@ class RowReader:
                 f"{n:,} of {len(rows):,} rows are undecided", step=self._step.output,
                 help="--items-per-call 1 asks about each row on its own; leave out --strict-items to go on without them",
             )  # fmt: skip
-        return RowsRead(result, self._n_calls, self._usage, tuple(self._replies))
+        replied = tuple(self._replies)
+        return RowsRead(
+            result, self._n_calls, self._usage, replied, self._ranked(result, is_scored=is_scored)
+        )
+
+    def _ranked(self, rows: Rows, *, is_scored: bool) -> Fetched | None:
+        """The rows of a result as they were ranked for the step's query, if it has one."""
+        name = query_of(self._row_step.how)
+        if not name:
+            return None
+        query = dict(self._row_step.task.arguments).get(name, "")
+        by = self._reranker.name if self._row_step.query and self._reranker else "model"
+        scores = (float(row.fields[self._step.output] or 0) if is_scored else 0.0 for row in rows)
+        hits = (
+            placed(row, i, score)
+            for i, (row, score) in enumerate(zip(rows, scores, strict=True), 1)
+        )
+        return Fetched((query,), by, self._row_step.k, tuple(hits))
+
+    async def _scored(self, reranker: Reranker) -> tuple[dict[str, str | None], str]:
+        """The score of each different value by a reranker, or a note why there are none."""
+        texts = self._row_step.rows.texts
+        try:
+            scores = await reranker.rerank(self._row_step.query, texts)
+        except ModelError as error:
+            return dict.fromkeys(texts), f"not reranked, in the order before: {error.message}"
+        return {text: repr(score) for text, score in zip(texts, scores, strict=True)}, ""
 
     async def _each(self) -> dict[str, str | None]:
         """The reply about each different value; None where it is undecided."""

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pearl.actions.reply import State
+from pearl.actions.searching import Fetched
 from pearl.actions.values import Scalar, Value, as_text, behind
 from pearl.documents.rows import Rows, shortened
+from pearl.interpreter.row_evidence import Cited
 from pearl.llm import Usage
 from pearl.trace import StepFinished
 
@@ -36,6 +38,8 @@ class StepResult:
         state: `nothing` if nothing was found; `undecided` if the reply could not be parsed as its
             type, or the value is computed from such a reply.
         why: Why it is undecided.
+        fetched: The passages that were searched for it; None if nothing was.
+        cited: Which cells of a table it is from; None if it is from none.
 
     A result that is computed from rows has a value where some of them are undecided, too.
     """
@@ -54,6 +58,8 @@ class StepResult:
     quotes: tuple[str, ...] = ()
     state: State = "found"
     why: str = ""
+    fetched: Fetched | None = field(default=None, repr=False)
+    cited: Cited | None = field(default=None, repr=False)
 
     @property
     def text(self) -> str:

@@ -14,9 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from pearl.actions import native
+from pearl.actions import by_search, native
 from pearl.actions.ranking import NONE
 from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
+from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows
@@ -26,7 +27,6 @@ from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
 from pearl.interpreter.context import Context
-from pearl.interpreter.gathering import first_failure, gather
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
 from pearl.interpreter.row_requests import RowRequests, check_numbers
@@ -34,8 +34,10 @@ from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.interpreter.step_result import StepResult
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
+from pearl.llm.gathering import first_failure, gather
 from pearl.llm.item_cache import ItemCache
 from pearl.llm.messages import constrained
+from pearl.retrieval.search import Searcher
 from pearl.trace import (
     ConstraintRefused,
     ModelCalled,
@@ -43,6 +45,7 @@ from pearl.trace import (
     StepFailed,
     StepStarted,
     Trace,
+    retrieved,
 )
 
 __all__ = ["run"]
@@ -56,6 +59,7 @@ async def run(
     trace: Trace,
     fallback: ConstraintFallback | None = None,
     items: ItemCache | None = None,
+    searcher: Searcher | None = None,
 ) -> tuple[StepResult, ...]:
     """Run every step.
 
@@ -67,6 +71,7 @@ async def run(
         trace: Records all events.
         fallback: The constraints to try for replies that have a form; None for the model's own.
         items: Replies about single rows that are known; None for none.
+        searcher: Ranks passages; None for the default.
 
     Returns:
         One result per step, in plan order.
@@ -74,7 +79,7 @@ async def run(
     Raises:
         ExecutionError: A step failed; `__cause__` is the reason. The other steps were cancelled.
     """
-    interpreter = _Interpreter(graph, document, model, limits, trace, fallback, items)
+    interpreter = _Interpreter(graph, document, model, limits, trace, fallback, items, searcher)
     return await interpreter.run()
 
 
@@ -90,9 +95,10 @@ class _Interpreter:
         trace: Trace,
         fallback: ConstraintFallback | None,
         items: ItemCache | None,
+        searcher: Searcher | None,
     ) -> None:
         self._graph = graph
-        self._calls = RequestBuilder(graph, document, limits)
+        self._calls = RequestBuilder(graph, document, limits, searcher)
         self._row_calls = RowRequests(self._calls)
         self._items = items
         self._model = model
@@ -132,6 +138,8 @@ class _Interpreter:
 
     async def _step(self, step: Step, before: Mapping[str, StepResult], began: float) -> StepResult:
         action = self._graph.checked.action(step)
+        if action.searches:
+            return await self._search(step, action, before, began)
         if action.is_native:
             # Of many rows, it takes so long that calls under way would be late.
             n_rows = sum(len(r.value) for r in before.values() if isinstance(r.value, Rows))
@@ -140,13 +148,14 @@ class _Interpreter:
         inputs = {name: result.as_input for name, result in before.items()}
         if action.reads_rows:
             return await self._by_row(step, before, inputs, began)
+        if action.asks_table:
+            return await self._of_table(step, action, before, began)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:
             read = await self._read(step, "step", self._calls.whole(task))
             context: Context | None = None
         else:
-            cut = partial(self._calls.pieces, task, task.document)
-            context, pieces = await off_loop(len(task.document), cut)
+            context, pieces = await self._calls.pieces(task, task.document)
             read = await self._over_pieces(step, task, pieces)
         return StepResult(
             step.output, action.name, read.reply.value, False,
@@ -154,6 +163,7 @@ class _Interpreter:
             None if context is None or shown is not None else context.coverage,
             read.n_calls, read.usage, time.monotonic() - began, shown,
             read.text, read.reply.quotes, read.reply.state, read.reply.why,
+            None if context is None else self._told(step, context.fetched),
         )  # fmt: skip
 
     async def _by_row(
@@ -171,7 +181,7 @@ class _Interpreter:
         reader = RowReader(
             step, row_step, self._row_calls, self._calls.limits,
             partial(self._ask, step, "items"), partial(self._read_alone, step), self._items,
-            self._fallback.max_text,
+            self._fallback.max_text, self._calls.searcher.reranker,
         )  # fmt: skip
         read = await reader.run()
         n_undecided = len(read.rows.undecided)
@@ -180,22 +190,85 @@ class _Interpreter:
             step.output, row_step.task.action.name, read.rows, False, "rows",
             self._calls.coverage(row_step.rows), read.n_calls, read.usage,
             time.monotonic() - began, reply="\n\n".join(read.replies), state=state,
-            why=_rows_undecided(read.rows),
+            why=_rows_undecided(read.rows), fetched=self._told(step, read.ranked),
         )  # fmt: skip
 
     async def _read_alone(self, step: Step, task: ActionTask) -> TextRead:
         """Read one row as a document of its own."""
-        document = task.document or ""
-        cut = partial(self._calls.pieces, task, document)
-        _, pieces = await off_loop(len(document), cut)
+        _, pieces = await self._calls.pieces(task, task.document or "")
         return await self._over_pieces(step, task, pieces)
+
+    async def _search(
+        self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
+    ) -> StepResult:
+        """The result of an action that searches; undecided inputs make it undecided."""
+        unsure = self._unsure(step, before)
+        if unsure is not None:
+            return self._void(step, action, _traced(unsure), began)
+        inputs = {name: each.value for name, each in before.items()}
+        values = self._calls.searched_values(step, inputs)
+        if n_characters := self._calls.length(step):
+            await off_loop(n_characters, self._calls.searched.prepare)
+        try:
+            found = await by_search.search(action, self._calls.searcher, values)
+        except ValueError as error:
+            raise ExecutionError(str(error), step=step.output) from error
+        result = self._computed(step, action, found.rows, "", "found", began)
+        return replace(result, fetched=self._told(step, found.fetched))
+
+    async def _of_table(
+        self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
+    ) -> StepResult:
+        """The result of a question of a table; undecided inputs make it undecided."""
+        from pearl.interpreter.table_steps import read_table  # late: few plans ask a table
+        from pearl.tables.finding import SeveralTablesError
+
+        unsure = self._unsure(step, before)
+        if unsure is not None:
+            return self._void(step, action, _traced(unsure), began)
+        given, question = self._calls.asked(step, {n: each.value for n, each in before.items()})
+        try:
+            read = await read_table(
+                step.output, action, question, given, self._calls.limits, partial(self._query, step)
+            )
+        except SeveralTablesError as error:
+            return self._void(step, action, str(error), began)
+        except ValueError as error:
+            raise ExecutionError(str(error), step=step.output) from error
+        result = self._computed(step, action, read.value, read.why, read.state, began)
+        if read.event is not None:
+            self._trace.append(read.event)
+        return replace(
+            result, is_native=False, n_calls=read.n_calls, usage=read.usage, cited=read.cited
+        )  # fmt: skip
+
+    async def _query(
+        self,
+        step: Step,
+        request: Request,
+        constraint: Constraint | None,
+        flaw: Callable[[str], str | None],
+    ) -> Completion:
+        """Send a request for a query."""
+        purpose: Purpose = "step" if len(request.messages) == 1 else "again"
+        return await self._ask(step, purpose, request, constraint, flaw)
+
+    def _told(self, step: Step, fetched: Fetched | None) -> Fetched | None:
+        """What was searched, told to the trace."""
+        if fetched is not None:
+            self._trace.append(retrieved(step.output, fetched))
+        return fetched
+
+    def _unsure(self, step: Step, before: Mapping[str, StepResult]) -> StepResult | None:
+        """The first input of a step that has no value."""
+        inputs = (before[r.name] for r in step.references() if not r.is_context)
+        return next((result for result in inputs if result.is_void), None)
 
     def _compute(
         self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
     ) -> StepResult:
         """The result of a native action; undecided inputs make it undecided."""
-        inputs = [before[r.name] for r in step.references() if not r.is_context]
-        unsure = next((result for result in inputs if result.is_void), None)
+        unsure = self._unsure(step, before)
         why = "" if unsure is None else _traced(unsure)
         is_joined = native.is_joining(action)
         if unsure and not is_joined:  # joined texts include the undecided one
@@ -208,16 +281,26 @@ class _Interpreter:
             value = [] if given is None else replace(given, rows=(), doubtful=given.undecided)
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
+        inputs = [before[r.name] for r in step.references() if not r.is_context]
+        shows_document = any(reference.is_context for reference in step.references())
+        found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
+        # Joined texts say so, too, if all of them do.
+        is_none = is_joined and found_none and not shows_document
+        return self._computed(step, action, value, why, "nothing" if is_none else "found", began)
+
+    def _computed(
+        self, step: Step, action: Action, value: Value, why: str, state: State, began: float
+    ) -> StepResult:
+        """The result of a step that is computed, with the state that it has if it is not empty."""
         rows = behind([value])
         if rows is not None and rows.undecided and not why:
             why = _rows_undecided(rows)
-        state: State = "undecided" if why else "found"
-        shows_document = any(reference.is_context for reference in step.references())
-        found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
         found = value.rows if isinstance(value, Scalar) and value.value == NONE else value
         is_empty = isinstance(found, list | Rows) and not found and not why
-        if is_empty or (is_joined and found_none and not shows_document):
-            state = "nothing"  # also if all joined texts say so
+        if is_empty:
+            state = "nothing"
+        elif why and state == "found":
+            state = "undecided"
         return StepResult(
             step.output, action.name, value, True, "none", None, 0, Usage(),
             time.monotonic() - began, state=state, why=why,

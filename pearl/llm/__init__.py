@@ -23,6 +23,7 @@ __all__ = [
     "ConstrainBy",
     "Constrains",
     "ItemsTask",
+    "LookupTask",
     "Message",
     "MineTask",
     "Model",
@@ -30,6 +31,7 @@ __all__ = [
     "PrefixUse",
     "RefineTask",
     "Request",
+    "TableTerm",
     "Task",
     "Usage",
     "messages_digest",
@@ -128,6 +130,44 @@ class ItemsTask:
 
 
 @dataclass(frozen=True, slots=True)
+class LookupTask:
+    """Write the query of a table that answers a question.
+
+    Attributes:
+        output: Name of the step's output.
+        action: The action.
+        question: What is asked of the table.
+        columns: The names of its columns.
+        terms: Of what the table says, what is nearest to the question.
+        round: 0 for the first request, n for the n-th after a reply that was sent back.
+    """
+
+    output: str
+    action: Action
+    question: str
+    columns: tuple[str, ...]
+    terms: tuple[TableTerm, ...] = ()
+    round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableTerm:
+    """What a column of a table says, and a question may mean.
+
+    Attributes:
+        column: Its name.
+        text: A value of it, or an entry of a value that lists several.
+        share: How much of it the question has, 0 to 1.
+        is_value: Whether it is a value.
+    """
+
+    column: str
+    text: str
+    share: float
+    is_value: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ChooseTask:
     """Choose the option that answers a question, based on a document or on an answer in words.
 
@@ -166,7 +206,16 @@ class RefineTask:
     max_actions: int
 
 
-Task = PlanTask | ActionTask | ItemsTask | CombineTask | ChooseTask | MineTask | RefineTask
+Task = (
+    PlanTask
+    | ActionTask
+    | ItemsTask
+    | CombineTask
+    | LookupTask
+    | ChooseTask
+    | MineTask
+    | RefineTask
+)
 
 
 ConstrainBy = Literal["grammar", "line", "json"]

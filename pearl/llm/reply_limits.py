@@ -16,6 +16,7 @@ from pearl.llm import (
     ChooseTask,
     CombineTask,
     ItemsTask,
+    LookupTask,
     MineTask,
     PlanTask,
     RefineTask,
@@ -73,7 +74,7 @@ def reply_limit(
             shown = FRAME_TOKENS + DRAFT_TOKENS * len(task.drafts)
         case ItemsTask():
             shown = FRAME_TOKENS + items_limit(task, Counter(), max_item_tokens)
-        case ActionTask() | CombineTask() | ChooseTask():
+        case ActionTask() | CombineTask() | LookupTask() | ChooseTask():
             return reading_limit(window, max_output_tokens)
         case _:
             assert_never(task)

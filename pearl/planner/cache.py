@@ -1,8 +1,8 @@
-"""Question and shape card → plan, deduplicated: concurrent and later requests share one plan."""
+"""Question and what is told of its document → plan, deduplicated: concurrent and later requests share one plan."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 
 from pearl.dsl.checker import CheckedPlan
 from pearl.llm.single_flight import SingleFlight
@@ -19,26 +19,22 @@ class PlanCache:
     """
 
     def __init__(self) -> None:
-        self._plans: dict[tuple[str, str], CheckedPlan] = {}
+        self._plans: dict[Hashable, CheckedPlan] = {}
         self._writing: SingleFlight[CheckedPlan] = SingleFlight()
 
-    async def get(
-        self, question: str, write: Callable[[], Awaitable[CheckedPlan]], card: str = ""
-    ) -> CheckedPlan:
+    async def get(self, key: Hashable, write: Callable[[], Awaitable[CheckedPlan]]) -> CheckedPlan:
         """Return the plan of a question.
 
         Args:
-            question: What the plan is for.
+            key: The question, and what the planner is told about the document.
             write: Writes the plan; called unless one is cached or in progress.
-            card: What the planner is told about the document.
 
         Raises:
             PearlError: What `write` raises.
         """
 
         async def keep() -> CheckedPlan:
-            plan = self._plans[question, card] = await write()
+            plan = self._plans[key] = await write()
             return plan
 
-        key = question, card
         return self._plans.get(key) or await self._writing.do(key, keep)

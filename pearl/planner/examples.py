@@ -17,9 +17,18 @@ from pearl.dsl.parser import parse
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, PlanCheckError, PlanSyntaxError
 from pearl.plugins.files import find_data
-from pearl.retrieval.bm25 import Index
+from pearl.retrieval.term_ranker import TermRanker
 
-__all__ = ["Example", "asked_again", "load_examples", "read_bank", "select", "spread", "wording"]
+__all__ = [
+    "Example",
+    "asked_again",
+    "callable_with",
+    "load_examples",
+    "read_bank",
+    "select",
+    "spread",
+    "wording",
+]
 
 
 _parse = lru_cache(maxsize=256)(parse)
@@ -58,14 +67,19 @@ def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ..
         raise DataError(
             f"there is no plan in the bank '{bank}'", help="name a folder of .plan files"
         )
-    examples: list[Example] = []
-    for example in read:
+    return callable_with(read, library)
+
+
+def callable_with(examples: Iterable[Example], library: ActionLibrary) -> tuple[Example, ...]:
+    """Those examples that are valid under a library."""
+    valid: list[Example] = []
+    for example in examples:
         try:
             check(example.plan, library)
         except PlanCheckError:
             continue
-        examples.append(example)
-    return tuple(examples)
+        valid.append(example)
+    return tuple(valid)
 
 
 def read_bank(bank: str | Path) -> tuple[Example, ...]:
@@ -162,7 +176,7 @@ def _least_like(seen: Sequence[str], examples: Sequence[Example], n: int) -> lis
 
 def _likeness(question: str, others: Sequence[str]) -> list[float]:
     """BM25 including question words, which are stop words elsewhere but indicate the kind of plan."""
-    return Index([terms(other) for other in others]).scores(terms(question))
+    return TermRanker([terms(other) for other in others]).scores(terms(question))
 
 
 def asked_again(bank: Iterable[Example], questions: Iterable[str]) -> list[Example]:

@@ -46,7 +46,17 @@ row: after 2. topic = CLASSIFY(rows, ["a", "b"], "the topic") come WHERE(topic, 
 COUNT_BY(topic, "topic").
 - WHERE selects by what is written in a field (date, user, name), before FILTER, CLASSIFY or MAP judge \
 what has to be understood.
+- LOOKUP(CTX, QUESTION) is for a table of any length: it selects, sorts, counts and adds up by what its columns say.
 - Never ask for a count: COUNT, COUNT_BY, COUNT_OF, SHARE_OF and MOST compute it."""
+
+_CORPUS_RULES = """\
+CTX is a collection of documents, and too long to be read whole:
+- RETRIEVE(CTX, QUERY, K) gives the K passages that match best, with a field Document each; they go where ROWS \
+stands, or in place of CTX. An action with CTX itself is shown those passages that match its arguments.
+- A query has the words that a passage would use. For a question of several parts give a list of queries, or \
+let SUBQUERIES make one. RETRIEVE some 50 and RERANK them where words alone do not tell which are right.
+- RETRIEVE leaves out all but K: never count, add up or list "all" from it. For these begin with \
+SPLIT(CTX, "document") or SPLIT(CTX, "paragraph"), then WHERE and FILTER."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,7 @@ def material(
 ) -> list[str]:
     """The shared part of planning prompts: actions under a heading, rules, examples."""
     on_rows = [action for action in library.values() if is_operator(action)]
+    searches = any(action.searches for action in on_rows)
     others = [action for action in library.values() if not is_operator(action)]
     shown = "\n\n".join(print_plan(example.plan) for example in examples)
     return [
@@ -74,6 +85,7 @@ def material(
         *([_listed("Actions on rows", on_rows)] if on_rows else []),
         rules,
         *([_ROW_RULES] if on_rows else []),
+        *([_CORPUS_RULES] if searches else []),
         *([f"Examples:\n\n{shown}"] if shown else []),
     ]
 

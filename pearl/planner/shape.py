@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
-from pearl.actions.columns import are_mostly
 from pearl.actions.native import split
+from pearl.documents.comparisons import are_mostly
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan, mend_plan
+from pearl.dsl.completeness import COUNTS_BEST
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.decoding.forms import (
     header_constraint,
@@ -109,6 +110,7 @@ async def write_plan(
         *rejection_messages(rejected),
     )
     attempts: list[Attempt] = []
+    doubted: CheckedPlan | None = None
     fallback = fallback or ConstraintFallback(model.constrains)
     limits = _Limits(max_steps, model.window, max_output_tokens)
     writer = _Writer(library, model, fallback, limits, trace)
@@ -133,6 +135,8 @@ async def write_plan(
         try:
             checked = compile_plan(text, library, max_steps=max_steps)
             found = _unread(checked)
+            if not found and round == 0 < max_repairs and (found := _of_best(checked)):
+                doubted = checked  # told once, for it may be what the question asks for
         except PlanError as error:
             found = error.diagnostics
         attempt = Attempt(completion.text, text, (*reading.notes, *fixed), found, completion.usage)
@@ -144,8 +148,10 @@ async def write_plan(
                 )
             )  # fmt: skip
         if checked is not None and not found:
-            return replace(checked, plan=replace(checked.plan, question=question))
+            return _asking(checked, question)
         messages = repair_messages(first, text, found)
+    if doubted is not None:
+        return _asking(doubted, question)
     last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
     raise PlanningError(
         f"no valid plan after {_counted(len(attempts))}; last problem: {last.message} [{last.code}]",
@@ -167,6 +173,15 @@ def _unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
             help="give CTX to the step that finds what the others go on from",
         ),
     )
+
+
+def _asking(checked: CheckedPlan, question: str) -> CheckedPlan:
+    return replace(checked, plan=replace(checked.plan, question=question))
+
+
+def _of_best(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
+    """Diagnostics of a valid plan that counts the best passages of a search."""
+    return tuple(note for note in checked.notes if note.code == COUNTS_BEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pearl.errors import DataError
 
-__all__ = ["cache_file", "find_data", "read_data", "why_unsafe"]
+__all__ = ["cache_file", "find_data", "is_inside", "read_data", "why_unsafe"]
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -43,6 +43,11 @@ def read_data(*parts: str) -> str:
     if path is None:
         raise DataError("data file not found", path="/".join(parts), help="reinstall pearl")
     return path.read_text(encoding="utf-8")
+
+
+def is_inside(path: str | Path, folder: str | Path) -> bool:
+    """Whether a file is in a folder when links are followed: what strangers made has links to any file."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def cache_file(name: str) -> Path | None:

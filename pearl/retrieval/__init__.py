@@ -1,26 +1,185 @@
-"""Query + passages → one score per passage. Every other module of this folder is a ranker.
+"""Query + passages → the passages that match best, with their place in the documents.
 
-A ranker module has `rank(query: str, passages: Sequence[str]) -> list[float]`: as many scores as
-passages, in their order, all finite and none below zero; higher is better and 0 means that nothing
-matches. Scores are deterministic and independent of the order of the passages.
+The way of a query: `corpus` (what is searched) → `index` (its passages, terms and vectors) →
+`search` (expansion, filters, one of `methods`, fusion, reranking) → hits. Nothing here uses a
+network: embeddings and rerankers are handed in by the protocols below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
-__all__ = ["CONTRACT", "DEFAULT_RANKER", "Ranker"]
+from pearl.documents.passages import Stem
+from pearl.errors import Span, UsageError, suggest
 
-DEFAULT_RANKER = "bm25"
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "DEFAULT_METHOD",
+    "Embedder",
+    "Fusion",
+    "Hit",
+    "Idf",
+    "Passage",
+    "Reranker",
+    "SearchSettings",
+    "TextKind",
+]
+
+DEFAULT_METHOD = "bm25+"
+
+MOST = sys.float_info.max
+
+TextKind = Literal["query", "passage"]
+
+Idf = Literal["lucene", "plus", "robertson"]
+
+Fusion = Literal["weighted", "rank"]
 
 
-class Ranker(Protocol):
-    """The interface of the modules of this folder."""
+class Passage(NamedTuple):
+    """A passage of a corpus.
 
-    def rank(self, query: str, passages: Sequence[str]) -> list[float]:
-        """Score every passage for a query."""
+    Attributes:
+        number: Its place in the index, from 0, in the order of the corpus.
+        document: The name of its document: a path, or the id of a row.
+        span: Where it is, in characters of the document's text.
+        text: What it reads there.
+        fields: The document's metadata, and what its unit names in it (a section's heading).
+    """
+
+    number: int
+    document: str
+    span: Span
+    text: str
+    fields: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that matches a query.
+
+    Attributes:
+        passage: The passage.
+        rank: From 1.
+        score: Higher is better; only comparable within one search.
+        legs: For each ranking that was merged or reordered, its name with the passage's rank and
+            score there: `bm25+`, `dense`, `rerank`.
+        is_free: Whether it is so short that it does not count towards `k`.
+    """
+
+    passage: Passage
+    rank: int
+    score: float
+    legs: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    is_free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How passages are ranked.
+
+    Attributes:
+        method: A module of `methods`: `bm25+`, `bm25`, `tfidf`, `dense`, `hybrid`.
+        k1: Saturation of term frequency, from 0 (repeats do not count).
+        b: Normalisation by length, 0 (none) to 1.
+        delta: What BM25+ adds for each term that a passage has.
+        idf: Inverse document frequency: `lucene` ln(1 + (N-n+.5)/(n+.5)), `plus` ln((N+1)/n),
+            `robertson` max(0, ln((N-n+.5)/(n+.5))).
+        stem: How terms are stemmed: `english` (with irregular forms), `porter`, `none`.
+        free_words: Passages with fewer words are given beside the `k` best; 0 for none.
+        lexical: The method of the lexical leg of `hybrid`.
+        fusion: How legs are merged: `weighted` (scores scaled to 0..1) or `rank` (reciprocal ranks).
+        dense_weight: Weight of the dense leg, 0 to 1.
+        thesaurus: Path of a file of synonyms; "" for none.
+        synonym_weight: Weight of a synonym beside that of the term it stands for, 0 to 1.
+        sublinear: Whether `tfidf` counts 1 + ln(tf) instead of tf.
+        year_boost: Factor on the scores of passages that have a year of the query in their text or
+            fields, from 1 (none); passages of other years are not cut.
+        n_reranked: Passages that a reranker is given; more if `k` is more.
+
+    Raises:
+        UsageError: A number is out of its range, or a name is none of those listed.
+    """
+
+    method: str = DEFAULT_METHOD
+    k1: float = 1.2
+    b: float = 0.5
+    delta: float = 1.0
+    idf: Idf = "lucene"
+    stem: Stem = "english"
+    free_words: int = 0
+    lexical: str = "bm25+"
+    fusion: Fusion = "weighted"
+    dense_weight: float = 0.5
+    thesaurus: str = ""
+    synonym_weight: float = 0.5
+    sublinear: bool = False
+    year_boost: float = 1.0
+    n_reranked: int = 50
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:  # NaN is in no range
+                most = f" to {high:g}" if high <= 1 else " or more"
+                raise UsageError(f"{name} is {value:g}", help=f"it is {low:g}{most}")
+        for name, kind in (("idf", Idf), ("stem", Stem), ("fusion", Fusion)):
+            names = get_args(kind)
+            if (value := getattr(self, name)) not in names:
+                raise UsageError(f"unknown {name} '{value}'", help=suggest(value, names, name))
+
+
+_RANGES = {
+    "k1": (0.0, MOST), "b": (0.0, 1.0), "delta": (0.0, MOST),
+    "free_words": (0, MOST), "dense_weight": (0.0, 1.0),
+    "synonym_weight": (0.0, 1.0), "year_boost": (1.0, MOST), "n_reranked": (1, MOST),
+}  # fmt: skip
+"""The least and the most that settings may be."""
+
+
+class Embedder(Protocol):
+    """Texts → vectors. Implemented by the plug-ins of `pearl.llm.embedders`."""
+
+    @property
+    def name(self) -> str:
+        """Identifies provider, model and weights: vectors of different names are not compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
+        """Vectors of unit length, shape (len(texts), dimension), in order.
+
+        Raises:
+            ModelError: The endpoint is down, or its reply is not what was asked for.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections."""
         ...
 
 
-CONTRACT = Ranker
+class Reranker(Protocol):
+    """Query + texts → their order. Implemented by the plug-ins of `pearl.llm.rerankers`."""
+
+    @property
+    def name(self) -> str:
+        """Identifies dialect, server and model."""
+        ...
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One score for each text, in the order of the texts; higher is better.
+
+        Raises:
+            ModelError: The endpoint is down, or an index is missing, repeated or out of range.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        ...

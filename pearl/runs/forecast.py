@@ -27,6 +27,7 @@ from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages
 from pearl.planner.writer import one_line
+from pearl.retrieval.index import IndexedDocument
 from pearl.runs.executors import Task, Unit
 
 __all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
@@ -223,9 +224,10 @@ class Forecaster:
                     raise task.problem or PearlError("the task has no document")
                 if task.plan is None:
                     card = ""
+                    is_corpus = task.is_corpus or isinstance(document, IndexedDocument)
                     if self._pearl.shape != "none":
                         card = self._pearl.card(document or task.document())
-                    self._plan(task.question or "", card)
+                    self._plan(task.question or "", card, is_corpus=is_corpus)
                     return
                 document = task.document() if document is None else document
                 self._run(self._graph(task.plan, task.question), document)
@@ -270,7 +272,9 @@ class Forecaster:
 
     def _run(self, graph: PlanGraph, document: Document) -> None:
         """A plan over a document."""
-        walk = CostEstimator(RequestBuilder(graph, document, self._pearl.limits))
+        walk = CostEstimator(
+            RequestBuilder(graph, document, self._pearl.limits, self._pearl.searcher)
+        )
         for step in graph.steps:
             costs = walk.step(step)
             if costs.calls.most != 0:
@@ -303,14 +307,14 @@ class Forecaster:
             name = OTHERS
         return self._steps.setdefault(name, StepForecast(name))
 
-    def _plan(self, question: str, card: str) -> None:
-        """Add the planning of a question, once per question and shape card."""
+    def _plan(self, question: str, card: str, *, is_corpus: bool) -> None:
+        """Add the planning of a question, once per question and what is told of the document."""
         pearl = self._pearl
-        messages = plan_messages(
-            one_line(question), pearl.actions, pearl.examples_for(one_line(question)), card
-        )
+        shown = pearl.shown_actions(is_corpus=is_corpus)
+        examples = pearl.examples_for(one_line(question), is_corpus=is_corpus)
+        messages = plan_messages(one_line(question), shown, examples, card)
         self._n_unplanned += 1
-        key = digest(["question", question, card])
+        key = digest(["question", question, card, str(is_corpus)])
         if self._seen.pop(key, None) is not None:
             self._remember(key, 0)
             return
@@ -322,7 +326,7 @@ class Forecaster:
         most = n_phases * (1 + pearl.max_repairs)
         is_exact = most == 1
         limits = pearl.limits
-        task = PlanTask(question, pearl.actions)
+        task = PlanTask(question, shown)
         reply_tokens = reply_limit(
             task, limits.window, limits.max_output_tokens, max_steps=pearl.max_steps
         )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import platform
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
+from pearl.actions import by_search
 from pearl.actions.item_reply import ItemKind
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
@@ -26,13 +28,14 @@ from pearl.interpreter.prompt import (
     combine_messages,
     items_messages,
 )
-from pearl.llm import ActionTask, ChooseTask, ItemsTask, messages_digest
+from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message, messages_digest
 from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
 from pearl.plugins.version import __version__
-from pearl.retrieval import DEFAULT_RANKER
+from pearl.retrieval import DEFAULT_METHOD
+from pearl.tables.lookup import PROMPT_TEXTS
 
 __all__ = ["RunConfig", "fingerprint", "prompts_sha256", "run_config", "version"]
 
@@ -59,8 +62,12 @@ class RunConfig(Frozen):
     bank_sha256: str = ""
     nearest: int | None = None
     """Examples chosen by likeness for each question; None for the whole bank."""
-    ranker: str = DEFAULT_RANKER
-    """What scored passages for a question."""
+    ranker: str = DEFAULT_METHOD
+    """How passages were ranked."""
+    embeddings: str | None = None
+    """What made vectors of them."""
+    reranker: str | None = None
+    """What reordered the best of them."""
     context: str = "auto"
     """What was done with documents longer than the window."""
     window: int | None = None
@@ -94,7 +101,9 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "n_examples": len(pearl.examples),
         "bank_sha256": text_sha256(bank),
         "nearest": pearl.nearest,
-        "ranker": pearl.limits.ranker,
+        "ranker": pearl.searcher.settings.method,
+        "embeddings": pearl.embeddings,
+        "reranker": pearl.reranker,
         "context": pearl.limits.strategy,
         "window": pearl.limits.window,
         "max_output_tokens": pearl.limits.max_output_tokens,
@@ -169,7 +178,8 @@ def prompts_sha256() -> str:
     find = Action("FIND", (Parameter("CTX", ValueType.CONTEXT), Parameter("X")), "Find X")
     task = ActionTask("a", find, (("X", "x"), ("Y", "y")), "text", "why", "what?", frozenset({"Y"}))
     each = Action("EACH", (Parameter.named(ROWS),), "Read each")
-    plan = plan_messages("what?", ActionLibrary("two", [find, each]), card="1 document")
+    search = by_search.known().values()
+    plan = plan_messages("what?", ActionLibrary("all", [find, each, *search]), card="1 document")
     prompts = (
         plan,
         repair_messages(plan, "1. a = FIND(CTX)", ()),
@@ -189,4 +199,5 @@ def prompts_sha256() -> str:
             for is_reasoned in (False, True)
         ),
     )
-    return messages_digest(message for messages in prompts for message in messages)
+    of_tables = [Message("user", text) for text in PROMPT_TEXTS]
+    return messages_digest(chain(*prompts, of_tables))

@@ -30,6 +30,7 @@ from pearl.errors.addresses import LEFT_OUT, redacted
 from pearl.llm.backends import ModelSettings, address_of
 from pearl.llm.prices import Price
 from pearl.plugins.files import why_unsafe
+from pearl.runs.corpora import corpus_source
 from pearl.runs.store import FILE, RunInfo, RunSpec
 
 __all__ = ["REQUESTS", "ExecuteRequest", "RunRequest", "refuse_others", "request_of"]
@@ -167,6 +168,7 @@ class ExecuteRequest(_Planning):
     READS = ("tasks", "data")
 
     plan_and_documents: tuple[Text, ...] = ()
+    together: bool = False
     tasks: Text | None = None
     longest: PositiveInt | None = None
     out: Text
@@ -176,8 +178,10 @@ class ExecuteRequest(_Planning):
 
     @property
     def worked_on(self) -> dict[str, str]:
-        """Plan and documents by name, tasks and data by content."""
+        """Plan and documents by name, tasks and data by content, a corpus by its files as they are."""
         inputs = {"arguments": "\n".join(self.plan_and_documents)}
+        if self.together:
+            inputs["corpus"] = corpus_source(self.plan_and_documents[1:])
         if self.tasks:
             inputs["tasks"] = _content(self.tasks)
         if self.data:

@@ -152,12 +152,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_library(path)
     with pytest.raises(DataError, match="did you mean 'quality'"):
         load_library("qualitie")
-    with pytest.raises(DataError, match=r"libraries: medical, quality, seed"):
+    with pytest.raises(DataError, match=r"libraries: finance, medical, quality, seed"):
         load_library(tmp_path / "none")
 
 
 def test_shipped_libraries() -> None:
-    assert library_names() == ("medical", "quality", "seed")
+    assert library_names() == ("finance", "medical", "quality", "seed")
     for name in library_names():
         assert load_library(name).name == name
 

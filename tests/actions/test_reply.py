@@ -275,10 +275,10 @@ def test_any_reply_is_read(text: str, wanted: ValueType) -> None:
         assert all(entry.strip() for entry in reply.value)
 
 
+# Letters that spell no word which says something of the list, as "the list" and "the rest" do.
 ENTRIES = st.lists(
-    st.text(st.characters(codec="ascii", categories=("L",)), min_size=1).map(lambda w: f"the {w}"),
-    min_size=1, max_size=20,
-)  # fmt: skip
+    st.text("bdghkvwxzBDGHKVWXZ", min_size=1).map(lambda w: f"the {w}"), min_size=1, max_size=20
+)
 
 
 @given(entries=ENTRIES, quotes=st.lists(st.sampled_from(["A dog.", "- a list", "3"]), max_size=4))

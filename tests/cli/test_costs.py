@@ -238,11 +238,11 @@ def test_what_a_server_refused_for_its_rate_is_told_once(
     openai_server.next(Canned(error("slow down"), 429, {"retry-after-ms": "10"}))
     args = ["execute", "why.plan", "story.txt", *on(openai_server)]
     pearl(*args, "--concurrency", "4")
-    told = [line for line in pearl.talk.splitlines() if "429" in line]
+    told = [line for line in pearl.talk.splitlines() if "(429)" in line]
     assert len(told) == 1
     n_calls = len(openai_server.requests)
     assert f"the server refused 1 of {n_calls} calls for their rate (429)" in told[0]
     assert "at most 9.7 calls a second, 3 at once" in told[0]
 
     pearl(*args)
-    assert "429" not in pearl.talk
+    assert "(429)" not in pearl.talk

@@ -101,6 +101,31 @@ def test_a_file_of_the_folder_sends_nothing_anywhere(user: User, evil: Server) -
     assert not (user.folder / "rows.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        'embeddings = "openai:m"',
+        'embeddings = "model2vec:who/knows"',
+        'ranker = "hybrid"',
+        'reranker = "tei"',
+        f'reranker_url = "{EVIL}"',
+    ],
+)
+def test_a_file_of_the_folder_names_no_server_of_a_search(
+    user: User, evil: Server, said: str
+) -> None:
+    (user.folder / "pearl.toml").write_text(f"{said}\n", encoding="utf-8")
+    name = said.split()[0]
+    for command in (
+        (*ASK, "--model", "extractive"),
+        ("search", "story.txt", "boat", "--at", "index"),
+    ):
+        if (name == "ranker") and command[0] == "search":
+            continue  # it has --method
+        assert f"sets {name}, and you do not trust" in user(*command, code=2)
+    assert evil.requests == []
+
+
 def test_what_the_user_says_comes_before_the_file(
     user: User, evil: Server, openai_server: Server
 ) -> None:

@@ -26,6 +26,8 @@ from tests.server import Canned, Server, error
 SEED = read_library("FIND(CTX, X) : Find X\n", "seed")
 PLAN = '1. a = FIND(CTX, "the boat") : Find it'
 BY_ROW = '1. a = SPLIT(CTX, "sentence") : Rows\n2. b = FILTER(a, "the boat is seen") : Keep them'
+OF_TABLE = '1. a = LOOKUP(CTX, "Where is the boat?") : Ask'
+TABLE = Document("boat,place\noak,here\ntea,there\n")
 LONG = Document(" ".join(f"On day {day} the boat was seen again." for day in range(400)))
 
 
@@ -56,6 +58,7 @@ async def everything(model: Model, limit: int | None = None) -> None:
     await pearl.plan("Where is the boat?")
     await pearl.execute(PLAN, LONG)
     await pearl.execute(BY_ROW, LONG)
+    await pearl.execute(OF_TABLE, TABLE)
     await pearl.choose("Where?", ["here", "there"], answer="over there")
     await pearl.choose("Where?", ["here", "there"], document=LONG, is_reasoned=True)
     miner = Miner(pearl.calls(), SEED, max_output_tokens=pearl.limits.max_output_tokens)

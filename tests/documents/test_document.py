@@ -19,6 +19,7 @@ from pearl.documents.document import (
     limit_bytes,
     load,
     load_at_once,
+    part_spans,
 )
 from pearl.errors import DataError, UsageError
 from tests.skips import needs_pipes
@@ -216,6 +217,13 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(10**12)  # sparse
     assert "larger than the limit of 64 MB" in failure(path)
+
+
+def test_a_name_of_several_lines_is_one_heading() -> None:
+    joined = join([Document("one", "a\n\n# b"), Document("two", "b")])
+    assert joined.text == "# a # b\n\none\n\n# b\n\ntwo"
+    spans = [span for _, span in part_spans(joined.text, joined.parts)]
+    assert [joined.text[span.start : span.end] for span in spans] == ["one", "two"]
 
 
 def test_join_puts_documents_under_headings_and_finds_them_again() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from itertools import pairwise
 
 import pytest
@@ -236,6 +237,11 @@ def test_tokens_that_do_not_add_up_are_counted_together() -> None:
         ("women", "woman"),
         ("colour", "colors"),
         ("died", "death"),
+        ("soft\u00adhy\u00adphens", "softhyphen"),
+        ("２００５", "2005"),
+        ("İstanbul", "istanbul"),
+        ("كتـاب", "كتاب"),
+        ("x\u030cy", "xy"),
     ],
 )
 def test_forms_of_a_word_are_one_term(one: str, other: str) -> None:
@@ -246,6 +252,29 @@ def test_stop_words_are_dropped_on_request() -> None:
     question = "Who didn't keep the keys?"
     assert terms(question, drop_stop_words=True) == ["keep", "key"]
     assert "who" in terms(question)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Résumés of Ångström, naïve façade",
+        "Việt Nam",
+        "नमक का स्वाद",
+        "שָׁלוֹם",
+        "한국어",
+        "がぎ ガギ",
+        "ǰ",
+    ],
+)
+def test_composed_and_decomposed_letters_give_the_same_terms(text: str) -> None:
+    composed, decomposed = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
+    assert terms(composed) == terms(decomposed)
+    assert len(terms(composed, stem="none")) >= len(text.split())
+
+
+def test_a_word_is_not_cut_at_its_vowel_signs() -> None:
+    assert len(terms("नमक का स्वाद", stem="none")) == 3
+    assert terms("\u00ad \u0301") == []
 
 
 def test_cjk_gives_bigrams() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.library import load_library, read_library
+from pearl.actions.operators import with_operators
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, check, compile_plan, diagnose, mend_plan
 from pearl.dsl.nodes import CTX, Plan, Reference, Step
 from pearl.dsl.parser import parse, read
@@ -273,3 +274,33 @@ def test_a_checked_plan_shows_itself() -> None:
     checked = compile_plan('1. a = FIND(CTX, "<x>") : x', LIBRARY)
     assert str(checked) == print_plan(checked.plan)
     assert "&lt;x&gt;" in checked._repr_html_()
+
+
+SEARCHING = with_operators(LIBRARY)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["n = COUNT(found)"],
+        ["kept = FILTER(found, \"it is sold\")", "n = COUNT(kept)"],
+        ["kept = WHERE(found, \"Document\", \"is\", \"a\")", "n = COUNT_BY(kept, \"Document\")"],
+        ["again = RETRIEVE(found, \"y\", 2)", "n = SHARE_OF(again, \"Document\", \"a\")"],
+        ["best = RERANK(found, \"y\", 2)", "label = CLASSIFY(best, [\"a\", \"b\"], \"kind\")", "n = MOST(label)"],
+    ],
+)  # fmt: skip
+def test_a_count_of_what_a_search_gave_is_noted(steps: list[str]) -> None:
+    lines = ['found = RETRIEVE(CTX, "x", 9)', *steps]
+    text = "\n".join(f"{i}. {line} : Do it" for i, line in enumerate(lines, 1))
+    assert codes(text, SEARCHING) == ["counts-best"]
+    compile_plan(text, SEARCHING)  # a note, no error
+
+
+def test_a_count_of_all_and_a_text_of_the_best_are_not_noted() -> None:
+    text = """\
+1. found = RETRIEVE(CTX, "x", 9) : Search
+2. told = SUMMARIZE(found) : Tell
+3. rows = SPLIT(CTX, "document") : All
+4. n = COUNT(rows) : Count them
+5. ans = CONCAT(told, n) : Both"""
+    assert codes(text, SEARCHING) == []

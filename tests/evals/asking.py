@@ -37,7 +37,7 @@ def sample(id: str = "q1", **fields: Any) -> Sample:
     """A question with four options, the first of them right; `fields` replace what it says."""
     known: dict[str, Any] = {
         "question": f"Why did Nils sell the boat, {id}?", "document": STORY, "options": OPTIONS,
-        "gold": 0,
+        "gold": 0, "gold_passages": ("He sold the boat because the hull was rotten.",),
     }  # fmt: skip
     return Sample(id, **{**known, **fields})
 

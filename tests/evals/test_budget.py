@@ -49,7 +49,8 @@ def asked(
 ) -> tuple[EvalRecord, Acting]:  # fmt: skip
     model = acting(step=reply, window=window)
     pearl = Pearl(model, max_output_tokens=max_output_tokens)
-    record = run(pearl, [sample(document=Document(text, "d.txt"))], name, effort=effort)
+    read = sample(document=Document(text, "d.txt"), gold_passages=(text,))
+    record = run(pearl, [read], name, effort=effort)
     return record["q1", name, 0], model
 
 

@@ -134,8 +134,8 @@ def test_a_text_that_is_put_together_keeps_what_is_decided() -> None:
 
 
 def test_an_entry_without_a_number_fails_its_step() -> None:
-    pearl = Pearl(Scripted(by_output({"a": "- 30 mg\n- 2 million"})), library=LIBRARY)
-    with pytest.raises(ExecutionError, match=r"SUM.*not written out in '2 million'"):
+    pearl = Pearl(Scripted(by_output({"a": "- 30 mg\n- a few"})), library=LIBRARY)
+    with pytest.raises(ExecutionError, match=r"SUM.*'a few'"):
         asyncio.run(pearl.execute(plan('a = FIND(CTX, "x")', "s = SUM(a)"), FARM))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 from collections import Counter as Tally
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -15,6 +16,9 @@ from pearl.documents.tokens import Counter
 from pearl.errors import ExecutionError, PearlError
 from pearl.llm import CombineTask, Constrains, ItemsTask, Request
 from pearl.llm.backends.scripted import Scripted
+from pearl.retrieval.corpus import CorpusDocument
+from pearl.retrieval.index import Index
+from pearl.retrieval.search import Searcher
 from pearl.runs.executors import Task
 from pearl.runs.forecast import Forecast, forecast
 
@@ -57,6 +61,12 @@ class Plans:
             (f'MAP({one}, "its colour")', "rows"),
             (f'RATE({one}, "how sweet it is")', "rows"),
             (f'TOP({one}, "how sweet it is", {draw.randint(1, 5)})', "rows"),
+            (f'RERANK({one}, "what is sweet", {draw.randint(1, 5)})', "rows"),
+            (f'RETRIEVE(CTX, "apple and beet", {draw.randint(1, 40)})', "rows"),
+            (f'RETRIEVE({one}, ["carrot", "egg"], {draw.randint(1, 5)})', "rows"),
+            (f"RETRIEVE(CTX, {one}, {draw.randint(1, 40)})", "rows"),
+            (f'FIND(CTX, "the egg {draw.randint(1, 60)}")', "other"),
+            (f"FIND(CTX, {one})", "other"),
             (f'GROUP({one}, "User")', "groups"),
             (f'COUNT_BY({one}, "User")', "groups"),
             (f"COUNT({one})", "other"),
@@ -142,16 +152,19 @@ def compare(seed: int) -> str:
     """Forecast a random plan, run it, and compare; what came of it."""
     draw = random.Random(seed)
     document = Document(entries(draw, draw.choice([4, 5, 40, 150])))
+    if draw.random() < 0.5:
+        texts = {"a": document.text, "b": entries(draw, 40)}
+        document = Index.build(CorpusDocument(*each) for each in texts.items()).document("both")
     plan = Plans(seed).text(draw.randint(2, 8))
     fault = draw.choice([0.0, 0.05, 0.5])
     model = oracle(seed, fault)
     if not fault and draw.random() < 0.5:
         model = Held(model._reply)
     this = Pearl(
-        model, window=draw.choice([None, 4_096, 32_000]), items_per_call=draw.choice([3, 32]),
-        max_output_tokens=draw.choice([None, 512]), concurrency=4,
+        model, window=draw.choice([None, 2_048, 4_096, 32_000]), items_per_call=draw.choice([3, 32]),
+        max_output_tokens=draw.choice([None, 256, 512]), concurrency=4,
     )  # fmt: skip
-    found = forecast(this, [Task("", partial(Document, document.text), plan=plan)])
+    found = forecast(this, [Task("", lambda: document, plan=plan)])
     try:
         asyncio.run(this.execute(plan, document))
     except ExecutionError:
@@ -172,6 +185,40 @@ def test_a_random_plan_takes_what_its_forecast_says(block: int) -> None:
 @pytest.mark.slow
 def test_a_thousand_random_plans_take_what_their_forecasts_say() -> None:
     assert Tally(map(compare, range(1_000, 2_000)))["done"] > 500
+
+
+class Waits:
+    """A reranker that a forecast must not ask."""
+
+    name = "waits"
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        await asyncio.sleep(0)
+        return [float(-len(text)) for text in texts]
+
+    async def aclose(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_where_a_search_may_wait_there_are_bounds(seed: int) -> None:
+    draw = random.Random(seed)
+    texts = {name: entries(draw, 80) for name in ("a", "b")}
+    document = Index.build(CorpusDocument(*each) for each in texts.items()).document("both")
+    plan = """\
+1. found = RETRIEVE(CTX, "apple and beet", 30) : Search
+2. best = RERANK(found, "what is sweet", 9) : Rank
+3. label = CLASSIFY(best, ["fruit", "root", "something else"], "its kind") : Labels
+4. told = FIND(CTX, "the apple") : Read"""
+    model = oracle(seed, 0.0)
+    searcher = Searcher(reranker=Waits())
+    this = Pearl(
+        model, window=draw.choice([2_048, 4_096]), max_output_tokens=256, searcher=searcher
+    )
+    found = forecast(this, [Task("", lambda: document, plan=plan)])
+    asyncio.run(this.execute(plan, document))
+    within(found, model, is_whole=True)
+    assert "best" not in sent(model), "the reranker takes the place of the model"
 
 
 def test_calls_are_exact_where_the_model_is_held_to_a_grammar() -> None:

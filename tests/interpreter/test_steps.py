@@ -353,7 +353,7 @@ def test_a_document_that_surely_fits_is_shown_without_being_counted() -> None:
     plan = graph('a = FIND(CTX, "bees")')
     calls = RequestBuilder(plan, document, ContextLimits(counter, window=20_000))
     task, _ = calls.task(plan.steps[0], {})
-    context, pieces = calls.pieces(task, document.text)
+    context, pieces = asyncio.run(calls.pieces(task, document.text))
     assert (context.strategy, context.coverage) == ("full", 1.0)
     assert [piece.document for piece in pieces] == [document.text]
     bare, merging = action_messages(replace(task, document=None)), combine_messages(task, ())
@@ -362,4 +362,4 @@ def test_a_document_that_surely_fits_is_shown_without_being_counted() -> None:
 
     near = RequestBuilder(plan, document, ContextLimits(counter, window=6_000))
     with pytest.raises(AssertionError, match="You carry out"):
-        near.pieces(task, document.text)
+        asyncio.run(near.pieces(task, document.text))

@@ -7,8 +7,10 @@ import asyncio
 import pytest
 
 from pearl.actions.library import read_library
+from pearl.actions.operators import with_operators
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.parser import parse
+from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.openai import OpenAIModel
@@ -27,11 +29,14 @@ GOOD = 'New actions:\n- None\n\n1. ans = FIND(CTX, "the key") : Find it'
 
 
 def plan(
-    *replies: str, question: str = "Where is the key?", **settings: object
+    *replies: str,
+    question: str = "Where is the key?",
+    library: ActionLibrary = LIBRARY,
+    **settings: object,
 ) -> tuple[CheckedPlan, Scripted, Trace]:
     rounds = iter(replies)
     model, trace = Scripted(lambda request: next(rounds)), Trace()
-    checked = asyncio.run(write_plan(question, LIBRARY, model, trace=trace, **settings))  # type: ignore[arg-type]
+    checked = asyncio.run(write_plan(question, library, model, trace=trace, **settings))  # type: ignore[arg-type]
     return checked, model, trace
 
 
@@ -106,6 +111,20 @@ def test_a_plan_that_reads_no_document_goes_back() -> None:
     assert attempts(trace)[0].diagnostics
     with pytest.raises(PlanningError, match="unread-document"):
         plan(blind, max_repairs=0)
+
+
+COUNTED = 'New actions:\n- None\n\n1. v = RETRIEVE(CTX, "x", 9) : Find\n2. n = COUNT(v) : Count'
+
+
+def test_a_plan_that_counts_what_a_search_gave_goes_back_once() -> None:
+    searching = with_operators(LIBRARY)
+    checked, model, _ = plan(COUNTED, GOOD, library=searching)
+    assert "not all [counts-best]" in model.requests[1].prompt
+    assert str(checked) == str(plan(GOOD, library=searching)[0])
+    for replies in ([COUNTED, COUNTED], [COUNTED, "no", "no"], [COUNTED]):
+        kept, model, _ = plan(*replies, library=searching, max_repairs=len(replies) - 1)
+        assert [step.action for step in kept.plan.steps] == ["RETRIEVE", "COUNT"]
+        assert len(model.requests) == len(replies)
 
 
 def test_new_actions_live_for_one_plan() -> None:

@@ -17,7 +17,7 @@ from pearl import plugins
 from pearl.cli import run
 from pearl.data.domains import CONTRACT
 from tests.root import ROOT
-from tests.server import Server
+from tests.server import Canned, Server
 
 FILE = re.compile(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", re.M | re.S)
 
@@ -37,7 +37,7 @@ def _noted(name, function):
             file.write(f"{__name__}.{name}\\n")
         return function(*args, **kwargs)
     return called
-for _name in ("create", "run", "read", "rank", "rewrite", "predict", "score", "split", "collect"):
+for _name in ("create", "run", "read", "rank", "rewrite", "predict", "score", "split", "collect", "body"):
     if _name in globals():
         globals()[_name] = _noted(_name, globals()[_name])
 """
@@ -123,12 +123,12 @@ def test_every_kind_of_plug_in_has_its_example_of_about_ten_lines() -> None:
     files = examples()
     project = tomllib.loads(files["pyproject.toml"])["project"]
     assert set(project["entry-points"]) == KINDS
-    assert len(KINDS) == 13
+    assert len(KINDS) == 18
     named = {value for entries in project["entry-points"].values() for value in entries.values()}
     assert {f"{name.replace('.', '/')}.py" for name in named} == set(files) - {"pyproject.toml"}
     for path, text in files.items():
         lines = [line for line in text.splitlines() if line.strip()]
-        assert len(lines) <= (20 if path == "pyproject.toml" else 16), path
+        assert len(lines) <= (22 if path == "pyproject.toml" else 16), path
 
 
 def test_a_run_with_plug_ins_of_its_own(mine: Mine) -> None:
@@ -155,6 +155,14 @@ def test_rows_with_plug_ins_of_its_own(mine: Mine) -> None:
     assert mine.called >= {"pearl_mine.unit.split", "pearl_mine.tag.collect"}
 
 
+def test_a_calculator_of_its_own(mine: Mine) -> None:
+    (mine.folder / "sale.plan").write_text(
+        '1. ans = CALCULATE("mine", "$80", "$20") : What is left\n'
+    )
+    told = mine("execute", "sale.plan", "story.mine", "--library", "finance", "--model", "mine:x")
+    assert "75%" in told.splitlines()
+
+
 def test_an_evaluation_with_plug_ins_of_its_own(mine: Mine) -> None:
     rows = [
         {"question": "Who sold it?", "document": "Nils sold the boat.", "reference": "Nils, I think"},
@@ -169,6 +177,30 @@ def test_an_evaluation_with_plug_ins_of_its_own(mine: Mine) -> None:
     assert {"pearl_mine.method.predict", "pearl_mine.scorer.score", "pearl_mine.domain.read"} <= (
         mine.called
     )
+
+
+def test_a_corpus_of_its_own(mine: Mine) -> None:
+    (mine.folder / "a.notes").write_text("Nils sold the boat.\nAda kept hers.\n")
+    (hit,) = json.loads(mine("search", "a.notes", "boat", "--json"))
+    assert (hit["id"], hit["text"]) == ("note 1", "Nils sold the boat.")
+    assert "2 documents" in mine("index", "a.notes")
+    assert "pearl_mine.source.read" in mine.called
+
+
+def test_a_search_with_plug_ins_of_its_own(mine: Mine, openai_server: Server) -> None:
+    (mine.folder / "notes.txt").write_text("Nils sold the boat.\n\nHabeas bed.")
+    scores = [{"index": i, "score": float(i)} for i in range(2)]
+    openai_server.next(Canned(scores))
+    hits = json.loads(
+        mine(
+            "search", "notes.txt", "bead", "--method", "dense", "--embeddings", "mine",
+            "--reranker", "mine", "--reranker-url", openai_server.url, "--json",
+        )
+    )  # fmt: skip
+    assert [hit["text"] for hit in hits] == ["Nils sold the boat.", "Habeas bed."]
+    (seen,) = openai_server.requests
+    assert seen.body == {"asked": "bead", "passages": ["Habeas bed.", "Nils sold the boat."]}
+    assert mine.called == {"pearl_mine.embedder.create", "pearl_mine.dialect.body"}
 
 
 def test_a_command_and_a_server_of_its_own(mine: Mine, openai_server: Server) -> None:

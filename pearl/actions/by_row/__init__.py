@@ -2,13 +2,14 @@
 
 A module has `ACTION`, an `Action` whose first parameter is `ROWS`; `KIND`, the form of the reply to
 an item; `READING`, the same action for one text that is too long to be an item; and `collect`,
-which makes rows of the replies. Any other action with `ROWS` as its first parameter is a `MAP` with
+which makes rows of the replies. It may have `select`, which takes the first K of those rows, and `QUERY`,
+the name of a parameter by which a reranker scores rows in place of the model. Any other action with `ROWS` as its first parameter is a `MAP` with
 a definition of its own, and `EACH_NAME(ROWS, ...)` is `NAME(CTX, ...)` for each row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -17,7 +18,17 @@ from pearl.actions.item_reply import ItemKind
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import CTX, EACH, Action, ActionLibrary, Parameter, ValueType
 
-__all__ = ["CONTRACT", "ByRow", "by_row", "each_of", "known", "reading", "with_column"]
+__all__ = [
+    "CONTRACT",
+    "ByRow",
+    "by_row",
+    "each_of",
+    "known",
+    "query_of",
+    "reading",
+    "selected",
+    "with_column",
+]
 
 
 class ByRow(Protocol):
@@ -60,6 +71,17 @@ def by_row(action: Action) -> ByRow:
             return module
     mapping: ByRow = _module("map")
     return mapping
+
+
+def query_of(how: ByRow) -> str:
+    """The name of the parameter that a reranker scores rows by; "" if only a model can."""
+    return getattr(how, "QUERY", "")
+
+
+def selected(how: ByRow, rows: Rows, k: int) -> Rows:
+    """The first K of the rows of a result, where the action has such a number."""
+    select: Callable[[Rows, int], Rows] | None = getattr(how, "select", None)
+    return rows if select is None else select(rows, k)
 
 
 def each_of(action: Action, library: ActionLibrary) -> Action | None:

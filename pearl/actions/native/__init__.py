@@ -9,6 +9,7 @@ or of what the parameter `reads`: `Rows`, a number, or the value as it is. `run`
 with the reason for invalid values, and `EmptyListError` if the list that it selects from is empty.
 A library's action is native if its name and signature match a module here; its parameters may be
 named freely, but for those of an operator on rows. The values are those of `pearl.actions.values`.
+Every library has all of them, but for modules with `IS_SPECIALISED = True`, which it has to list.
 
 Of rows, a list is their values: entries that come back are the rows they belong to. Rows that are
 undecided make no result wrong: what would be different with them is undecided, too.
@@ -21,13 +22,14 @@ from functools import cache
 from typing import Any, Protocol
 
 from pearl import plugins
+from pearl.actions import by_search
 from pearl.actions.entries import over_rows
 from pearl.actions.garbage import collection_paused
 from pearl.actions.values import Scalar, Value, argument, as_rows, behind, bounded
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, ValueType
 
-__all__ = ["CONTRACT", "NativeAction", "bind", "compute", "is_operator", "known"]
+__all__ = ["CONTRACT", "NativeAction", "bind", "compute", "general", "is_operator", "known"]
 
 
 class NativeAction(Protocol):
@@ -53,6 +55,19 @@ def known() -> dict[str, Action]:
     return {module.ACTION.name: module.ACTION for module in modules}
 
 
+def general() -> dict[str, Action]:
+    """Those that every library has.
+
+    The others would be in every planning prompt, and some have a shape of their own, which takes
+    2 KB of a grammar.
+    """
+    return {
+        name: action
+        for name, action in known().items()
+        if not getattr(_module(name.lower()), "IS_SPECIALISED", False)
+    }
+
+
 @cache
 def _module(name: str) -> Any:
     """The module of a native action; cached, because the lookup takes milliseconds."""
@@ -60,11 +75,16 @@ def _module(name: str) -> Any:
 
 
 def bind(action: Action) -> Action:
-    """The native action of the same name and signature, else the action itself."""
+    """The action computed in Python, or by a search, of the same name and signature; else itself."""
     name = action.name.lower()
-    if action.name != name.upper() or not plugins.exists(__name__, name):
+    if action.name != name.upper():
         return action
-    native: Action = _module(name).ACTION
+    if plugins.exists(__name__, name):
+        native: Action = _module(name).ACTION
+    elif (searching := by_search.known().get(action.name)) is not None:
+        native = searching
+    else:
+        return action
     same_shape = (
         len(native.parameters) == len(action.parameters)
         and native.is_variadic == action.is_variadic
@@ -80,6 +100,7 @@ def bind(action: Action) -> Action:
         native.is_variadic,
         native.returns,
         is_native=True,
+        counts=native.counts,
         span=action.span,
     )
 

@@ -10,6 +10,7 @@ ACTION = Action(
     "Return how many entries ITEMS has, as a number",
     returns=ValueType.NUMBER,
     is_native=True,
+    counts=True,
 )
 
 

@@ -12,6 +12,7 @@ ACTION = Action(
     "Return one row for each value of the field NAME in ROWS, with how many rows have it",
     returns=ValueType.LIST,
     is_native=True,
+    counts=True,
 )
 
 

@@ -2,7 +2,8 @@
 
 from pearl.actions.conditions import wanted_by
 from pearl.actions.groups import are_groups, n_of_any
-from pearl.actions.values import Value, bounded, key_of
+from pearl.actions.values import Value, bounded
+from pearl.documents.comparisons import key_of
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter
 
@@ -11,6 +12,7 @@ ACTION = Action(
     (Parameter.named("ROWS"), Parameter("KEY", reads="value")),
     "Return how many rows the group KEY of ROWS has, or how many of ROWS have the value KEY",
     is_native=True,
+    counts=True,
 )
 
 

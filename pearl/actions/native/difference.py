@@ -1,6 +1,7 @@
 """DIFFERENCE(A, B): the entries of one list that another lacks."""
 
-from pearl.actions.values import Value, key_of
+from pearl.actions.values import Value
+from pearl.documents.comparisons import key_of
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

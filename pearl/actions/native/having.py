@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from pearl.actions.groups import are_groups, n_of_any, size_range
-from pearl.actions.numbers import whole_number
 from pearl.actions.values import Value
+from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
@@ -20,6 +20,7 @@ ACTION = Action(
     f"Return those groups of ROWS that have as many rows as OP and N say: {', '.join(OPERATORS)}",
     returns=ValueType.LIST,
     is_native=True,
+    counts=True,
 )
 
 

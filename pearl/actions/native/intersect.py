@@ -1,6 +1,7 @@
 """INTERSECT(A, B): the entries that two lists share."""
 
-from pearl.actions.values import Value, key_of, without_repeats
+from pearl.actions.values import Value, without_repeats
+from pearl.documents.comparisons import key_of
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

@@ -10,6 +10,7 @@ ACTION = Action(
     (Parameter.named("ROWS"),),
     "Return the smallest group of ROWS, the row rated lowest, or the value that occurs least often",
     is_native=True,
+    counts=True,
 )
 
 

@@ -1,7 +1,7 @@
 """MAX(NUMBERS): the largest number."""
 
-from pearl.actions.numbers import numbers
 from pearl.actions.values import EmptyListError, Value
+from pearl.documents.table.columns import numbers_of
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
@@ -10,6 +10,7 @@ ACTION = Action(
     "Return the largest of NUMBERS",
     returns=ValueType.NUMBER,
     is_native=True,
+    counts=True,
 )
 
 
@@ -26,4 +27,4 @@ def run(items: list[str]) -> Value:
     """
     if not items:
         raise EmptyListError("the list is empty, it has no largest number")
-    return max(numbers(items))
+    return max(numbers_of(items))

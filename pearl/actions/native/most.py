@@ -10,6 +10,7 @@ ACTION = Action(
     (Parameter.named("ROWS"),),
     "Return the largest group of ROWS, the row rated highest, or the value that occurs most often",
     is_native=True,
+    counts=True,
 )
 
 

@@ -15,6 +15,7 @@ ACTION = Action(
     "Return one row for each value of the field NAME in ROWS, with the value that its rows have most",
     returns=ValueType.LIST,
     is_native=True,
+    counts=True,
 )
 
 

@@ -1,12 +1,12 @@
 """NEAR(A, B, K): for each row, the likeliest partners by their words."""
 
-from pearl.actions.numbers import whole_number
 from pearl.actions.pairing import check_n_pairs, identity, pair, unread_pairs
 from pearl.actions.values import Value
+from pearl.documents.numbers import whole_number
 from pearl.documents.passages import terms
 from pearl.documents.rows import Row, Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
-from pearl.retrieval.bm25 import Index
+from pearl.retrieval.term_ranker import TermRanker
 
 ACTION = Action(
     "NEAR",
@@ -36,7 +36,7 @@ def run(a: Rows, b: Rows, k: int | float) -> Value:
     lefts = [(row, i < len(a)) for i, row in enumerate((*a, *a.doubtful)) if row.value is not None]
     rights = [(row, i < len(b)) for i, row in enumerate((*b, *b.doubtful)) if row.value is not None]
     check_n_pairs(len(lefts) * min(n_best, len(rights)))
-    index = Index([_words(row) for row, _ in rights])
+    index = TermRanker([_words(row) for row, _ in rights])
     n_unsure = sum(not is_sure for _, is_sure in rights)
     sure: list[Row] = []
     unsure: list[Row] = []

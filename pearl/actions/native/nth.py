@@ -1,8 +1,8 @@
 """NTH(ROWS, K): what has a place in the ranking."""
 
-from pearl.actions.numbers import whole_number
 from pearl.actions.ranking import place
 from pearl.actions.values import Value
+from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter
 
@@ -11,6 +11,7 @@ ACTION = Action(
     (Parameter.named("ROWS"), Parameter("K", reads="number")),
     "Return what has place K in the ranking of ROWS, most first",
     is_native=True,
+    counts=True,
 )
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from itertools import combinations, product
 
-from pearl.actions.numbers import read_number
 from pearl.actions.pairing import check_n_pairs, unread_pairs
 from pearl.actions.values import Value
+from pearl.documents.numbers import read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

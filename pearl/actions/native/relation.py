@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from pearl.actions.numbers import numbers
 from pearl.actions.values import Scalar, Value, as_text, behind
+from pearl.documents.numbers import numbers
 from pearl.dsl.signatures import Action, Parameter
 
 ACTION = Action(

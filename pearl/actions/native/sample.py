@@ -4,9 +4,9 @@ import random
 from dataclasses import replace
 
 from pearl.actions.estimates import SAMPLED
-from pearl.actions.numbers import whole_number
 from pearl.actions.values import Value
 from pearl.documents.digest import text_sha256
+from pearl.documents.numbers import whole_number
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

@@ -13,6 +13,7 @@ ACTION = Action(
     (Parameter.named("ROWS"), Parameter("NAME"), Parameter("X", reads="value")),
     "Return which share of ROWS has the value X in the field NAME, a number from 0 to 1",
     is_native=True,
+    counts=True,
 )
 
 

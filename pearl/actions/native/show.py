@@ -1,10 +1,7 @@
 """SHOW(A, B, ...): columns side by side."""
 
-from collections.abc import Mapping
-from itertools import count
-
 from pearl.actions.values import Value
-from pearl.documents.rows import Row, Rows
+from pearl.documents.rows import Row, Rows, unused_name
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
@@ -32,12 +29,12 @@ def run(*columns: Rows) -> Value:
     found: dict[object, Row] = {}
     sure: set[object] = set()
     for rows in columns:
-        name = _unused(rows.column, cells)
+        name = unused_name(rows.column, cells)
         keyed = [(row.key, row) for row in rows]
         cells[name] = {key: row.value for key, row in keyed}
         if rows.shows_possible:
             sizes = {key: str(len(row.members)) for key, row in keyed if row.members}
-            cells[_unused("count", cells)] = dict(sizes)
+            cells[unused_name("count", cells)] = dict(sizes)
         sure |= cells[name].keys()
         for row in rows.doubtful:
             cells[name].setdefault(row.key, None)
@@ -56,9 +53,3 @@ def run(*columns: Rows) -> Value:
         tuple(dict.fromkeys(note for rows in columns for note in rows.notes)),
         columns=tuple(cells),
     )
-
-
-def _unused(name: str, taken: Mapping[str, object]) -> str:
-    """The name, numbered if it is taken."""
-    names = (name if i == 1 else f"{name} ({i})" for i in count(1))
-    return next(each for each in names if each not in taken)

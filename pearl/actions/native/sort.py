@@ -3,8 +3,8 @@
 import re
 from decimal import Decimal
 
-from pearl.actions.numbers import check_alike
 from pearl.actions.values import Value
+from pearl.documents.numbers import check_alike
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(

@@ -3,6 +3,7 @@
 from pearl import plugins
 from pearl.actions.values import Value
 from pearl.documents.rows import TEXT_COLUMN, Row, Rows
+from pearl.documents.table.finding import scale_notes
 from pearl.documents.units import UNITS, Piece, left_out, left_out_note
 from pearl.dsl.signatures import Action, Parameter, ValueType
 from pearl.errors import Span
@@ -36,8 +37,11 @@ def run(rows: Rows, unit: str) -> Value:
         raise ValueError(f"'{unit}' is no unit; units are {', '.join(UNITS)}")
     reasons: list[str] = []
     notes: list[str] = []
-    found = [part for row in rows for part in _parts(rows, row, unit, reasons, notes)]
-    doubtful = [part for row in rows.doubtful for part in _parts(rows, row, unit, reasons, notes)]
+    scales: list[str] = []
+    found = [part for row in rows for part in _parts(rows, row, unit, reasons, notes, scales)]
+    doubtful = [
+        part for row in rows.doubtful for part in _parts(rows, row, unit, reasons, notes, scales)
+    ]
     if reasons and not (found or doubtful):
         raise ValueError(reasons[0])
     if reasons:
@@ -45,10 +49,13 @@ def run(rows: Rows, unit: str) -> Value:
         notes = [f"{len(reasons):,} of {n:,} texts left out: {reasons[0]}", *notes]
     if len(notes) > 1:
         notes = [notes[0], f"{len(notes) - 1:,} more notes on what was left out"]
-    return Rows(tuple(found), TEXT_COLUMN, tuple(doubtful), (*rows.notes, *notes), pages=rows.pages)
+    told = tuple(dict.fromkeys((*rows.notes, *notes, *scales)))
+    return Rows(tuple(found), TEXT_COLUMN, tuple(doubtful), told, pages=rows.pages)
 
 
-def _parts(rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str]) -> list[Row]:
+def _parts(
+    rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str], scales: list[str]
+) -> list[Row]:
     """The parts of a row; the row itself if what it says is undecided."""
     text = row.text if rows.is_answered and row.text else row.value
     if text is None:
@@ -66,6 +73,8 @@ def _parts(rows: Rows, row: Row, unit: str, reasons: list[str], notes: list[str]
         return []
     if _is_worth_a_note(text, pieces):
         notes.append(left_out_note(text, pieces, unit))
+    if unit == "record":
+        scales += scale_notes(text, pieces)
     return [_part(row, text, start, piece) for piece in pieces]
 
 

@@ -3,8 +3,8 @@
 import math
 from decimal import Decimal
 
-from pearl.actions.numbers import numbers
 from pearl.actions.values import Value
+from pearl.documents.table.columns import numbers_of
 from pearl.dsl.signatures import Action, Parameter, ValueType
 
 ACTION = Action(
@@ -13,6 +13,7 @@ ACTION = Action(
     "Add up all NUMBERS and return the total",
     returns=ValueType.NUMBER,
     is_native=True,
+    counts=True,
 )
 
 
@@ -26,7 +27,7 @@ def run(items: list[str]) -> Value:
         >>> run(["0.1", "0.2 kg", "1,000"])
         1000.3
     """
-    values = numbers(items)
+    values = numbers_of(items)
     if all(isinstance(value, int) for value in values):
         return sum(values)
     total = float(sum(Decimal(repr(value)) for value in values))  # 0.1 + 0.2 is 0.3

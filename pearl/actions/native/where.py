@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from pearl.actions.conditions import OPERATORS, judge
+from pearl.actions.conditions import judge
 from pearl.actions.groups import are_groups
 from pearl.actions.native import having
-from pearl.actions.numbers import read_number
 from pearl.actions.values import Value, as_text
+from pearl.documents.comparisons import OPERATORS
+from pearl.documents.numbers import read_number
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action, Parameter, ValueType
 

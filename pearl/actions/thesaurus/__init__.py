@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from pearl.documents.passages import terms
+from pearl.retrieval.expansion import read_groups
 
 __all__ = ["opposites", "synonyms"]
 
@@ -22,8 +23,7 @@ def synonyms() -> dict[str, frozenset[str]]:
         True
     """
     found: dict[str, set[str]] = {}
-    for row in _rows("synonyms.txt"):
-        group = _stems(row.split())
+    for group in map(_stems, _rows("synonyms.txt")):
         for term in group:
             found.setdefault(term, set()).update(group)
     return {term: frozenset(group - {term}) for term, group in found.items()}
@@ -39,7 +39,8 @@ def opposites() -> dict[str, frozenset[str]]:
     """
     found: dict[str, set[str]] = {}
     for row in _rows("opposites.txt"):
-        left, right = (_stems(side.split()) for side in row.split("|"))
+        middle = row.index("|")
+        left, right = _stems(row[:middle]), _stems(row[middle + 1 :])
         for term in left:
             found.setdefault(term, set()).update(right)
         for term in right:
@@ -47,10 +48,8 @@ def opposites() -> dict[str, frozenset[str]]:
     return {term: frozenset(others) for term, others in found.items()}
 
 
-def _rows(name: str) -> Iterator[str]:
-    for row in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
-        if not row.startswith("#"):
-            yield row
+def _rows(name: str) -> list[list[str]]:
+    return [words for _, words in read_groups(Path(__file__).with_name(name))]
 
 
 def _stems(words: Iterable[str]) -> list[str]:

@@ -7,18 +7,19 @@ from typing import Any
 
 import click
 
-from pearl.cli.files import found_documents, is_file
+from pearl.cli.corpora import document_tasks, together_option
+from pearl.cli.files import is_file
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, rows_option, setting_options, trace_option
 from pearl.cli.run_options import budget_options, store_option
-from pearl.cli.writing import force_option, keep_inputs
+from pearl.cli.writing import force_option
 from pearl.errors import UsageError
 
 
 @click.command(cls=Command)
 @click.argument("question")
 @click.argument("documents", nargs=-1, metavar="DOC...")
-@click.option("--together", is_flag=True, help="Read all documents as one.")
+@together_option
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the plan and every step, too.")
 @rows_option
@@ -34,25 +35,21 @@ def command(
 ) -> int:
     """Write a plan for QUESTION and run it over each DOC (text, HTML, PDF, Word; - is stdin).
 
-    A DOC may be a folder or a pattern, as reports/*.txt. Every reply is kept in the store: the same
+    A DOC may be a folder or a pattern, as reports/*.txt. With --together they are a corpus: a step that
+    cannot be shown all of it is shown the passages that match, from an index that is kept. Every reply is kept in the store: the same
     question of the same document asks the model nothing again.
     """
     from pearl.cli.work import run_tasks
-    from pearl.documents.document import join, load
-    from pearl.runs.executors import Task
-    from pearl.runs.tasks import over_files
 
     _refuse_swapped(question, documents)
     if not documents:
         raise UsageError(
             "no document", help='name one, or - for stdin: pearl ask "Who ...?" story.txt'
         )
-    found = found_documents(documents)
-    keep_inputs([out, options["trace"], options["rows_out"]], found)
-    if together and len(found) > 1:
-        tasks = [Task("", lambda: join([load(path) for path in found]), question)]
-    else:
-        tasks = over_files(found, question=question, is_named=False)
+    outs = [out, options["trace"], options["rows_out"]]
+    tasks = document_tasks(
+        documents, together=together, question=question, is_named=False, outs=outs
+    )
     options["tells_plans"] = not options["as_json"]  # to stderr: pipes get the answer alone
     return run_tasks(tasks, options, told=out)
 

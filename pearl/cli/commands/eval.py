@@ -13,6 +13,7 @@ import click
 from pearl import plugins
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, data_options, read_data, setting_options
+from pearl.cli.retrieval_eval import refuse_retrieval_options, retrieval_options, score_retrieval
 from pearl.cli.run_options import unit_options
 from pearl.cli.units import Finished, Work, run_units
 from pearl.cli.work import no_reply, report_left_out
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @data_options
 @click.option(
-    "--methods", default="pearl,direct", show_default=True, metavar="NAME,...",
-    help=f"{', '.join(plugins.names('pearl.evals.methods'))}.",
+    "--methods", "--method", multiple=True, metavar="NAME,...", default=["pearl,direct"],
+    show_default=True, callback=lambda _context, _option, said: ",".join(said),
+    help=f"{', '.join(plugins.names('pearl.evals.methods'))}; with --retrieval those of `pearl search`.",
 )  # fmt: skip
 @click.option(
     "--results", type=click.Path(), metavar="FILE",
@@ -71,21 +73,30 @@ if TYPE_CHECKING:
 @click.option(
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
+@retrieval_options
 @setting_options()
 @unit_options
 @as_json
 def command(
     methods: str, results: str | None, rescore: str | None, out: str | None,
-    scorer: str | None, by_document: bool, force: bool, **options: Any,
+    scorer: str | None, by_document: bool, force: bool, retrieval: bool, **options: Any,
 ) -> int:  # fmt: skip
     """Score methods over the samples of --data: accuracy with intervals, paired tests, cost.
 
     What failed and what names no option is wrong, and counted. Every reply and every record is kept
     in the store: the same command goes on where it stopped, however it was stopped.
+
+    With --retrieval, --corpus, --queries and --qrels: how well documents are found.
     """
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    if not names:
+        raise UsageError("no method", help="--methods pearl,direct")
+    if retrieval:
+        return score_retrieval(names, {**options, "out": out, "force": force})
+    refuse_retrieval_options()
     if sum(given is not None for given in (options["data"], results, rescore)) != 1:
         raise UsageError(
-            "one of --data FILE, --results FILE, --rescore LOG",
+            "one of --data FILE, --results FILE, --rescore LOG, --retrieval",
             help="pearl eval --domain quality --data FILE --methods pearl,direct,mcq",
         )
     if results is not None and options["seeds"] > 1:
@@ -104,7 +115,7 @@ def command(
     if results is not None:
         options["data"] = results
     options["force"] = force
-    return _evaluate(methods, results is not None, out, cluster, options)
+    return _evaluate(names, results is not None, out, cluster, options)
 
 
 def _rescore(
@@ -125,18 +136,24 @@ def _rescore(
 
 
 def _evaluate(
-    methods: str, is_executed: bool, out: str | None, cluster: Cluster, options: dict[str, Any]
+    methods: list[str],
+    is_executed: bool,
+    out: str | None,
+    cluster: Cluster,
+    options: dict[str, Any],
 ) -> int:
     from pearl.data.journal import write_journal
     from pearl.evals import runner
     from pearl.evals.log import EvalLog, EvalRecord
-    from pearl.evals.methods import Effort
+    from pearl.evals.methods import Effort, load_method
     from pearl.evals.recorder import describe
     from pearl.evals.results import EXECUTED, result_units
     from pearl.evals.scorers import EXACT
     from pearl.llm.prices import read_prices
 
-    names = (EXECUTED,) if is_executed else tuple(dict.fromkeys(_names(methods)))
+    names = (EXECUTED,) if is_executed else tuple(dict.fromkeys(methods))
+    for name in () if is_executed else names:
+        load_method(name)
     evaluation = runner.Evaluation(
         names,
         tuple(range(options["seeds"])),
@@ -206,17 +223,6 @@ def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
         methods=tuple(dict.fromkeys([*evaluation.methods, *(one.method for one in known)])),
         seeds=tuple(dict.fromkeys([*evaluation.seeds, *(one.seed for one in known)])),
     )
-
-
-def _names(methods: str) -> list[str]:
-    from pearl.evals.methods import load_method
-
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    if not names:
-        raise UsageError("no method", help="--methods pearl,direct")
-    for name in names:
-        load_method(name)
-    return names
 
 
 def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.corpora import document_tasks, together_option
 from pearl.cli.files import ROWS, found_documents, is_file, library_for
 from pearl.cli.help import Command
 from pearl.cli.options import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("plan_and_documents", nargs=-1, metavar="[PLAN] DOC...")
+@together_option
 @click.option(
     "--tasks", type=click.Path(),
     help="JSONL: id, plan | plan_path | question, document | document_path; as `pearl plan --data` writes it.",
@@ -59,19 +61,20 @@ if TYPE_CHECKING:
 @force_option
 @as_json
 def command(
-    plan_and_documents: tuple[str, ...], tasks: str | None, out: str | None, **options: Any
-) -> int:
+    plan_and_documents: tuple[str, ...], together: bool, tasks: str | None, out: str | None,
+    **options: Any,
+) -> int:  # fmt: skip
     """Run PLAN, a plan file, over documents; or run the rows of --tasks.
 
     The documents are each DOC (- is stdin), or those of --data, each once. With --tasks every
-    argument is a document, for those rows that name none.
+    argument is a document, for those rows that name none. With --together all DOCs are one corpus, over
+    which the plan is run once: a step that cannot be shown all of it is shown the passages that match.
 
     Every reply is kept in the store, and with --out every row, too: the same command, or `pearl runs
     resume`, goes on where it stopped, however it was stopped.
     """
     from pearl.cli.work import report_left_out
     from pearl.runs.executors import DEFAULT
-    from pearl.runs.tasks import over_files
 
     if out is None and (options["executor"] != DEFAULT or options["shard"] is not None):
         raise UsageError("--executor and --shard write rows", help="name a file: --out rows.jsonl")
@@ -82,11 +85,17 @@ def command(
     check_data(options)
     data = options["data"]
     inputs = [*plan_and_documents, *filter(None, (tasks, data))]
-    keep_inputs([out, options["trace"], options["rows_out"]], inputs)
+    outs = [out, options["trace"], options["rows_out"]]
+    keep_inputs(outs, inputs)
     if data is None and options["longest"] is not None:
         raise UsageError("--longest goes with --data", help="pearl execute why.plan --data FILE")
     if tasks is not None and data is not None:
         raise UsageError("--tasks or --data, not both", help="--data goes with a plan")
+    if together and (tasks is not None or data is not None):
+        raise UsageError(
+            "--together goes with a plan and documents",
+            help="pearl execute why.plan reports --together",
+        )
     if tasks is not None:
         rest = tuple(found_documents(plan_and_documents))
         return _run(_tasks(tasks, rest, options), out, options)
@@ -104,7 +113,9 @@ def command(
     _refuse_other(plan, named)
     text = _checked(plan, options)
     if data is None:
-        work = over_files(found_documents(named), plan=text, is_named=out is not None)
+        work = document_tasks(
+            named, together=together, plan=text, is_named=out is not None, outs=outs
+        )
         return _run(work, out, options)
     samples = _data_tasks(text, options)
     report_left_out(samples.left_out)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.files import is_corpus
 from pearl.cli.help import Command
 from pearl.cli.options import (
     ASKING,
@@ -33,6 +34,7 @@ from pearl.errors.escaping import escaped, to_json
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
+    from pearl.documents.document import Document
     from pearl.dsl.checker import CheckedPlan
     from pearl.llm.middleware.dedup_cache import Replies
     from pearl.pipeline import Pearl
@@ -42,6 +44,12 @@ if TYPE_CHECKING:
 @click.argument("question", required=False)
 @click.argument("document", required=False, metavar="[DOC]")
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
+@click.option(
+    "--corpus",
+    "for_corpus",
+    is_flag=True,
+    help="For a corpus: the plan may search it, as --together reads it.",
+)
 @data_options
 @setting_options(*ASKING, *PLANNING, "shape")
 @click.option("--fresh", is_flag=True, help="Ask for every reply of --data anew.")
@@ -60,7 +68,8 @@ def command(
 ) -> int:
     """Write a plan for QUESTION, or for every question of --data.
 
-    A plan is written without its document. With --shape the planner is told what DOC consists of.
+    A plan is written without its document. With --shape the planner is told what DOC consists of,
+    with --corpus that there are many documents, which `pearl execute --together` reads as one.
 
     The rows that --data gives keep what the samples say: they are tasks for `pearl execute`. With
     --data every reply is kept in the store: the same command asks again only what it has no reply to.
@@ -97,10 +106,9 @@ async def _one(
     options: dict[str, Any],
     writer: OutputWriter,
 ) -> int:
-    from pearl.documents.document import load
     from pearl.trace import Trace
 
-    events = Trace()
+    for_corpus, events = options["for_corpus"], Trace()
     failure: PearlError | None = None
     with writer.open(trace) if trace else nullcontext() as events_file:
         try:
@@ -109,8 +117,12 @@ async def _one(
                 async with open_pearl(options) as pearl:
                     with Reporter(1) as reporter:
                         events = Trace("", partial(reporter, ""))
-                        card = pearl.card(load(document)) if document else ""
-                        checked = await pearl.plan(question, card=card, trace=events)
+                        card = (
+                            pearl.card(_loaded(document, for_corpus=for_corpus)) if document else ""
+                        )
+                        checked = await pearl.plan(
+                            question, card=card, is_corpus=for_corpus, trace=events
+                        )
                 row = to_json(_row(question, checked, events), indent=2)
                 file.write(f"{row if as_json else checked}\n")
         except PearlError as error:
@@ -120,6 +132,14 @@ async def _one(
     if failure is not None:
         raise failure
     return 0
+
+
+def _loaded(name: str, *, for_corpus: bool) -> Document:
+    """What the planner is told of: a document, or a corpus as `--together` reads it."""
+    from pearl.cli.corpora import corpus_document
+    from pearl.documents.document import load
+
+    return corpus_document((name,)) if for_corpus and is_corpus((name,)) else load(name)
 
 
 def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
@@ -166,7 +186,7 @@ async def _many(
                 if isinstance(row, DataError):
                     return {"id": None, "status": "failed", "error": _error(row)}, Trace()
                 events = Trace(row.id, lambda event: reporter(row.id, event))
-                result = await _plan(pearl, row, events)
+                result = await _plan(pearl, row, events, for_corpus=options["for_corpus"])
                 return {**_moved(row.to_json(), out), **result, **planned_for}, events
 
             async for done, events in in_order(rows, one, pearl.client.settings.concurrency):
@@ -202,12 +222,12 @@ def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:
     return row
 
 
-async def _plan(pearl: Pearl, sample: Sample, trace: Any) -> dict[str, Any]:
+async def _plan(pearl: Pearl, sample: Sample, trace: Any, *, for_corpus: bool) -> dict[str, Any]:
     try:
         card = ""
         if pearl.shape != "none" and sample.document is not None:
             card = await asyncio.to_thread(lambda: pearl.card(sample.load()))
-        checked = await pearl.plan(sample.question, card=card, trace=trace)
+        checked = await pearl.plan(sample.question, card=card, is_corpus=for_corpus, trace=trace)
         return _row(sample.question, checked, trace)
     except PlanningError as error:
         attempts = [attempt.reply for attempt in error.attempts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from pearl.errors import UsageError
 from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
+    from pearl.mining.refine.merging import Rules
     from pearl.mining.refine.refinement import Refinement
     from pearl.mining.refine.refining import RefineSettings
 
@@ -53,8 +54,8 @@ def command(ctx: click.Context) -> None:
     help="Drafts shown to the model at once.",
 )  # fmt: skip
 @click.option(
-    "--embeddings", metavar="MODEL",
-    help="Measure likeness by these static embeddings (extra: embeddings) [default: by words].",
+    "--embeddings", metavar="NAME",
+    help="Measure likeness by embeddings: minilm, openai:MODEL, model2vec:MODEL [default: by words].",
 )  # fmt: skip
 @click.option(
     "--report", type=click.Path(), help="Write what became of every draft to FILE.html or .json."
@@ -123,21 +124,38 @@ def _warnings(refinement: Refinement) -> Iterator[str]:
 async def _refine(
     mined: str, settings: RefineSettings, embeddings: str | None, options: dict[str, Any]
 ) -> Refinement:
-    from pearl.mining.refine.embedding import load_embedder
-    from pearl.mining.refine.merging import Rules
     from pearl.mining.refine.reading import read_drafts
     from pearl.mining.refine.refining import refine_actions
     from pearl.trace import Trace
 
     found = read_drafts(read_input(mined), "<stdin>" if mined == "-" else mined)
-    rules = Rules.for_embedder(load_embedder(embeddings)) if embeddings else Rules()
-    async with open_pearl(options) as pearl:
-        with Reporter(1) as reporter:
-            calls = pearl.calls(Trace("", partial(reporter, "")))
-            return await refine_actions(
-                found, calls, settings,
-                rules=rules, counter=pearl.limits.counter,
-            )  # fmt: skip
+    with _rules(embeddings, options) as rules:
+        async with open_pearl(options) as pearl:
+            with Reporter(1) as reporter:
+                calls = pearl.calls(Trace("", partial(reporter, "")))
+                return await refine_actions(
+                    found, calls, settings,
+                    rules=rules, counter=pearl.limits.counter,
+                )  # fmt: skip
+
+
+@contextmanager
+def _rules(embeddings: str | None, options: dict[str, Any]) -> Iterator[Rules]:
+    """The rules of merging, by words or by embeddings."""
+    from pearl.mining.refine.merging import Rules
+
+    if not embeddings:
+        yield Rules()
+        return
+    from pearl.llm.embedders import EmbedderSettings, create_embedder
+    from pearl.mining.refine.embedding import embedding
+
+    asked = {name: options[name] for name in ("base_url", "api_key_env", "timeout_s")}
+    embedder = create_embedder(embeddings, EmbedderSettings(**asked))
+    if embedder.notice:
+        notice(embedder.notice)
+    with embedding(embedder) as embed:
+        yield Rules.for_embedder(embed)
 
 
 def _report(refinement: Refinement, *, is_json: bool) -> str:

@@ -4,7 +4,7 @@ A row is a question about a document (`document`, its text, or `document_path`, 
 file), a question alone, or a document alone. `options` is an array of texts; a cell of a table has
 it as JSON, or several columns hold it together (`options=A,B,C,D`). `gold` is the letter of an
 option, else an option's own text, else its number **counted from 1**. `subsets` is an array of
-names, or one name. The default `id` is the line number. Rows with the same text share one document,
+names, or one name; `gold_passages` an array of the texts of the document that hold the answer. The default `id` is the line number. Rows with the same text share one document,
 named by `document_name` or else by the id of the first of them. Other fields are kept with the
 sample.
 """
@@ -33,7 +33,7 @@ DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 
 FIELDS = (
     "id", "question", "document", "document_path", "document_name", "options", "gold", "reference",
-    "subsets",
+    "subsets", "gold_passages",
 )  # fmt: skip
 
 
@@ -81,7 +81,8 @@ def make_sample(row: Row, names: Names) -> Sample:
     reference, subsets = row.text("reference"), read_subsets(row)
     extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
     return Sample(
-        names.claim_id(id, row), question, document, options, gold, reference, subsets, extra
+        names.claim_id(id, row), question, document, options, gold, reference, subsets, extra,
+        gold_passages=read_array(row, "gold_passages"),
     )  # fmt: skip
 
 

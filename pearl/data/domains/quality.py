@@ -3,7 +3,7 @@
 Read are the official files, an article a line with its `questions` (fields:
 https://github.com/nyu-mll/quality, "Data README"), and the flat layout that the data has on hubs
 (`emozilla/quality`), a question a row: `article, question, options`, `answer` counted from 0 or
-`gold_label` from 1, `hard`. `gold` (which goes first), `reference` and `subsets` are read as in `generic`.
+`gold_label` from 1, `hard`. `gold` (which goes first), `reference`, `subsets` and `gold_passages` are read as in `generic`.
 Rows with neither an article nor questions are read as in `generic`.
 
 Subsets: `hard` questions were missed by most annotators in a hurry (`difficult`). `long` ones need,
@@ -122,6 +122,7 @@ class _ArticleReader:
             _gold(row, options),
             row.text("reference"),
             _subsets(row) | generic.read_subsets(row),
+            gold_passages=generic.read_array(row, "gold_passages"),
         )
 
 

@@ -5,12 +5,19 @@ where a quote may begin and end, `verifying` looks a quote up in a document (`ne
 omitted negations), and `collecting` does so for the steps of an answer.
 """
 
-from pearl.documents.evidence.collecting import Evidence, StepReply, Unverified, collect, placed
+from pearl.documents.evidence.collecting import (
+    Evidence,
+    StepReply,
+    Unverified,
+    collect,
+    placed,
+    shown_ranks,
+)
 from pearl.documents.evidence.finding import find_quotes, quoted_line
 from pearl.documents.evidence.normal import normalise
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 
 __all__ = [
     "Doubt", "Evidence", "Match", "Quote", "StepReply", "Unverified", "Verifier", "collect", "find_quotes",
-    "normalise", "placed", "quoted_line",
+    "normalise", "placed", "quoted_line", "shown_ranks",
 ]  # fmt: skip

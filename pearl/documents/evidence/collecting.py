@@ -13,7 +13,7 @@ from pearl.documents.evidence.normal import NormalText
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 from pearl.errors import Span
 
-__all__ = ["Evidence", "StepReply", "Unverified", "collect", "placed"]
+__all__ = ["Evidence", "StepReply", "Unverified", "collect", "placed", "shown_ranks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class Evidence:
             or punctuation at its ends, or omits a unit or an attribution; `elided` where it omits
             something else.
         omitted: The omitted ranges, in characters of `text`; empty unless elided.
+        ranks: Where it was searched for: the output of each step that found it, and its rank there.
     """
 
     text: str
@@ -54,6 +55,7 @@ class Evidence:
     source: str
     source_span: Span
     omitted: tuple[Span, ...] = ()
+    ranks: tuple[tuple[str, int], ...] = ()
 
     @property
     def marked(self) -> str:
@@ -69,11 +71,12 @@ class Evidence:
         """The place of the passage and the steps that quote it, for people."""
         span = self.source_span
         elided = "; elided" if self.omitted else ""
-        return f"{self.source}, characters {span.start:,}-{span.end:,}; {', '.join(self.steps)}{elided}"
+        place = f"{self.source}, characters {span.start:,}-{span.end:,}"
+        return f"{place}{shown_ranks(self.ranks)}; {', '.join(self.steps)}{elided}"
 
     def to_json(self) -> dict[str, Any]:
         """The passage as JSON data; positions are in the text of its source."""
-        data = {
+        data: dict[str, Any] = {
             "text": self.text,
             "start": self.source_span.start,
             "end": self.source_span.end,
@@ -81,6 +84,8 @@ class Evidence:
             "match": self.match,
             "steps": list(self.steps),
         }
+        if self.ranks:
+            data["ranks"] = dict(self.ranks)
         if self.omitted:
             begin = self.source_span.start
             data["omitted"] = [
@@ -88,6 +93,16 @@ class Evidence:
                 for s in self.omitted
             ]
         return data
+
+
+def shown_ranks(ranks: Iterable[tuple[str, int]]) -> str:
+    """The ranks of a passage for people; "" if it was not searched for.
+
+    Example:
+        >>> shown_ranks([("found", 3)])
+        '; rank 3 in found'
+    """
+    return "".join(f"; rank {rank:,} in {step}" for step, rank in ranks)
 
 
 @dataclass(frozen=True, slots=True)

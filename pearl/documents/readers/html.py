@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from pearl.documents.readers.text import decode
@@ -26,6 +27,12 @@ _DECLARATION_BYTES = 1024
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
 _XML_DECLARATION = re.compile(r"<\?xml [^>]+?\?>")
 _LONG_NUMBER = re.compile(r"[0-9]{4,}")
+
+_MAX_SPAN = 100
+"""Columns or rows of a merged cell."""
+
+_MAX_SPREAD = 100_000
+"""Cells that are put into a page at most."""
 
 _MAX_LENGTH = 40
 """Maximum indent in characters, and margin in lines, of a `style`."""
@@ -59,6 +66,8 @@ def read(data: bytes, path: str) -> str:
     page = decode(data, path, declared=declared[1].decode() if declared else None)
     # The parser stops at a NUL and would silently drop the rest.
     tree = _tree(_CONTROLS.sub(" ", page).strip(), path)
+    if tree is not None:
+        _spread_merged_cells(tree)
     config = ParserConfig(table_cell_separator="\t")
     attributes = config.attribute_handler
     attributes.attribute_mapping = {**attributes.attribute_mapping, "style": _apply_style}
@@ -94,6 +103,48 @@ def _tree(page: str, path: str) -> HtmlElement | None:
             help="simplify it, or convert it to plain text",
         )
     return tree
+
+
+def _spread_merged_cells(tree: HtmlElement) -> None:
+    """Put cells where merged ones lie: the columns of a table then stand below each other.
+
+    A heading (`th`) is repeated in each column it stands above, other cells are followed by blank ones;
+    a value is repeated in each of its rows.
+    """
+    n_left = _MAX_SPREAD
+    for table in tree.iter("table"):
+        open_below: dict[int, tuple[int, HtmlElement]] = {}
+        rows = [row for row in table.iter("tr") if next(row.iterancestors("table")) is table]
+        for row in rows:
+            at = 0
+            cells = [cell for cell in row if cell.tag in ("td", "th")]
+            for cell in [*cells, None]:
+                while at in open_below and n_left:
+                    n_more, above = open_below.pop(at)
+                    copy = deepcopy(above)
+                    row.append(copy) if cell is None else cell.addprevious(copy)
+                    if n_more > 1:
+                        open_below[at] = (n_more - 1, above)
+                    at, n_left = at + 1, n_left - 1
+                if cell is None:
+                    continue
+                n_columns, n_rows = _span(cell, "colspan"), _span(cell, "rowspan")
+                blank = cell.makeelement(cell.tag)
+                for i in range(n_columns):
+                    if n_rows > 1:
+                        open_below[at + i] = (n_rows - 1, deepcopy(cell if i == 0 else blank))
+                    if i and n_left:
+                        copy = deepcopy(cell) if cell.tag == "th" else deepcopy(blank)
+                        copy.tail = None
+                        cell.addnext(copy)
+                        n_left -= 1
+                at += n_columns
+
+
+def _span(cell: HtmlElement, name: str) -> int:
+    """How many columns or rows a cell takes; 1 if that is no number."""
+    given = (cell.attrib.pop(name, "") or "").strip()
+    return max(1, min(int(given), _MAX_SPAN)) if given.isascii() and given.isdigit() else 1
 
 
 def _apply_style(style: str, element: InscriptisElement) -> None:

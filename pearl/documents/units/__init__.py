@@ -1,8 +1,8 @@
 """A text → the pieces that it consists of. Every other module of this folder is one unit.
 
-A unit has `split(text, parts=()) -> list[Piece]`. Pieces are in order, do not overlap, are not
-blank, and read exactly what stands at their offsets. Time is linear in the length of the text, whatever it
-says: a hostile document has to be cut, too.
+A unit has `split(text, parts=()) -> list[Piece]`. Pieces are in order, are not blank, read exactly
+what stands at their offsets, and do not overlap unless the unit says `OVERLAPS = True`. Time is
+linear in the length of the text, whatever it says: a hostile document has to be cut, too.
 
 Names of fields are as in the text. A name that occurs twice in a piece is numbered, `note` and
 `note (2)`; a column without a name is called `column 3`. A field may be called `text` or `count`, as

@@ -10,7 +10,9 @@ checker's rules a grammar enforces depends on what is known when it is generated
     line      the next line after those written so far: every plan written so is valid
 
 In the indexed grammar, outputs that may not stand wherever a text may (a number is no document)
-count apart, as n1, n2, ...; the grammar knows how many of each kind there are at every step.
+count apart, as n1, n2, ...; the grammar knows how many of each kind there are at every step. Its
+rules are named by letters, since servers bound its length: t text, l list, i what may be in a list,
+m a literal list, c call, s step, each with the numbers of outputs before it.
 """
 
 from __future__ import annotations
@@ -422,9 +424,11 @@ class _Indexed:
         has_items = is_open and slot.type in (ValueType.TEXT, ValueType.LIST)
         # The rule depends on the fitting outputs only, and that of choices on nothing.
         used = [] if slot.choices else outputs
-        name = self._name(slot.name, counts) if has_items else "_".join([slot.name, *used]).lower()
+        name = (
+            self._name(slot.name[0], counts) if has_items else "_".join([slot.name, *used]).lower()
+        )
         if name not in self._made:
-            item, items = self._name("item", counts), self._name("items", counts)
+            item, items = self._name("i", counts), self._name("m", counts)
             self._rule(name, _ways(slot, outputs, [_CONTEXT], item, items))
             if has_items:
                 self._list(counts, item, items)

@@ -3,7 +3,8 @@
 A method module has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` where
 there is no prediction: the runner records it, and a failure counts as wrong. One that needs an extra
-has `require()`, which raises a `UsageError` where that is not installed.
+has `require()`, which raises a `UsageError` where that is not installed; one that is given the right
+passages has `NEEDS_PASSAGES = True`, and samples without are refused.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -17,7 +17,7 @@ from pearl.llm import Completion, Model, Request, Usage
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.prices import Price
 
-__all__ = ["GO_ON", "Budget", "Budgeted", "Spent", "check_limits"]
+__all__ = ["GO_ON", "Budget", "Budgeted", "Call", "Spent", "Worst", "check_limits", "spending"]
 
 FRAME_TOKENS = 8
 """Tokens that a server may add to each message for its delimiters and role."""
@@ -56,7 +56,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Worst:
+class Worst:
     """The worst case of one call."""
 
     n_input: int = 0
@@ -67,7 +67,7 @@ class _Worst:
     """The correction factor applied to it."""
     n_least: int = 0
     """Tokens of the prompt by our count, at least."""
-    recount: Callable[[], _Worst] | None = None
+    recount: Callable[[], Worst] | None = None
     """Counts the prompt to the token; None where that is done."""
 
 
@@ -146,7 +146,7 @@ class Budget:
         self._began = monotonic()
         self._spent = Spent()
         self._counted = Usage()  # towards the limits
-        self._held: dict[int, _Worst] = {}
+        self._held: dict[int, Worst] = {}
         self._n_admitted = 0
         self._stretch = 1.0
         self._lock = threading.Lock()
@@ -191,7 +191,7 @@ class Budget:
             return request
         return replace(request, max_output_tokens=self.reply_tokens)
 
-    def worst(self, request: Request, *, is_exact: bool = False) -> _Worst:
+    def worst(self, request: Request, *, is_exact: bool = False) -> Worst:
         """The worst case of a request.
 
         Args:
@@ -199,7 +199,7 @@ class Budget:
             is_exact: Count its prompt to the token, which takes longer.
         """
         if not self.counts_tokens:
-            return _Worst()
+            return Worst()
         # The document of a prompt is counted once for all prompts, but for what the seams may add.
         document = "" if is_exact else getattr(request.task, "document", None) or ""
         if document and self.counter is not None:
@@ -209,9 +209,17 @@ class Budget:
         n_output = request.max_output_tokens or self.reply_tokens
         n_input = round(n_prompt * self._stretch) + 1 + FRAME_TOKENS * len(request.messages)
         recount = None if n_least == n_prompt else partial(self.worst, request, is_exact=True)
-        return _Worst(n_input, n_output, n_prompt, self._stretch, n_least, recount)
+        return Worst(n_input, n_output, n_prompt, self._stretch, n_least, recount)
 
-    async def reserve(self, worst: _Worst) -> int:
+    def worst_of(self, texts: Sequence[str]) -> Worst:
+        """The worst case of a call that reads texts and writes none, as embeddings do."""
+        if not self.counts_tokens:
+            return Worst()
+        n_own = sum(map(self.count, texts))
+        n_input = round(n_own * self._stretch) + 1 + FRAME_TOKENS * len(texts)
+        return Worst(n_input, 0, n_own, self._stretch, n_own)
+
+    async def reserve(self, worst: Worst) -> int:
         """Wait until the budget allows a call, and reserve its worst case.
 
         Returns:
@@ -291,7 +299,7 @@ class Budget:
         self.n_refused += 1
         return self._refusal("time", self.max_time_s or 0.0, monotonic() - self._began)
 
-    def _over(self, worst: _Worst) -> tuple[str, float, float] | None:
+    def _over(self, worst: Worst) -> tuple[str, float, float] | None:
         """The first exhausted limit: its name, value and spending."""
         left_s = self.left_s
         if left_s is not None and left_s <= 0 and self.max_time_s is not None:
@@ -322,6 +330,49 @@ class Budget:
         return BudgetError(
             f"--max-{name}: the limit of {of} {said}", limit=limit, spent=spent, help=GO_ON
         )
+
+
+@dataclass(slots=True)
+class Call:
+    """What a call took: set by whoever makes it once there is a reply.
+
+    Attributes:
+        usage: As the server reports it, or our own count; None while there is no reply.
+        reply: The text that came.
+    """
+
+    usage: Usage | None = None
+    reply: str = ""
+
+
+@asynccontextmanager
+async def spending(budget: Budget, worst: Worst) -> AsyncIterator[Call]:
+    """Make a call within, if the budget allows it and as long as it lasts.
+
+    Raises:
+        BudgetError: There is none, or the time was over before the reply.
+    """
+    number = await budget.reserve(worst)
+    call = Call()
+    is_sure, is_sent = False, True
+    deadline = asyncio.timeout(budget.left_s)
+    try:
+        async with deadline:
+            yield call
+        is_sure = call.usage is not None
+    except TimeoutError:
+        if deadline.expired():
+            raise budget.out_of_time() from None
+        raise
+    except ModelError as error:
+        is_sent = error.is_sent
+        if error.usage is not None:
+            call.usage, is_sure = error.usage, True
+        elif error.kind in UNBILLED:
+            call.usage, is_sure = Usage(), True
+        raise
+    finally:
+        budget.settle(number, call.usage, reply=call.reply, is_sure=is_sure, is_sent=is_sent)
 
 
 _SHOWN: dict[str, Callable[[float], str]] = {
@@ -360,27 +411,9 @@ class Budgeted(Wrapper):
         """
         budget = self._budget
         request = budget.limited(request)
-        number = await budget.reserve(budget.worst(request))
-        took: Usage | None = None
-        is_sure, is_sent, reply = False, True, ""
-        deadline = asyncio.timeout(budget.left_s)
-        try:
-            async with deadline:
-                completion = await self._model.complete(request)
-            took, is_sure, reply = self._usage(request, completion), True, completion.text
-        except TimeoutError:
-            if deadline.expired():
-                raise budget.out_of_time() from None
-            raise
-        except ModelError as error:
-            is_sent = error.is_sent
-            if error.usage is not None:
-                took, is_sure = error.usage, True
-            elif error.kind in UNBILLED:
-                took, is_sure = Usage(), True
-            raise
-        finally:
-            budget.settle(number, took, reply=reply, is_sure=is_sure, is_sent=is_sent)
+        async with spending(budget, budget.worst(request)) as call:
+            completion = await self._model.complete(request)
+            call.usage, call.reply = self._usage(request, completion), completion.text
         return completion
 
     def _usage(self, request: Request, completion: Completion) -> Usage:

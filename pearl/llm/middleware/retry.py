@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from math import ceil
+from typing import Any, TypeVar
 
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Model, Request
@@ -13,7 +15,9 @@ from pearl.llm.middleware.circuit_breaker import CircuitBreaker, fatal_error
 from pearl.llm.middleware.wrapper import Wrapper
 from pearl.llm.progress import REPORT_S, CallWait, report
 
-__all__ = ["DEADLINE_S", "Retrying"]
+__all__ = ["DEADLINE_S", "Retries", "Retrying"]
+
+Reply = TypeVar("Reply")
 
 DEADLINE_S = 3600.0
 PATIENCE = 3
@@ -24,14 +28,13 @@ GROWN_WAIT_S = 60.0
 """Maximum backoff in seconds if the server names none."""
 
 
-class Retrying(Wrapper):
-    """Retries requests after transient failures, and reports the waits.
+class Retries:
+    """Repeats calls after transient failures, and reports the waits.
 
     The server's own `retry_after_s` is respected; one that is too long ends the run, as do a spent
     quota and a rejected key (`circuit_breaker.fatal_error`).
 
     Args:
-        model: The wrapped model.
         attempts: Maximum calls of one request, the first included; times `PATIENCE` while the
             server rejects them for their rate, unless it is 1.
         first_wait_s: Seconds before the second call if the server names none; doubles with each
@@ -47,7 +50,6 @@ class Retrying(Wrapper):
 
     def __init__(
         self,
-        model: Model,
         attempts: int = 4,
         *,
         first_wait_s: float = 1.0,
@@ -59,15 +61,18 @@ class Retrying(Wrapper):
             raise UsageError(f"{attempts} attempts are too few", help="1 is a call without retries")
         if deadline_s is not None and not deadline_s > 0:
             raise UsageError(f"no call is made within {deadline_s:g} s", help="allow more")
-        super().__init__(model)
         self._attempts = attempts
         self._first_wait_s = first_wait_s
         self._deadline_s = deadline_s
         self._breaker = breaker or CircuitBreaker()
         self._budget = budget
 
-    async def complete(self, request: Request) -> Completion:
+    async def run(self, send: Callable[[], Awaitable[Reply]], name: str) -> Reply:
         """Send one request, repeatedly if necessary.
+
+        Args:
+            send: Sends it once.
+            name: What is asked, for messages.
 
         Raises:
             BudgetError: The time of the budget ended.
@@ -83,7 +88,7 @@ class Retrying(Wrapper):
         deadline = None if self._deadline_s is None else now + self._deadline_s
         try:
             async with over:
-                return await self._persist(request, failures, deadline)
+                return await self._persist(send, failures, deadline)
         except TimeoutError:
             if not over.expired():
                 raise
@@ -92,19 +97,22 @@ class Retrying(Wrapper):
             if failures:
                 raise failures[-1] from None
             raise ModelError(
-                f"no reply from {self.name} within {self._deadline_s:g} s",
+                f"no reply from {name} within {self._deadline_s:g} s",
                 kind="deadline",
                 help="use fewer calls at once, or a server that answers more of them",
             ) from None
 
     async def _persist(
-        self, request: Request, failures: list[ModelError], deadline: float | None
-    ) -> Completion:
+        self,
+        send: Callable[[], Awaitable[Reply]],
+        failures: list[ModelError],
+        deadline: float | None,
+    ) -> Reply:
         """Retry until success or a final failure; `failures` is read after a time-out."""
         while True:
             self._breaker.check()
             try:
-                return await self._model.complete(request)
+                return await send()
             except ModelError as error:
                 ends_run = fatal_error(error)
                 if ends_run:
@@ -132,3 +140,30 @@ class Retrying(Wrapper):
             return error.retry_after_s
         grown_s: float = self._first_wait_s * 2.0 ** min(n_failed - 1, 30)
         return min(GROWN_WAIT_S, grown_s) + random.uniform(0, self._first_wait_s)
+
+
+class Retrying(Wrapper):
+    """A model whose requests are retried.
+
+    Args:
+        model: The wrapped model.
+        attempts: As of `Retries`.
+        options: Others of `Retries`.
+
+    Raises:
+        UsageError: As `Retries`.
+    """
+
+    def __init__(self, model: Model, attempts: int = 4, **options: Any) -> None:
+        super().__init__(model)
+        self._retries = Retries(attempts, **options)
+
+    async def complete(self, request: Request) -> Completion:
+        """Send one request, repeatedly if necessary.
+
+        Raises:
+            BudgetError: The time of the budget ended.
+            ModelError: The error of the last call.
+            PausedError: The server asks for too long a wait.
+        """
+        return await self._retries.run(lambda: self._model.complete(request), self.name)

@@ -1,30 +1,34 @@
-"""Name of a static embedding model → `Embedder`. Needs the extra `embeddings`."""
+"""Embedder → what measures the likeness of actions by its vectors."""
 
 from __future__ import annotations
 
-from pearl.actions.likeness import Embedder
-from pearl.errors import DataError
-from pearl.plugins.extras import require_extra
+import asyncio
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
-__all__ = ["load_embedder"]
+from pearl.actions.likeness import Embedder as Embed
+from pearl.actions.likeness import Matrix
+from pearl.retrieval import Embedder
+
+__all__ = ["embedding"]
 
 
-def load_embedder(name: str) -> Embedder:
-    """Load an embedder from a folder or the Hugging Face Hub.
+@contextmanager
+def embedding(embedder: Embedder) -> Iterator[Embed]:
+    """A function from texts to vectors, which waits for them; the embedder is closed afterwards.
 
-    Raises:
-        UsageError: The extra is not installed.
-        DataError: The model cannot be loaded.
+    It is called amid the work of an event loop, so that the embedder has another in a thread.
     """
-    require_extra("embeddings", "likeness by embeddings", "model2vec")
-    # Imported on use: it takes a second and is rarely needed.
-    from model2vec import StaticModel
+    runner = asyncio.Runner()
+    with ThreadPoolExecutor(1, thread_name_prefix="embedding") as thread:
 
-    try:
-        embed: Embedder = StaticModel.from_pretrained(name).encode
-    except (OSError, ValueError) as error:
-        problem = str(error).strip().partition("\n")[0]
-        raise DataError(
-            f"no embeddings: {problem}", path=name, help="name a folder or a model of the Hub"
-        ) from error
-    return embed
+        def embed(texts: Sequence[str]) -> Matrix:
+            made = thread.submit(lambda: runner.run(embedder.embed(texts, "passage")))
+            return made.result().astype("float64")
+
+        try:
+            yield embed
+        finally:
+            thread.submit(lambda: runner.run(embedder.aclose())).result()
+            thread.submit(runner.close).result()

@@ -157,6 +157,7 @@ class Task(Unit):
         question: Asked where there is no plan; kept beside the plan otherwise.
         problem: Why this row of the input is no piece of work at all.
         extra: Fields of the input for its row of the result, as options and what is right.
+        is_corpus: Whether the document is a corpus, for which other plans are written.
     """
 
     id: str
@@ -166,6 +167,7 @@ class Task(Unit):
     problem: PearlError | None = None
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    is_corpus: bool = False
 
     @property
     def depends_on(self) -> Sequence[str]:

@@ -16,6 +16,7 @@ from typing import Self
 
 from pearl.errors import StoreError
 from pearl.llm import Completion
+from pearl.plugins.locks import WriteLock
 from pearl.runs.store.database import (
     FAILURES,
     FILE,
@@ -25,7 +26,7 @@ from pearl.runs.store.database import (
     open_existing,
     to_store_error,
 )
-from pearl.runs.store.locks import Holder, WriteLock
+from pearl.runs.store.locks import LOCAL, Holder
 from pearl.runs.store.merging import Merged, merge
 from pearl.runs.store.pruning import Pruned, chosen, prune
 from pearl.runs.store.reading import Reader
@@ -138,7 +139,9 @@ class Store(Reader):
 
     @classmethod
     def _opened(cls, folder: Path, path: Path) -> Store:
-        lock = WriteLock(folder / "write.lock")
+        # SQLite would see to that, too, but before 3.51.3 two connections that write and empty the
+        # log at the same moment can damage the file, and whoever waits for its own lock may starve.
+        lock = WriteLock(folder / "write.lock", LOCAL)
         try:
             with lock.held():
                 connection, warning = create_database(path)

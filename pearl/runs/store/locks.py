@@ -1,74 +1,20 @@
-"""File locks that the system releases with their process: one for writing, one per run."""
+"""The right to write a run: a file lock that the system releases with its process."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import random
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pearl.errors import StoreError
+from pearl.plugins.locks import lockless
 
-__all__ = ["Holder", "RunLease", "WriteLock"]
+__all__ = ["LOCAL", "Holder", "RunLease"]
 
-
-class WriteLock:
-    """Serialises commits and checkpoints between processes.
-
-    SQLite would see to that, too, but before 3.51.3 two connections that write and empty the log
-    at the same moment can damage the file, and whoever waits for SQLite's own lock may starve.
-
-    Args:
-        path: The file of the lock; made where it is not there, and left.
-        patience_s: Seconds to wait for another process.
-
-    Raises:
-        OSError: The file cannot be made.
-    """
-
-    def __init__(self, path: Path, patience_s: float = 60.0) -> None:
-        self._path = path
-        self._patience_s = patience_s
-        self._file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the lock.
-
-        Raises:
-            StoreError: Another process does not let go of it, or the disk knows no locks.
-        """
-        give_up = time.monotonic() + self._patience_s
-        wait_s = 0.000_5
-        while True:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > give_up:
-                    raise StoreError(
-                        f"another process has been writing for {self._patience_s:.0f} s",
-                        path=self._path,
-                        help="end the process that hangs, then run the same command again",
-                    ) from None
-                # By chance, so that many who wait do not all come back at the same moment.
-                time.sleep(wait_s * random.uniform(0.5, 1.5))
-                wait_s = min(0.02, 2 * wait_s)
-            except OSError as error:
-                raise _lockless(self._path, error) from None
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._file)
+LOCAL = "name a --store on a local disk"
+"""What to do on a disk that knows no locks."""
 
 
 class RunLease:
@@ -95,7 +41,7 @@ class RunLease:
                 return None
             except OSError as error:
                 os.close(file)
-                raise _lockless(path, error) from None
+                raise lockless(path, error, LOCAL) from None
             # Whoever had it may have removed the file after it was opened here.
             try:
                 if os.path.samestat(os.fstat(file), path.stat()):
@@ -110,14 +56,6 @@ class RunLease:
             self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
-
-
-def _lockless(path: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"this disk knows no locks: {error.strerror}",
-        path=path,
-        help="name a --store on a local disk",
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pearl.errors import StoreError
+from pearl.plugins.locks import WriteLock
 from pearl.runs.store.database import FAILURES, to_store_error
-from pearl.runs.store.locks import WriteLock
 
 __all__ = ["StoreWriter", "Work"]
 

@@ -7,17 +7,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from pearl.cli import run
 from pearl.mining.refine.refinement import Refinement
 from pearl.plugins.extras import install_hint
 from tests.mining.refine.drafts import PLAIN, header, mined, row
+from tests.server import Server
 from tests.shared import shared
 
 Pearl = Callable[..., tuple[int, str, str]]
@@ -140,25 +138,22 @@ def test_the_group_shows_what_it_has(pearl: Pearl) -> None:
     assert pearl("refine", "nothing")[0] == 2
 
 
-def test_embeddings_are_an_extra(pearl: Pearl, monkeypatch: pytest.MonkeyPatch) -> None:
-    args = ("refine", "actions", "drafts.txt", "--embeddings", "tiny")
+def test_embeddings_measure_likeness(
+    pearl: Pearl, monkeypatch: pytest.MonkeyPatch, openai_server: Server
+) -> None:
+    args = ("refine", "actions", "drafts.txt", "--embeddings")
     monkeypatch.setitem(sys.modules, "model2vec", None)
-    code, _, err = pearl(*args)
-    assert (code, install_hint("embeddings") in err) == (2, True)
-
-    def from_pretrained(name: str) -> SimpleNamespace:
-        if name != "tiny":
-            raise FileNotFoundError(f"there is no {name}")
-        return SimpleNamespace(encode=lambda texts: np.eye(len(texts)))
-
-    fake = SimpleNamespace(
-        StaticModel=SimpleNamespace(from_pretrained=from_pretrained),
-        __spec__=ModuleSpec("model2vec", None),
-    )
-    monkeypatch.setitem(sys.modules, "model2vec", fake)
-    assert pearl(*args)[0] == 0
-    code, _, err = pearl(*args[:-1], "huge")
-    assert (code, "no embeddings: there is no huge" in err) == (3, True)
+    code, _, err = pearl(*args, "model2vec:tiny")
+    assert (code, install_hint("semantic") in err) == (2, True)
+    code, _, err = pearl(*args, "tiny")
+    assert (code, "unknown embeddings 'tiny'" in err) == (2, True)
+    code, _, err = pearl(*args, "openai:m", "--base-url", openai_server.url)
+    assert (code, f"embeddings: m at {openai_server.url}" in err) == (0, True)
+    (sent,) = {tuple(seen.body["input"]) for seen in openai_server.requests}
+    assert all(": " in text for text in sent)
+    openai_server.next("401")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path("elsewhere").resolve()))
+    assert pearl(*args, "openai:m", "--base-url", openai_server.url)[0] == 5
 
 
 def test_the_published_drafts_beside_the_published_library(pearl: Pearl) -> None:

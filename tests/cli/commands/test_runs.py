@@ -271,6 +271,7 @@ def test_every_option_of_execute_is_part_of_the_work_or_known_not_to_be() -> Non
     others = {"store", "run", "fresh", "dry_run", "rows_out", "api_key_env", *ALLOWED} - {
         "unsandboxed"
     }
+    others |= {"embeddings", "reranker", "reranker_url"}  # documents are sent there
     assert options == {*ExecuteRequest.model_fields, *others}
 
 

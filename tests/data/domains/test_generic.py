@@ -64,6 +64,7 @@ def test_gold_that_is_no_option(tmp_path: Path, gold: Any) -> None:
         ({"document": "\0"}, "no text"),
         ({"reference": False}, "a boolean, not text"),
         ({"subsets": [""]}, "number 1 is no text"),
+        ({"gold_passages": "a"}, "not a JSON array"),
         ({"id": True}, "'id' is a boolean"),
     ],
 )

@@ -73,3 +73,27 @@ def test_what_begins_as_a_page() -> None:
     assert recognises(b"\xef\xbb\xbf\n<?xml version='1.0'?>\n<HTML lang='en'>")
     assert not recognises(b"# About <html>")
     assert not recognises(b"<htmlx>")
+
+
+def test_merged_cells_keep_the_columns_below_each_other() -> None:
+    page = (
+        "<table><tr><th rowspan=2>item</th><th colspan=2>2008</th><th>2007</th></tr>"
+        "<tr><th>Q1</th><th>Q2</th><th>Q1</th></tr>"
+        "<tr><td rowspan=2>north</td><td>1</td><td>2</td><td>3</td></tr>"
+        "<tr><td colspan=2>4</td><td>5</td></tr></table>"
+    )
+    rows = [line.split("\t") for line in read(page.encode(), "a.html").splitlines()]
+    assert [[cell.strip() for cell in row] for row in rows if any(row)] == [
+        ["item", "2008", "2008", "2007"],
+        ["item", "Q1", "Q2", "Q1"],
+        ["north", "1", "2", "3"],
+        ["north", "4", "", "5"],
+    ]
+
+
+@pytest.mark.parametrize("span", ["0", "-1", "x", "", "99999999999999999999", "2.5"])
+def test_a_span_may_be_anything(span: str) -> None:
+    page = f"<table><tr><td colspan='{span}' rowspan='{span}'>a</td><td>b</td></tr><tr><td>c</td></tr></table>"
+    text = read(page.encode(), "a.html")
+    assert [text.count(letter) for letter in "bc"] == [1, 1]
+    assert text.count("a") <= 2

@@ -24,6 +24,9 @@ _MAX_CELL = 2**31 - 1
 """Characters; Python's own limit is 131,072."""
 
 
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_GROUPED = re.compile(r"[-$€£¥(]*[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?[%)]*")
+_NUMERIC = re.compile(r"[-+$€£¥(]*[0-9][0-9.,]*[%)]*")
 _OF_RULES = frozenset("-:| \t")
 _SPACED = re.compile(r"[,;] +[a-z]")
 
@@ -39,31 +42,39 @@ def find(text: str) -> list[Piece]:
 
     Cells may be quoted, and have line breaks then. A row of which the quotes do not close is no
     record, nor is a line of one cell at the end. After a blank line only a row as wide as the header
-    goes on with the table. At least half of the rows are as wide as the header.
+    goes on with the table; another table may begin there. At least half of the rows are as wide as the header.
 
     Example:
         >>> [piece.fields for piece in find('id,note\n1,"a, b"\n2,c, d')]
         [{'id': '1', 'note': 'a, b'}, {'id': '2', 'note': 'c, d'}]
     """
     csv.field_size_limit(_MAX_CELL)  # process-wide
-    tables = [_table(text, delimiter) for delimiter in _DELIMITERS if delimiter in text]
+    tables = [_tables(text, delimiter) for delimiter in _DELIMITERS if delimiter in text]
     return max(tables, key=lambda pieces: sum(len(piece.fields) for piece in pieces), default=[])
 
 
-def _table(text: str, delimiter: str) -> list[Piece]:
+def _tables(text: str, delimiter: str) -> list[Piece]:
+    """The rows of all tables; one after the first begins below a blank line and is as wide throughout."""
     source = StringIO(text, newline="\n")  # "\n" alone ends its lines
-    at = n_vain = 0
+    pieces: list[Piece] = []
+    at = n_vain = end = 0
+    is_after_blank = False
     for line in text.split("\n"):
-        if header := _header(line, delimiter):
-            rows = _rows(source, at + len(line) + 1, delimiter, len(header))
-            if _is_table(line, header, rows):
+        begin = at + len(line) + 1
+        if at >= end and (is_after_blank or not pieces) and (header := _header(line, delimiter)):
+            rows = _rows(source, begin, delimiter, len(header))
+            is_even = all(len(row.cells) == len(header) for row in rows)
+            if _is_table(line, header, rows) and (not pieces or (is_even and len(rows) > 1)):
                 names = columns(header)
-                return [_piece(text, row, names, delimiter) for row in rows]
-            n_vain += source.tell() - at
-            if n_vain > _MAX_VAIN * len(text):
-                break
-        at += len(line) + 1
-    return []
+                pieces += (_piece(text, row, names, delimiter) for row in rows)
+                end = rows[-1].end
+            else:
+                n_vain += source.tell() - at
+                if n_vain > _MAX_VAIN * len(text):
+                    break
+        is_after_blank = not line.strip()
+        at = begin
+    return pieces
 
 
 def _header(line: str, delimiter: str) -> list[str]:
@@ -75,9 +86,11 @@ def _header(line: str, delimiter: str) -> list[str]:
     except csv.Error:
         return []
     names = [name for cell in cells if (name := cell.strip())]
-    if len(names) < 2 or 2 * len(names) < len(cells):
+    if len(names) < 2 or (3 if delimiter == "\t" else 2) * len(names) < len(cells):
         return []
-    return cells if all(map(_is_name, names)) else []
+    others = [name for name in names if not _YEAR.fullmatch(name)]
+    is_named = bool(others) or not cells[0].strip()
+    return cells if is_named and all(map(_is_name, others)) else []
 
 
 def _is_name(cell: str) -> bool:
@@ -129,7 +142,7 @@ def _rows(
             break
         if not any(map(str.strip, cells)):
             is_after_blank |= len(cells) <= 1
-        elif is_after_blank and len(cells) != width:
+        elif is_after_blank and (len(cells) != width or _is_header_of_another(cells, rows)):
             break
         else:
             is_after_blank = False
@@ -137,6 +150,14 @@ def _rows(
     while rows and len(rows[-1].cells) == 1:
         rows.pop()
     return rows
+
+
+def _is_header_of_another(cells: list[str], rows: list[_Row]) -> bool:
+    """Whether a row after a blank line has names where the last row has numbers."""
+    named = all(_is_name(cell.strip()) for cell in cells if cell.strip())
+    return named and any(
+        _NUMERIC.fullmatch(cell.strip()) for row in rows[-1:] for cell in row.cells
+    )
 
 
 def _reader(source: StringIO, delimiter: str, is_quoted: bool) -> Iterator[list[str]]:
@@ -159,6 +180,8 @@ def _piece(text: str, row: _Row, names: tuple[str, ...], delimiter: str) -> Piec
         last = (
             delimiter.join(cells[n - 1 :]) if '"' in source else source.split(delimiter, n - 1)[-1]
         )
+        if _GROUPED.fullmatch(last.strip()):  # 2,345 here is two cells, and no number
+            last = last.replace(",", ", ")
         cells = [*cells[: n - 1], last]
     elif len(cells) < n:
         cells = cells + [""] * (n - len(cells))

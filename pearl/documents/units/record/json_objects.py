@@ -10,7 +10,7 @@ from typing import cast
 from pearl.documents.units import Piece
 from pearl.documents.units.record.names import fields_of
 
-__all__ = ["find"]
+__all__ = ["find", "lists"]
 
 _MAX_VAIN = 4
 """What is read in vain may have so many times the length of the text: time is linear."""
@@ -52,6 +52,31 @@ def find(text: str) -> list[Piece]:
                 at += 1
         except RecursionError:  # nested without end
             break
+    return pieces
+
+
+_LIST = re.compile(r'"(?:[^"\\\n]|\\.){1,100}"\s*:\s*\[\s*(?=\{)')
+"""A key with a list of objects; what is in that list is none of its own."""
+
+
+def lists(text: str) -> list[Piece]:
+    r"""The objects of the lists in a JSON report, `{"title": ..., "rows": [{...}, ...]}`; no others.
+
+    Example:
+        >>> [piece.fields for piece in lists('{"unit": "$", "rows": [{"a": 1}, {"a": 2}]}')]
+        [{'a': '1'}, {'a': '2'}]
+    """
+    if not text.lstrip().startswith("{"):
+        return []
+    pieces: list[Piece] = []
+    at = n_vain = 0
+    while n_vain <= _MAX_VAIN * len(text) and (key := _LIST.search(text, at)):
+        try:
+            reached, n_more = _read(text, key.end(), 0, pieces)
+        except RecursionError:
+            break
+        at = max(key.end(), reached)
+        n_vain += n_more
     return pieces
 
 

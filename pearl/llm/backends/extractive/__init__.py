@@ -16,6 +16,7 @@ from pearl.llm import (
     Completion,
     Constrains,
     ItemsTask,
+    LookupTask,
     MineTask,
     Model,
     PlanTask,
@@ -29,6 +30,7 @@ from pearl.llm.backends.extractive.items import judge
 from pearl.llm.backends.extractive.planning import write_other_plan, write_plan
 from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out, combine
+from pearl.llm.backends.extractive.table_queries import write_query
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
 
@@ -73,6 +75,8 @@ class ExtractiveModel:
                 text = carry_out(task, self._index)
             case ItemsTask() as task:
                 text = judge(task)
+            case LookupTask() as task:
+                text = write_query(task)
             case CombineTask() as task:
                 text = combine(task, self._index)
             case ChooseTask() as task:

@@ -14,6 +14,7 @@ from pearl.documents.passages import terms
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
+from pearl.llm.backends.extractive.corpus_planning import plan_corpus
 from pearl.llm.backends.extractive.forms import Form
 from pearl.llm.backends.extractive.questions import Part, options, parts
 from pearl.llm.backends.extractive.row_planning import plan_rows
@@ -143,6 +144,8 @@ def write_other_plan(question: str, library: ActionLibrary) -> str:
 def build_plan(question: str, library: ActionLibrary) -> Plan:
     """The plan of `write_plan` as a tree."""
     draft = _Draft(library)
+    if plan_corpus(question, library, draft.add):
+        return draft.plan
     asked = row_question(question)
     if asked is None or not plan_rows(asked, library, draft.add):
         for part in parts(question):
@@ -267,9 +270,10 @@ def _specialty(action: Action) -> tuple[int, int]:
 
 
 def _has_shape(action: Action, n_texts: int) -> bool:
-    """Whether an action takes the document first and then `n_texts` texts."""
+    """Whether an action takes the document, as text, first and then `n_texts` texts."""
     return (
         not action.is_native
+        and not action.asks_table
         and action.accepts(n_texts + 1)
         and [action.parameter(i).type for i in range(n_texts + 1)]
         == [ValueType.CONTEXT, *[ValueType.TEXT] * n_texts]

@@ -21,7 +21,7 @@ from pearl.documents.passages import sentences, terms
 from pearl.errors import Span
 from pearl.llm.backends.extractive.cues import Kind, sign
 from pearl.llm.backends.extractive.questions import Roles
-from pearl.retrieval.bm25 import Index
+from pearl.retrieval.term_ranker import TermRanker
 
 __all__ = ["Hit", "Query", "SentenceIndex"]
 
@@ -132,7 +132,7 @@ class SentenceIndex:
             terms(sentence[len(label) :], drop_stop_words=True)
             for sentence, label in zip(self.texts, labels, strict=True)
         ]
-        self._bm25 = Index(self._terms, b=0.5)
+        self._bm25 = TermRanker(self._terms, b=0.5)
         self._postings: dict[str, list[int]] = {}
         for number, found in enumerate(self._terms):
             for term in set(found):

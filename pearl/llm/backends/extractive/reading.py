@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask, CombineTask
+from pearl.llm.backends.extractive.queries import made_query
 from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.backends.extractive.ranking import Hit, SentenceIndex
 from pearl.llm.backends.extractive.steering import QUOTED, Wanted, by_action, by_question
@@ -51,6 +52,8 @@ Indexer = Callable[[str], SentenceIndex]
 def carry_out(task: ActionTask, index_of: Indexer) -> str:
     """The result of one step."""
     if task.document is None:
+        if (made := made_query(task)) is not None:
+            return made
         found = [value for name, value in task.arguments if name in task.inputs]
         return _side_by_side(found or [value for _, value in task.arguments])
     words = task.action.name.split("_")

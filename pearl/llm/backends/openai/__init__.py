@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pearl.documents.tokens import window_of
 from pearl.errors import ModelError, UsageError
@@ -29,10 +29,8 @@ from pearl.llm.backends.openai.endpoint import (
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.servers import Server
+from pearl.llm.backends.openai.session import Session
 from pearl.llm.backends.openai.usage import plausible
-
-if TYPE_CHECKING:
-    from pearl.llm.backends.openai.wire import Wire
 
 __all__ = [
     "ADDRESS_VARIABLE",
@@ -40,6 +38,7 @@ __all__ = [
     "OpenAIModel",
     "address",
     "create",
+    "endpoint_of",
     "key_variable",
 ]
 
@@ -48,8 +47,6 @@ DESCRIPTION = "any OpenAI-compatible server: openai:NAME; --base-url for one of 
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 
 OWN_URL = "https://api.openai.com/v1"
-
-LIST_TIMEOUT_S = 5.0
 
 
 def create(name: str, settings: ModelSettings) -> OpenAIModel:
@@ -61,20 +58,40 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
     """
     if not name:
         raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
-    url = address(settings) or OWN_URL
-    variable = key_variable(url) if settings.api_key_env is None else settings.api_key_env
-    key = read_key(variable) if settings.is_asked else ""
-    endpoint = Endpoint(url, name, key, variable if key else "")
-    if settings.is_asked and not key and (settings.api_key_env or endpoint.is_openai):
-        asked = settings.api_key_env or KEY_VARIABLE
-        raise ModelError(
-            f"{endpoint.shown} asks for a key, and {asked} is not set",
-            kind="auth",
-            help=f"set {asked}, or name a server of your own with --base-url",
-        )
+    endpoint = endpoint_of(
+        name, settings.base_url, settings.api_key_env, is_asked=settings.is_asked
+    )
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
     return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name), server)
+
+
+def endpoint_of(
+    name: str, base_url: str | None, api_key_env: str | None, *, is_asked: bool
+) -> Endpoint:
+    """The model `name` of a server, with the key for it.
+
+    Args:
+        name: The server's name of the model.
+        base_url: The address; None for `OPENAI_BASE_URL`, else OpenAI's own.
+        api_key_env: Name of the environment variable of the key; "" for none, None for the default.
+        is_asked: Whether requests will be sent; if not, no key is needed.
+
+    Raises:
+        UsageError: The address is invalid.
+        ModelError: The required key is missing or invalid.
+    """
+    url = base_url or os.environ.get(ADDRESS_VARIABLE, "").strip() or OWN_URL
+    variable = key_variable(url) if api_key_env is None else api_key_env
+    key = read_key(variable) if is_asked else ""
+    endpoint = Endpoint(url, name, key, variable if key else "")
+    if is_asked and not key and (api_key_env or endpoint.is_openai):
+        raise ModelError(
+            f"{endpoint.shown} asks for a key, and {api_key_env or KEY_VARIABLE} is not set",
+            kind="auth",
+            help=f"set {api_key_env or KEY_VARIABLE}, or name a server of your own with --base-url",
+        )
+    return endpoint
 
 
 def address(settings: ModelSettings) -> str:
@@ -115,8 +132,7 @@ class OpenAIModel:
         self._timeout_s = timeout_s
         self._is_streamed = is_streamed
         self._parameters = Parameters(endpoint)
-        self._wire: Wire | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session = Session(endpoint, timeout_s, backend)
         self._constraining = Constraining(
             endpoint,
             server,
@@ -142,7 +158,7 @@ class OpenAIModel:
         Raises:
             ModelError: The model gave no usable reply.
         """
-        self._connect()  # the import must not count towards the timeout
+        self._session.connect()  # the import must not count towards the timeout
         from pearl.llm.backends.openai.wire import at_most, reply_bytes
 
         try:
@@ -166,24 +182,22 @@ class OpenAIModel:
         """The same model through the server's Batch API."""
         return Batches(
             self._endpoint,
-            connect=self._connect,
+            connect=self._session.connect,
             body_of=self._parameters.body,
-            refused=lambda error: self._refused(error, faults.refuses_nothing),
+            refused=self._session.refused,
             drop_temperature=self._parameters.drop_temperature,
             timeout_s=self._timeout_s,
         )
 
     async def aclose(self) -> None:
         """Close connections."""
-        wire, self._wire = self._wire, None
-        if wire and self._loop is asyncio.get_running_loop():
-            await wire.close()
+        await self._session.aclose()
 
     async def _post(
         self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing
     ) -> bytes:
         """Post a body and return that of the response with status 200."""
-        wire = self._connect()
+        wire = self._session.connect()
         while True:
             try:
                 if self._is_streamed:
@@ -197,40 +211,16 @@ class OpenAIModel:
                         continue
                 raise await self._refused(error, is_of_constraint) from None
 
-    def _connect(self) -> Wire:
-        from pearl.llm.backends.openai.wire import Wire
-
-        loop = asyncio.get_running_loop()
-        if self._wire is None or self._loop is not loop:  # connections are bound to an event loop
-            try:
-                self._wire = Wire(self._endpoint, self._timeout_s)
-            except ValueError as error:
-                raise faults.no_way(error, self._endpoint) from None
-            self._loop = loop
-        return self._wire
-
     async def _refused(self, error: StatusError, is_of_constraint: Refuses) -> ModelError:
-        if faults.may_be_unknown_model(error, self._endpoint):
-            served = await self._served()
-            if served and self._endpoint.model not in served:
-                backend = self.name.partition(":")[0]
-                return faults.unknown_model(error, self._endpoint, served, backend)
-        refused = faults.refused(error, self._endpoint)
+        refused = await self._session.refused(error)
         if is_of_constraint(error):
             return ModelError(refused.message, kind="unconstrained")
         return refused
 
-    async def _served(self) -> list[str]:
-        """Names of the models that the server lists; empty if it does not."""
-        try:
-            return [model.id for model in await self._listed()]
-        except (StatusError, ModelError, ValueError, TimeoutError):
-            return []
-
     async def _owners(self) -> frozenset[str] | None:
         """`owned_by` of this model, or of all listed models; None if unavailable for now."""
         try:
-            listed = await self._listed()
+            listed = await self._session.listed()
         except StatusError as error:
             is_passing = error.status in (408, 425, 429) or error.status >= 500
             return None if is_passing else frozenset()
@@ -244,7 +234,3 @@ class OpenAIModel:
             return frozenset()
         its_own = [model for model in listed if model.id == self._endpoint.model]
         return frozenset(str(model.owned_by) for model in its_own or listed)
-
-    async def _listed(self) -> list[replies.Listed]:
-        async with asyncio.timeout(LIST_TIMEOUT_S):
-            return replies.read_models(await self._connect().get("/models"))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pearl.actions.library import library_names, load_library, read_library
+from pearl.actions.lookup import LOOKUP
 from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.llm.backends.extractive.planning import write_plan
@@ -138,6 +139,13 @@ def test_a_topic_reads_as_a_statement(question: str, topic: str) -> None:
 def test_a_pronoun_keeps_the_question_that_it_stands_in() -> None:
     _, second = parts("Who wrote the letter, and where was it found?")
     assert (second.form, second.background) == ("place", "Who wrote the letter")
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)
+def test_a_text_is_not_asked_by_a_query_of_a_table(library: ActionLibrary) -> None:
+    asked = library.extended([LOOKUP])
+    for question in ("When did Nils buy the boat?", "Who sold the mill?", "Say more."):
+        assert LOOKUP.name not in {step.action for step in plan(question, asked).plan.steps}
 
 
 ODD = [

@@ -1,0 +1,99 @@
+"""The index of a file of rows: made, opened, and brought up to date after 1 % of the rows is new.
+
+    python experiments/bench/index.py [--rows N] [--seed N]
+
+Rows are the paragraphs of `retrieval.py`, as JSON Lines. Processor time is that of `Index.open`, all of
+it; it is also given as a share of what the whole index takes. Prints a table and JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from retrieval import Corpus
+
+from pearl.retrieval.index import Index
+
+MEGABYTE = 1e6
+
+
+def cpu_s() -> float:
+    """Processor time of this process so far."""
+    used = os.times()
+    return used.user + used.system
+
+
+def measured(name: str, work: Callable[[], Index]) -> dict[str, Any]:
+    """One row of the table."""
+    began, began_cpu = time.monotonic(), cpu_s()
+    index = work()
+    assert index.opened is not None
+    return {
+        "what": name,
+        "rows": len(index.documents),
+        "cpu_s": round(cpu_s() - began_cpu, 3),
+        "seconds": round(time.monotonic() - began, 3),
+        "segments": len(index.contents.segments),
+    }
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    n_new = options.rows // 100
+    corpus = Corpus.of(options.rows + n_new, options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path, at = Path(folder) / "rows.jsonl", Path(folder) / "index"
+        new: list[str] = []
+        with path.open("w", encoding="utf-8") as file:
+            for number, text in enumerate(corpus.texts()):
+                line = f"{json.dumps({'id': f'r{number}', 'text': text})}\n"
+                if number < options.rows:
+                    file.write(line)
+                else:
+                    new.append(line)
+        found = [measured("made", lambda: Index.open(path, at=at))]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
+        size = sum(each.stat().st_size for each in at.rglob("*.bin")) / MEGABYTE
+        time.sleep(2.5)  # until the time of the file is old enough to be relied on
+        found.append(measured("read again, nothing has changed", lambda: Index.open(path, at=at)))
+        found.append(measured("opened", lambda: Index.open(path, at=at)))
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(new)
+        found.append(measured("1 % added at the end", lambda: Index.open(path, at=at)))
+        with path.open(encoding="utf-8") as file:
+            lines = file.readlines()
+        lines = [*new[: n_new // 2], *lines[: options.rows]]
+        for number in range(0, len(lines), 200):
+            lines[number] = lines[number].replace('"text": "', '"text": "changed ')
+        path.write_text("".join(lines), "utf-8")
+        del lines
+        found.append(measured("0.5 % moved, 0.5 % changed", lambda: Index.open(path, at=at)))
+    whole = found[0]["cpu_s"]
+    print("| | rows | CPU s | share | s | segments |\n|---|---|---|---|---|---|")
+    for row in found:
+        share = f"{100 * row['cpu_s'] / whole:.1f} %"
+        print(
+            f"| {row['what']} | {row['rows']:,} | {row['cpu_s']:.2f} | {share} | {row['seconds']:.2f} "
+            f"| {row['segments']} |"
+        )
+    print(f"\npeak of memory {peak:,.0f} MB, files {size:,.0f} MB")
+    print(json.dumps({"peak_mb": round(peak), "files_mb": round(size), "rows": found}))
+
+
+if __name__ == "__main__":
+    main()

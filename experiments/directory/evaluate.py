@@ -1,0 +1,95 @@
+"""How many of 150 questions of a made-up directory are answered, by gold queries and by rules.
+
+    python -m experiments.directory.evaluate [--rows 23000] [--seed 0] [--json] [--write FILE.csv]
+
+A question counts if its rows are those of the gold answer, and its figures, where it has some.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+
+from experiments.directory.baseline import guess
+from experiments.directory.questions import Question, questions
+from experiments.directory.records import N_RECORDS, Record, records, write
+from pearl.documents.rows import Row, Rows
+from pearl.tables.query_table import QueryTable
+from pearl.tables.running import run
+from pearl.tables.specification import Query, read_query
+from pearl.tables.terms import Thesaurus
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=N_RECORDS)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", type=Path)
+    said = parser.parse_args()
+    found = records(said.rows, said.seed)
+    if said.write:
+        write(said.write, found)
+    table = table_of(found)
+    asked = questions(found, said.seed + 1)
+    thesaurus = Thesaurus(table)
+    right = {
+        "gold": [q for q in asked if is_right(q, read_query(q.query), table)],
+        "rules": [q for q in asked if is_right(q, guess(q.text, table, thesaurus), table)],
+        "terms": [q for q in asked if has_its_terms(q, thesaurus)],
+    }
+    if said.json:
+        print(json.dumps({"questions": len(asked), **{k: len(v) for k, v in right.items()}}))
+        return
+    print(f"{len(asked)} questions over {len(found):,} rows")
+    print("gold     answered by the gold query\nrules    by the query of rules, without a model")
+    print("terms    every text of the gold query is among the terms that a model is shown\n")
+    print(f"{'':26}{'gold':>6}{'rules':>7}{'terms':>7}")
+    for kind, n in [*Counter(q.kind for q in asked).items(), ("all", len(asked))]:
+        counts = [sum(kind in ("all", q.kind) for q in each) for each in right.values()]
+        print(f"{kind:26}{counts[0]:6}{counts[1]:7}{counts[2]:7}  of {n}")
+
+
+def table_of(found: list[Record]) -> QueryTable:
+    """The directory as a table."""
+    return QueryTable(Rows(tuple(Row("", record.cells()) for record in found)), "directory")
+
+
+def is_right(question: Question, query: Query, table: QueryTable) -> bool:
+    """Whether a query gives the gold answer."""
+    result = run(query, table)
+    if not question.figures:
+        return not query.aggregate and result.rows == tuple(sorted(question.rows))
+    if not query.aggregate or result.rows != tuple(sorted(question.rows)):
+        return False
+    return tuple(line.cells for line in result.lines) == question.figures
+
+
+def has_its_terms(question: Question, thesaurus: Thesaurus) -> bool:
+    """Whether the thesaurus suggests every value of the gold query that is a term of its column."""
+    terms = thesaurus.nearest(question.text)
+    known = ("Clinic name", "Clinic type", "City", "Services", "Languages")
+    return all(
+        any(term.text == value for term in terms.get(column, ()))
+        for column, value in _values(question.query.get("where"))
+        if column in known
+    )
+
+
+def _values(where: object) -> list[tuple[str, str]]:
+    """Column and text of every condition of a gold query."""
+    if isinstance(where, list):
+        return [pair for one in where for pair in _values(one)]
+    if not isinstance(where, dict):
+        return []
+    if "column" in where:
+        return [(where["column"], where["value"])] if "value" in where else []
+    return [pair for one in where.values() for pair in _values(one)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,370 @@
+"""A program → its result in exact decimal arithmetic, with its unit and every step.
+
+A unit is kept as long as it is known: dollars by shares are `$`, by dollars a `RATIO`, which may be
+written as a percentage. Numbers without a unit are in that of what they are added to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+from pearl.actions.arithmetic.faults import (
+    DivisionByZeroError,
+    MagnitudeError,
+    MissingOperandError,
+    UnfitUnitsError,
+    UnknownRowError,
+)
+from pearl.actions.arithmetic.program import TABLE_OPERATIONS, Operand, Program, Step
+from pearl.documents.table.quantities import CURRENCIES, SCALES, Quantity
+
+__all__ = ["PERCENT", "PLACES", "POINTS", "RATIO", "Amount", "Result", "evaluate", "round_to"]
+
+PERCENT = "%"
+"""The unit of a share that is written as a percentage: 0.05 is 5%."""
+
+POINTS = "points"
+"""Of what is multiplied by 100: the number 5 is 5%."""
+
+RATIO = "ratio"
+"""Of one number by another: it may be a share, or how many times."""
+
+PLACES = 5
+"""Decimals to which results are rounded, as in FinQA."""
+
+MAX_POWER = 100
+"""Results are between 10^-100 and 10^100, as far as they are not 0."""
+
+MAX_FORMULA = 300
+"""Characters of a formula; in longer ones `#k` stands for a step."""
+
+_CONTEXT = Context(prec=50, Emax=10_000, Emin=-10_000, traps=[])
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "exp": "^", "greater": ">"}
+_LOOSE = frozenset({"add", "subtract", "greater"})
+_PURE = frozenset({"", PERCENT, POINTS, RATIO})
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number in a computation.
+
+    Attributes:
+        value: The number; 0.05 for 5%.
+        unit: `PERCENT`, `POINTS`, `RATIO`, a currency, another unit, or "" if it has none that is known.
+        scale: The power of ten that it is written in, 6 for millions; None if that is not known.
+        is_constant: Whether it is a constant of the language: 100 is what something began with, or
+            turns a share into a percentage; others count or convert.
+    """
+
+    value: Decimal
+    unit: str = ""
+    scale: int | None = None
+    is_constant: bool = False
+
+    @classmethod
+    def of(cls, quantity: Quantity) -> Amount:
+        """The number in a cell."""
+        if quantity.unit == PERCENT:
+            return cls(quantity.amount, PERCENT)
+        return cls(quantity.value, quantity.unit, quantity.scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a program comes to.
+
+    Attributes:
+        value: The number, or the truth value of `greater`.
+        unit: As of an `Amount`.
+        scale: As of an `Amount`.
+        formula: How it came about, with the numbers put in.
+    """
+
+    value: Decimal | bool
+    unit: str
+    scale: int | None
+    formula: str
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether `text` shows less than the number."""
+        return not isinstance(self.value, bool) and round_to(self.value) != self.value
+
+    @property
+    def text(self) -> str:
+        """The rounded number with its unit: `9.474%`, `$1,250 million`, `yes`.
+
+        A ratio is shown as a number: whether it is a share, who asked knows.
+        """
+        if isinstance(self.value, bool):
+            return "yes" if self.value else "no"
+        if self.unit in (PERCENT, POINTS):
+            value = self.value.scaleb(2) if self.unit == PERCENT else self.value
+            return f"{plain(round_to(value, PLACES - 2))}%"
+        digits = plain(round_to(self.value))
+        words = {power: word for word, power in SCALES.items()}
+        scale = f" {words[self.scale]}" if self.scale in words else ""
+        if self.unit and self.unit in CURRENCIES:
+            sign, digits = ("-", digits[1:]) if digits[0] == "-" else ("", digits)
+            return f"{sign}{self.unit}{digits}{scale}"
+        unit = f" {self.unit}" if self.unit and self.unit != RATIO else ""
+        return f"{digits}{scale}{unit}"
+
+
+def round_to(value: Decimal, places: int = PLACES) -> Decimal:
+    """A number to so many decimals; if it is closer to 0 than 1, to so many digits.
+
+    Example:
+        >>> round_to(Decimal("0.123456")), round_to(Decimal("0.000012345678"))
+        (Decimal('0.12346'), Decimal('0.000012346'))
+    """
+    if value and value.adjusted() < -1:
+        places -= value.adjusted() + 1
+    if value.adjusted() + places >= _CONTEXT.prec:
+        return value
+    return value.quantize(Decimal(1).scaleb(-places), context=_CONTEXT)
+
+
+def plain(value: Decimal) -> str:
+    """A number in digits, without an exponent or zeros at its end.
+
+    Example:
+        >>> plain(Decimal("1250.500")), plain(Decimal("1E+3")), plain(Decimal("-0.0"))
+        ('1250.5', '1000', '0')
+    """
+    digits = format(value, "f")
+    digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    return "0" if digits in ("-0", "") else digits
+
+
+Rows = Callable[[str], Sequence[Amount]]
+"""The numbers of the row of a table that has a name."""
+
+
+def evaluate(
+    program: Program, rows: Rows | None = None, names: Mapping[str, Amount] | None = None
+) -> Result:
+    """Compute a program.
+
+    Args:
+        program: From `parse`.
+        rows: For table operations; without it there is no table.
+        names: Operands that the program calls by name.
+
+    Raises:
+        DivisionByZeroError: A divisor is 0.
+        MissingOperandError: A name is not among the names, or an operand is yes or no.
+        MagnitudeError: A result is too large, too close to 0, or no real number.
+        UnknownRowError: The table has no such row, or there is no table.
+        UnfitUnitsError: Units or scales do not fit each other.
+
+    Example:
+        >>> from pearl.actions.arithmetic.program import parse
+        >>> result = evaluate(parse("subtract(110, 100), divide(#0, 100)"))
+        >>> result.value, result.formula
+        (Decimal('0.1'), '(110 - 100) / 100 = 0.1')
+    """
+    run = _Run(rows, names or {})
+    if program.value is not None:
+        amount, shown = run.operand(program.value)
+        return Result(amount.value, amount.unit, amount.scale, shown)
+    for step in program.steps:
+        run.step(step)
+    return run.result()
+
+
+class _Run:
+    """One computation: the results of its steps so far."""
+
+    def __init__(self, rows: Rows | None, names: Mapping[str, Amount]) -> None:
+        self._rows = rows
+        self._names = names
+        self._done: list[Amount | bool] = []
+        self._shown: list[str] = []
+        self._named: list[str] = []
+
+    def result(self) -> Result:
+        last = self._done[-1]
+        formula = "; ".join([*self._named, self._shown[-1]])
+        if isinstance(last, bool):
+            return Result(last, "", None, formula)
+        shown = f"{formula} = {plain(_short(last.value))}"
+        return Result(last.value, last.unit, last.scale, shown)
+
+    def operand(self, operand: Operand) -> tuple[Amount, str]:
+        """The number that an operand stands for, and how it is shown."""
+        match operand.kind:
+            case "step":
+                found = self._done[operand.index]
+                if isinstance(found, bool):
+                    raise MissingOperandError(f"{operand.text} is yes or no, not a number")
+                return found, self._formula(operand.index)
+            case "name":
+                if operand.text not in self._names:
+                    known = ", ".join(self._names) or "none is given"
+                    raise MissingOperandError(f"there is no operand '{operand.text}': {known}")
+                amount = self._names[operand.text]
+                return amount, _digits(amount)
+            case _:
+                assert operand.value is not None
+                is_constant = operand.kind == "constant"
+                amount = Amount(operand.value, operand.unit, None, is_constant)
+                return amount, plain(amount.value) if is_constant else operand.text
+
+    def step(self, step: Step) -> None:
+        index = len(self._done)
+        if step.operation in TABLE_OPERATIONS:
+            (operand,) = step.operands
+            self._done.append(self._of_row(step.operation, operand.text))
+            self._shown.append(f"{step.operation}({operand.text})")
+            return
+        (a, shown_a), (b, shown_b) = map(self.operand, step.operands)
+        done = _bool(a, b) if step.operation == "greater" else _apply(step.operation, a, b, index)
+        self._done.append(done)
+        self._shown.append(f"{shown_a} {_SIGNS[step.operation]} {shown_b}")
+
+    def _formula(self, index: int) -> str:
+        """A step within another: in brackets, or by its number if that would be long."""
+        shown = self._shown[index]
+        if len(shown) <= MAX_FORMULA // 3:
+            return f"({shown})" if " " in shown else shown
+        name = f"#{index}"
+        if not any(each.startswith(f"{name} = ") for each in self._named):
+            self._named.append(f"{name} = {shown}")
+        return name
+
+    def _of_row(self, operation: str, name: str) -> Amount:
+        if self._rows is None:
+            raise UnknownRowError(f"there is no table to look up '{name}' in")
+        cells = self._rows(name)
+        if not cells:
+            raise UnknownRowError(f"the row '{name}' has no number")
+        total = cells[0]
+        for cell in cells[1:]:
+            _same_unit("table_sum", total, cell)
+        values = [cell.value for cell in cells]
+        match operation:
+            case "table_max":
+                value = max(values)
+            case "table_min":
+                value = min(values)
+            case _:
+                value = values[0]
+                for other in values[1:]:
+                    value = _CONTEXT.add(value, other)
+                if operation == "table_average":
+                    value = _CONTEXT.divide(value, Decimal(len(values)))
+        unit, scale = total.unit, total.scale
+        for cell in cells[1:]:
+            unit, scale = unit or cell.unit, scale if scale is not None else cell.scale
+        return Amount(_checked(value, operation), unit, scale)
+
+
+def _bool(a: Amount, b: Amount) -> bool:
+    _same_unit("greater", a, b)
+    return a.value > b.value
+
+
+def _apply(operation: str, a: Amount, b: Amount, index: int) -> Amount:
+    if operation in _LOOSE:
+        unit, scale = _same_unit(operation, a, b)
+    elif operation == "multiply":
+        unit, scale = _product(a, b)
+    elif operation == "divide":
+        unit, scale = _quotient(a, b)
+    else:
+        unit, scale = (a.unit if a.unit == RATIO else ""), None
+    is_zero = not (b.value if operation == "divide" else a.value)
+    if is_zero and (operation == "divide" or (operation == "exp" and b.value <= 0)):
+        call = f"{operation}({plain(a.value)}, {plain(b.value)})"
+        raise DivisionByZeroError(f"step #{index} divides by 0: {call}")
+    compute = {
+        "add": _CONTEXT.add,
+        "subtract": _CONTEXT.subtract,
+        "multiply": _CONTEXT.multiply,
+        "divide": _CONTEXT.divide,
+        "exp": _CONTEXT.power,
+    }[operation]
+    value = compute(a.value, b.value)
+    if not value and a.value and b.value and operation in ("multiply", "divide", "exp"):
+        value = Decimal(1).scaleb(-2 * MAX_POWER)  # it was rounded to 0
+    return Amount(_checked(value, operation), unit, scale)
+
+
+def _checked(value: Decimal, operation: str) -> Decimal:
+    if not value.is_finite() or value.adjusted() > MAX_POWER:
+        raise MagnitudeError(f"{operation} gives no real number, or one beyond 10^{MAX_POWER}")
+    if value.adjusted() < -MAX_POWER:
+        raise MagnitudeError(f"{operation} gives a number closer to 0 than 10^-{MAX_POWER}")
+    return value
+
+
+def _same_unit(operation: str, a: Amount, b: Amount) -> tuple[str, int | None]:
+    """The unit of what is added or compared.
+
+    Raises:
+        UnfitUnitsError: There is none.
+    """
+    if a.unit and b.unit and a.unit != b.unit and not {a.unit, b.unit} <= {PERCENT, RATIO}:
+        raise UnfitUnitsError(f"{operation}: one is in {a.unit}, the other in {b.unit}")
+    if None not in (a.scale, b.scale) and a.scale != b.scale:
+        raise UnfitUnitsError(
+            f"{operation}: one is written in 10^{a.scale}, the other in 10^{b.scale}"
+        )
+    scale = a.scale if a.scale is not None else b.scale
+    if a.unit == b.unit or not (a.unit and b.unit):
+        unit = a.unit or b.unit
+        is_plain = RATIO in (a.unit, b.unit) and not (a.is_constant or b.is_constant)
+        return ("" if is_plain and a.unit != b.unit else unit), scale
+    return PERCENT, scale
+
+
+def _product(a: Amount, b: Amount) -> tuple[str, int | None]:
+    for one, other in ((a, b), (b, a)):
+        if one.is_constant and one.value == 100 and other.unit in (PERCENT, RATIO):
+            return POINTS, None
+    if a.unit in _PURE and b.unit in _PURE:
+        is_share = {a.unit, b.unit} <= {PERCENT, RATIO} or (
+            (a.is_constant or b.is_constant) and RATIO in (a.unit, b.unit)
+        )
+        return (RATIO if is_share else ""), _either(a, b)
+    if a.unit in _PURE or b.unit in _PURE:
+        return (a.unit if b.unit in _PURE else b.unit), _either(a, b)
+    raise UnfitUnitsError(f"multiply: {a.unit} by {b.unit}")
+
+
+def _quotient(a: Amount, b: Amount) -> tuple[str, int | None]:
+    if b.is_constant and b.value != 100:
+        return a.unit, a.scale  # an average, or another scale
+    if a.unit == POINTS and b.is_constant:
+        return PERCENT, None
+    if a.unit in _PURE and b.unit in _PURE:
+        return RATIO, None
+    if b.unit in _PURE:
+        return a.unit, a.scale
+    if a.unit in (b.unit, ""):
+        if None not in (a.scale, b.scale) and a.scale != b.scale:
+            raise UnfitUnitsError(
+                f"divide: one is written in 10^{a.scale}, the other in 10^{b.scale}"
+            )
+        return RATIO, None
+    return f"{a.unit}/{b.unit}", a.scale
+
+
+def _either(a: Amount, b: Amount) -> int | None:
+    """The scale of a product: of the factor that has one."""
+    if a.scale and b.scale:
+        raise UnfitUnitsError(f"multiply: 10^{a.scale} by 10^{b.scale}")
+    return a.scale or b.scale
+
+
+def _digits(amount: Amount) -> str:
+    shown = plain(amount.value.scaleb(2) if amount.unit == PERCENT else amount.value)
+    return f"{shown}%" if amount.unit == PERCENT else shown
+
+
+def _short(value: Decimal) -> Decimal:
+    """A number with no more digits than can be read."""
+    return Context(prec=12).plus(value)

@@ -1,0 +1,187 @@
+"""The text of a program → its steps, strictly by `grammars/arithmetic.lark`.
+
+The language is that of FinQA and ConvFinQA: `op(a, b), op(#0, b)`, or a number alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from pearl.actions.arithmetic.faults import BadTokenError, MagnitudeError, MissingOperandError
+from pearl.errors import did_you_mean
+from pearl.plugins.files import read_data
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+__all__ = ["OPERATIONS", "TABLE_OPERATIONS", "Operand", "Program", "Step", "parse"]
+
+OPERATIONS = ("add", "subtract", "multiply", "divide", "exp", "greater")
+TABLE_OPERATIONS = ("table_max", "table_min", "table_sum", "table_average")
+
+MAX_TEXT = 4_000
+"""Characters of a program at most."""
+
+MAX_STEPS = 64
+
+MAX_DIGITS = 40
+"""Digits of a number at most: longer ones are no quantities."""
+
+_WORD = re.compile(r"(?<!\w)([A-Za-z_]\w*)\s*\(\Z|\A([A-Za-z_]\w*)\s*\(")
+_ARITY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What an operation is applied to.
+
+    Attributes:
+        kind: `number`, a literal; `constant`, one of the language (`const_100`); `step`, the result of
+            an earlier step; `name`, what the caller gives; `row`, a row of the table.
+        text: As it is written.
+        value: Of a number or a constant (0.05 for `5%`), else None.
+        unit: Of a number: "%", a currency, or "".
+        index: Of a step, from 0.
+    """
+
+    kind: Literal["number", "constant", "step", "name", "row"]
+    text: str
+    value: Decimal | None = None
+    unit: str = ""
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation with its operands: two, or the row of a table operation."""
+
+    operation: str
+    operands: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A parsed program.
+
+    Attributes:
+        steps: In order; none if the program is an operand alone.
+        value: That operand.
+    """
+
+    steps: tuple[Step, ...]
+    value: Operand | None = None
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """All of them, in order."""
+        alone = (self.value,) if self.value else ()
+        return (*alone, *(operand for step in self.steps for operand in step.operands))
+
+
+def parse(text: str) -> Program:
+    """The steps of a program.
+
+    Raises:
+        BadTokenError: The text does not follow the grammar, is too long or has too many steps.
+        MissingOperandError: An operation lacks an operand, or refers to a step that is not before it.
+        MagnitudeError: A number has too many digits.
+
+    Source:
+        Chen et al., FinQA (2021), and ConvFinQA (2022); `exp` is the power.
+
+    Example:
+        >>> program = parse("subtract(5735, 5180), divide(#0, 5180)")
+        >>> [step.operation for step in program.steps], program.steps[1].operands[0].index
+        (['subtract', 'divide'], 0)
+        >>> parse("5%").value.value
+        Decimal('0.05')
+    """
+    from lark import UnexpectedInput
+
+    if len(text) > MAX_TEXT:
+        raise BadTokenError(f"the program is longer than {MAX_TEXT:,} characters")
+    try:
+        tree: Any = _parser().parse(text)
+    except UnexpectedInput as error:
+        is_end = getattr(getattr(error, "token", None), "type", "") == "$END"
+        at = error.pos_in_stream
+        raise _bad_token(text, len(text) if at is None or is_end else at) from None
+    if len(tree.children) > MAX_STEPS:
+        raise BadTokenError(f"the program has more than {MAX_STEPS} steps")
+    steps: list[Step] = []
+    for child in tree.children:
+        if not hasattr(child, "children"):
+            return Program((), _operand(child, 0))
+        steps.append(_step(child.children, len(steps)))
+    return Program(tuple(steps))
+
+
+@cache
+def _parser() -> Lark:
+    from lark import Lark
+
+    return Lark(read_data("grammars", "arithmetic.lark"), parser="lalr")
+
+
+def _step(children: list[Token], index: int) -> Step:
+    operation, *tokens = [child for child in children if child is not None]
+    name = str(operation)
+    tokens = [token for token in tokens if token.type != "NONE"]
+    if name in TABLE_OPERATIONS:
+        row = str(tokens[0]).strip().strip('"') if tokens else ""
+        if not row or row.startswith("#"):
+            raise MissingOperandError(f"step #{index}: {name} takes the name of a row")
+        return Step(name, (Operand("row", row),))
+    if len(tokens) != _ARITY:
+        raise MissingOperandError(
+            f"step #{index}: {name} takes {_ARITY} operands, not {len(tokens)}"
+        )
+    return Step(name, tuple(_operand(token, index) for token in tokens))
+
+
+def _operand(token: Token, index: int) -> Operand:
+    text = str(token)
+    match token.type:
+        case "STEP":
+            if len(text) > MAX_DIGITS or (number := int(text[1:])) >= index:
+                raise MissingOperandError(f"step #{index}: {text[:20]} is no step before it")
+            return Operand("step", text, index=number)
+        case "CONSTANT":
+            digits = text.removeprefix("const_")
+            return Operand("constant", text, _number(digits.replace("m", "-", 1)))
+        case "PERCENT":
+            return Operand("number", text, _number(text.rstrip("% \t\n")).scaleb(-2), "%")
+        case "MONEY":
+            sign, currency, digits = re.split(r"([$€£¥])", text, maxsplit=1)
+            return Operand("number", text, _number(sign + digits.strip()), currency)
+        case "NUMBER":
+            return Operand("number", text, _number(text))
+        case "NAME":
+            return Operand("name", text)
+        case _:
+            raise MissingOperandError("the program is nothing but 'none'")
+
+
+def _number(digits: str) -> Decimal:
+    if len(digits) > MAX_DIGITS:
+        raise MagnitudeError(f"the number {digits[:20]}… has more than {MAX_DIGITS} digits")
+    return Decimal(digits)
+
+
+def _bad_token(text: str, at: int) -> BadTokenError:
+    """What stands where the grammar does not go on."""
+    if not text.strip():
+        return BadTokenError("the program is empty")
+    word = _WORD.search(text[: at + 1] if text[at : at + 1] == "(" else text[at:])
+    rest = text[at:].lstrip()
+    name = (word[1] or word[2]) if word else ""
+    if name and name not in (*OPERATIONS, *TABLE_OPERATIONS):
+        close = did_you_mean(name.lower(), (*OPERATIONS, *TABLE_OPERATIONS))
+        advice = f"did you mean '{close}'?" if close else f"there are {', '.join(OPERATIONS)}"
+        return BadTokenError(f"'{name[:40]}' is no operation; {advice}")
+    shown = repr(rest[:20]) if rest else "the end"
+    return BadTokenError(f"{shown} at character {at:,} is nothing of the language")

@@ -1,0 +1,133 @@
+"""CALCULATE(NAME, A1, A2, ...): a computation of finance by its name."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, evaluate
+from pearl.actions.arithmetic.faults import MissingOperandError, UnfitUnitsError
+from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
+from pearl.actions.values import Scalar, Value, as_text, behind
+from pearl.documents.numbers import quantity
+from pearl.documents.rows import Rows
+from pearl.documents.table.quantities import CURRENCIES, Quantity, read_quantity, scale_of
+from pearl.dsl.signatures import Action, Parameter
+
+ACTION = Action(
+    "CALCULATE",
+    (
+        Parameter("NAME", choices=CALCULATORS),
+        Parameter("A1", reads="value"),
+        Parameter("A2", reads="value"),
+    ),
+    "Return what NAME says, computed from its operands in their order: "
+    + "; ".join(
+        f"{name} ({', '.join(each.name for each in load_calculator(name).OPERANDS)})"
+        for name in CALCULATORS
+    ),
+    is_variadic=True,
+    is_native=True,
+)
+IS_SPECIALISED = True
+
+
+def run(name: str, *values: Value) -> Value:
+    """Compute by name; units are kept, and numbers in millions and thousands brought together.
+
+    Raises:
+        ValueError: There is no such calculator, an operand is missing or no number, units do not fit, or
+            a divisor is 0.
+
+    Example:
+        >>> run("percentage change", "$1,250", "$1,000").value
+        '25%'
+        >>> run("ratio", 1, 0)
+        Traceback (most recent call last):
+            ...
+        pearl.actions.arithmetic.faults.DivisionByZeroError: step #0 divides by 0: divide(1, 0)
+    """
+    if name not in CALCULATORS:
+        raise ValueError(f"'{name}' is no calculator; there are {', '.join(CALCULATORS)}")
+    calculator = load_calculator(name)
+    operands = calculator.OPERANDS
+    if len(values) != len(operands):
+        names = ", ".join(operand.name for operand in operands)
+        raise MissingOperandError(
+            f"{name} takes {len(operands)} operands ({names}), not {len(values)}"
+        )
+    read = [_read(operand, value) for operand, value in zip(operands, values, strict=True)]
+    amounts = _alike(operands, read)
+    result = evaluate(program_of(name), names=amounts)
+    if calculator.IS_PERCENTAGE:
+        if result.unit not in (RATIO, PERCENT, ""):
+            raise UnfitUnitsError(f"{name}: the operands are in different units: {result.unit}")
+        result = replace(result, unit=PERCENT)
+    return Scalar(result.text, _behind(name, operands, read, result, values))
+
+
+def _read(operand: Operand, value: Value) -> Quantity:
+    """The number that an operand is given; of a row, in the scale that its table's header says."""
+    scale = 0
+    if isinstance(value, Rows):
+        if len(value) != 1 or value.undecided:
+            n = f"{len(value):,}, {len(value.undecided):,} undecided"
+            raise MissingOperandError(f"{operand.name}: one row is needed, not {n}")
+        text = value[0].value or ""
+        scale = scale_of(value.column) or scale_of(next(iter(value[0].fields), "")) or 0
+    elif isinstance(value, Scalar) and value.rows.undecided:
+        raise MissingOperandError(f"{operand.name} is undecided: {as_text(value)}")
+    else:
+        text = as_text(value.value if isinstance(value, Scalar) else value)
+    is_computed = isinstance(value, int | float) or (
+        isinstance(value, Scalar) and not value.is_marked
+    )
+    found = read_quantity(text, is_point_decimal=is_computed)
+    if found is None:
+        try:
+            number, unit = quantity(text)
+        except ValueError as error:
+            raise MissingOperandError(f"{operand.name}: {error}") from error
+        found = Quantity(Decimal(repr(number)), unit)
+    is_amount = found.unit == "" or found.unit in CURRENCIES
+    return replace(found, scale=found.scale or scale) if is_amount else found
+
+
+def _alike(operands: Sequence[Operand], read: Sequence[Quantity]) -> dict[str, Amount]:
+    """The numbers themselves, without their scales.
+
+    Raises:
+        UnfitUnitsError: One says what it is written in, millions, and another one says nothing.
+    """
+    scaled = [each for each in read if each.scale]
+    for operand, each in zip(operands, read, strict=True):
+        if scaled and not (each.scale or each.unit or operand.is_count) and each.value:
+            raise UnfitUnitsError(
+                f"{operand.name} is {each.value:,} without a scale, another operand is in "
+                f"10^{scaled[0].scale}"
+            )
+    return {
+        operand.name: Amount(each.amount, each.unit)
+        for operand, each in zip(operands, read, strict=True)
+    }
+
+
+def _behind(
+    name: str,
+    operands: Sequence[Operand],
+    read: Sequence[Quantity],
+    result: Result,
+    values: Sequence[Value],
+) -> Rows:
+    """The rows behind the operands, with notes on how the result came about."""
+    rows = behind(values) or Rows(())
+    notes = [f"{name}: {result.formula}"]
+    notes += [
+        f"{operand.name}: {value[0].text or value[0].value}, {value.column}"
+        for operand, value in zip(operands, values, strict=True)
+        if isinstance(value, Rows) and value.column
+    ]
+    if result.is_rounded:
+        notes.append(f"rounded to {result.text}")
+    if name == "percentage change" and read[1].value < 0:
+        notes.append("the old value is below 0: the sign of the change is turned around")
+    return replace(rows, notes=tuple(dict.fromkeys((*rows.notes, *notes))), columns=())

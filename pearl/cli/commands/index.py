@@ -1,0 +1,73 @@
+"""`pearl index`: the index of a corpus, made or brought up to date."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pearl.cli.corpora import corpus_options, open_index
+from pearl.cli.help import Command
+from pearl.cli.options import as_json
+from pearl.cli.output import counted
+from pearl.cli.terminal import notice
+from pearl.errors.escaping import to_json
+
+if TYPE_CHECKING:
+    from pearl.retrieval.index.opening import Opened
+
+N_PROBLEMS = 5
+"""Documents that are named of those that are left out."""
+
+
+@click.command(cls=Command)
+@click.argument("corpus", nargs=-1, required=True, metavar="CORPUS...")
+@corpus_options
+@click.option("--fresh", is_flag=True, help="Make it anew, whatever is there.")
+@as_json
+def command(corpus: tuple[str, ...], fresh: bool, as_json: bool, **options: Any) -> int:
+    """Index CORPUS, so that it is searched at once: a folder, files, or rows with `id` and `text`.
+
+    Only what has changed is read. `pearl search` does the same before it searches. Exit code 1 if
+    something is left out.
+    """
+    index = open_index(corpus, is_fresh=fresh, **options)
+    opened = index.opened
+    assert opened is not None
+    if as_json:
+        click.echo(to_json(_entry(opened), indent=2))
+    else:
+        for reason in opened.problems[1:N_PROBLEMS]:  # the first is among the notes
+            notice(f"left out: {reason}")
+        click.echo(_line(opened))
+    return 1 if opened.n_left_out else 0
+
+
+def _entry(opened: Opened) -> dict[str, Any]:
+    return {
+        "documents": len(opened.state.slots),
+        "passages": opened.state.contents.n_passages,
+        "left_out": opened.n_left_out,
+        "other_files": opened.n_other,
+        "new": opened.changes.n_new,
+        "changed": opened.changes.n_changed,
+        "removed": opened.changes.n_removed,
+        "seconds": round(opened.seconds, 3),
+        "at": str(opened.folder.path),
+        "problems": list(opened.problems[:N_PROBLEMS]),
+    }
+
+
+def _line(opened: Opened) -> str:
+    changes = opened.changes
+    counts = (
+        (changes.n_new, "new"), (changes.n_changed, "changed"), (changes.n_removed, "removed"),
+    )  # fmt: skip
+    done = ", ".join(f"{n:,} {what}" for n, what in counts if n) or "nothing changed"
+    left = f", {opened.n_left_out:,} left out" if opened.n_left_out else ""
+    others = f", {counted(opened.n_other, 'file')} of other kinds" if opened.n_other else ""
+    return (
+        f"{counted(len(opened.state.slots), 'document')}, "
+        f"{counted(opened.state.contents.n_passages, 'passage')}{left}{others}; {done}; "
+        f"{opened.seconds:.1f} s; in {opened.folder.path}"
+    )

@@ -1,0 +1,219 @@
+"""Opens the corpora that commands search and ask: options, progress and what is told of an index."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from pearl.cli.files import found_documents, is_corpus
+from pearl.cli.options import with_options
+from pearl.cli.output import counted
+from pearl.cli.terminal import escaped_streams, new_console, notice
+from pearl.cli.writing import keep_inputs
+from pearl.documents.passages import Stem
+
+if TYPE_CHECKING:
+    from pearl.retrieval.index import Index, IndexedDocument
+    from pearl.retrieval.index.updating import IndexProgress
+    from pearl.runs.executors import Task
+
+__all__ = [
+    "corpus_document",
+    "corpus_options",
+    "document_tasks",
+    "open_index",
+    "together_option",
+]
+
+LINES_S = 10.0
+"""Seconds between two lines of progress, if stderr is not a terminal."""
+
+BAR_S = 0.5
+"""Seconds until a bar is shown on a terminal: an index that is up to date shows none."""
+
+together_option = click.option(
+    "--together", is_flag=True,
+    help="Ask all documents at once, as one corpus; of a file of rows, each row is a document.",
+)  # fmt: skip
+
+
+def corpus_options(command: Any) -> Any:
+    """How a corpus is cut and where its index is: the same for all commands that search one."""
+    from pearl.documents.units.window import OVERLAP, SIZE
+
+    options = [
+        click.option(
+            "--unit", metavar="NAME",
+            help="What passages are: paragraph, sentence, window, record (rows of tables), ... "
+            "[default: paragraphs of files, rows whole].",
+        ),
+        click.option(
+            "--size", type=click.IntRange(min=1), default=SIZE, show_default=True, metavar="N",
+            help="Characters of a window.",
+        ),
+        click.option(
+            "--overlap", type=click.IntRange(min=0), default=OVERLAP, show_default=True, metavar="N",
+            help="Characters that two windows share.",
+        ),
+        click.option("--stem", type=click.Choice(get_args(Stem)), help="How words are stemmed."),
+        click.option(
+            "--at", type=click.Path(), metavar="FOLDER",
+            help="Where the index is kept [default: in the cache].",
+        ),
+    ]  # fmt: skip
+    return with_options(command, options)
+
+
+def open_index(
+    corpus: Sequence[str],
+    *,
+    unit: str | None = None,
+    size: int | None = None,
+    overlap: int | None = None,
+    stem: Stem | None = None,
+    at: str | None = None,
+    is_fresh: bool = False,
+    with_update: bool = True,
+) -> Index:
+    """The index of a corpus, kept on the disk and brought up to date; notes go to stderr.
+
+    Args:
+        corpus: Folders, files and patterns.
+        unit: What passages are; None for paragraphs of files and whole rows.
+        size: Characters of a window.
+        overlap: Characters that two windows share.
+        stem: How terms are made.
+        at: Folder of the index; None for one in the cache.
+        is_fresh: Make it anew.
+        with_update: Whether changes of the corpus are read.
+
+    Raises:
+        UsageError: There is no such unit, or an address is named.
+        DataError: There is no corpus, none of it can be read, or two documents have one name.
+        StoreError: The index cannot be written.
+    """
+    from pearl.documents.units import window
+    from pearl.retrieval.corpus import Cutting
+    from pearl.retrieval.index import Index
+
+    cutting = Cutting(
+        unit or "",
+        window.SIZE if size is None else size,
+        window.OVERLAP if overlap is None else overlap,
+    )
+    with _progress() as progress:
+        index = Index.open(
+            *corpus, cutting=cutting, stem=stem or "english", at=at, is_fresh=is_fresh,
+            with_update=with_update, progress=progress,
+        )  # fmt: skip
+    for note in index.notes:
+        notice(note)
+    return index
+
+
+def corpus_document(named: Sequence[str]) -> IndexedDocument:
+    """A corpus as what `CTX` stands for; standard input is a document of it as well.
+
+    Raises:
+        UsageError: An address is named.
+        DataError: There is no corpus, none of it can be read, or two documents have one name.
+        StoreError: The index cannot be written.
+    """
+    if "-" not in named:
+        index = open_index(named)
+        return index.document(_named(named, len(index.documents)))
+    from pearl.documents.document import load
+    from pearl.retrieval.corpus import CorpusDocument
+    from pearl.retrieval.index import Index
+
+    read = (load(path) for path in found_documents(named))
+    documents = [CorpusDocument(each.name, each.text, pages=each.pages) for each in read]
+    return Index.build(documents).document(_named(named, len(documents)))
+
+
+def document_tasks(
+    named: Sequence[str],
+    *,
+    together: bool,
+    question: str | None = None,
+    plan: str | None = None,
+    is_named: bool = True,
+    outs: Iterable[str | None] = (),
+) -> list[Task]:
+    """A question or a plan over documents: over each of them, or over all at once as a corpus.
+
+    Args:
+        named: Files, folders and patterns; `-` is standard input.
+        together: Whether they are a corpus; a single file that is no table is a document either way.
+        question: What is asked.
+        plan: Text of a plan.
+        is_named: Whether a single task is called as its documents are, and not "".
+        outs: Files that will be written.
+
+    Raises:
+        UsageError: An address is named, or a file would be written over one that is read.
+        DataError: There is no such file, or a folder or a pattern has no document.
+    """
+    from pearl.runs.executors import Task
+    from pearl.runs.tasks import over_files
+
+    if not (together and is_corpus(named)):
+        found = found_documents(named)
+        keep_inputs(outs, found)
+        return over_files(found, question=question, plan=plan, is_named=is_named)
+    from pearl.runs.corpora import corpus_files, corpus_source
+
+    keep_inputs(outs, [file.path for file in corpus_files(named)])
+    more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
+    id = f"{named[0]}{more}" if is_named else ""
+    load = partial(corpus_document, tuple(named))
+    return [Task(id, load, question, plan, source=corpus_source(named), is_corpus=True)]
+
+
+def _named(named: Sequence[str], n_documents: int) -> str:
+    return named[0] if len(named) == 1 else counted(n_documents, "document")
+
+
+@contextmanager
+def _progress() -> Iterator[IndexProgress]:
+    """Progress on stderr: in place on a terminal, else a line every ten seconds."""
+    began = shown = monotonic()
+
+    def line(n_files: int, total: int, n_documents: int) -> str:
+        of = f"{n_files:,} of {counted(total, 'file')}, " if total > 1 else ""
+        return f"indexing: {of}{counted(n_documents, 'document')}"
+
+    if not sys.stderr.isatty():
+
+        def tell(n_files: int, total: int, n_documents: int) -> None:
+            nonlocal shown
+            if monotonic() - shown >= LINES_S:
+                shown = monotonic()
+                notice(f"{line(n_files, total, n_documents)}, {shown - began:.0f} s")
+
+        yield tell
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    bar = Progress(*columns, console=new_console(err=True), transient=True, redirect_stdout=False)
+    task = bar.add_task("indexing", total=None)
+    with ExitStack() as stack:
+
+        def show(n_files: int, total: int, n_documents: int) -> None:
+            if not bar.live.is_started:
+                if monotonic() - began < BAR_S:
+                    return
+                stack.enter_context(bar)
+                stack.enter_context(escaped_streams())
+            of = total if total > 1 else None
+            text = line(n_files, total, n_documents)
+            bar.update(task, description=text, total=of, completed=n_files)
+
+        yield show

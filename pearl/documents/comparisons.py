@@ -1,0 +1,269 @@
+"""Values of a column against a value: which meet a condition, which do not, and which are undecided.
+
+Values are compared as texts without case and blanks, as dates or as numbers. What the comparison
+needs follows from the value compared with, and from the column: `2023` is a year beside dates and a
+number beside numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal
+
+from pearl.documents.dates import Period, read_dates, read_period
+from pearl.documents.numbers import find_quantity, quantity
+from pearl.documents.table.columns import read_quantities
+from pearl.documents.table.quantities import read_quantity
+
+__all__ = [
+    "OPERATORS",
+    "ORDERED",
+    "Kind",
+    "Verdict",
+    "Wanted",
+    "are_mostly",
+    "comparison",
+    "key_of",
+]
+
+OPERATORS = (
+    "is", "is not", "in", "not in", "contains", "before", "after", "at least", "at most",
+)  # fmt: skip
+
+ORDERED = frozenset({"before", "after", "at least", "at most"})
+"""Operators that compare with one date or number."""
+
+Verdict = bool | None
+"""Whether a value meets the condition; None if that is undecided."""
+
+Kind = Literal["date", "number"]
+
+MAX_SAMPLED = 200
+"""Different values from which the kind of a column is inferred."""
+
+_YEAR = re.compile(r"\s*\d{4}\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a value is compared with.
+
+    Attributes:
+        sure: Texts that surely are among them.
+        possible: Texts that may be.
+        may_be_any: Whether an unread one may be anything.
+    """
+
+    sure: tuple[str, ...]
+    possible: tuple[str, ...] = ()
+    may_be_any: bool = False
+
+
+def key_of(item: str) -> str:
+    """The comparison key of an entry: equal entries have equal keys.
+
+    Example:
+        >>> key_of("New  York") == key_of("new york")
+        True
+    """
+    return " ".join(item.split()).casefold()
+
+
+def are_mostly(kind: Kind, values: Sequence[str | None]) -> bool:
+    """Whether more than half of the different values that are not empty are of a kind.
+
+    Example:
+        >>> are_mostly("number", ["7", "", "8 mg", "none"]), are_mostly("date", ["7", "8"])
+        (True, False)
+    """
+    different = [v for v in dict.fromkeys(values) if v and v.strip()][:MAX_SAMPLED]
+    if kind == "number":
+        n_read = sum(found is not None for found in _numbers(different).values())
+    else:
+        n_read = sum(period is not None for period in read_dates(different).periods)
+    return 2 * n_read > len(different)
+
+
+def comparison(
+    operator: str, wanted: Wanted, values: Sequence[str], name: str
+) -> tuple[Callable[[str], Verdict], list[str]]:
+    """The test of one value of a column, and notes: what a reader has to know about it.
+
+    An empty value is never before, after, at least or at most anything. What is to be read as a
+    date or a number and cannot be is undecided, as are numbers in another unit.
+
+    Args:
+        operator: One of `OPERATORS`.
+        wanted: What values are compared with.
+        values: The different values of the column, which together decide how they are read.
+        name: Of the column, for notes.
+
+    Raises:
+        ValueError: There is no such operator, or the value is not of a kind that it takes.
+
+    Example:
+        >>> years = ["2004", "2005", "n/a"]
+        >>> meets, _ = comparison("at least", Wanted(("2005",)), years, "year")
+        >>> [meets(year) for year in years]
+        [False, True, None]
+    """
+    if operator not in OPERATORS:
+        raise ValueError(f"'{operator}' is no operator; operators are {', '.join(OPERATORS)}")
+    if operator in ORDERED:
+        (text,) = (*wanted.sure, *wanted.possible)
+        is_sure = bool(wanted.sure)
+        meets, notes = _order(operator, text, values)
+        return (lambda value: meets(value) if is_sure else None), notes
+    if operator == "contains":
+        return _any_of(wanted, lambda value, text: key_of(text) in key_of(value)), []
+    same, notes = _sameness(wanted, values)
+    alike = _any_of(wanted, same)
+    if operator in ("is", "in"):
+        matched = [value for value in values if alike(value)]
+        return alike, [*notes, *_spellings(matched, name)]
+    return (lambda value: None if (met := alike(value)) is None else not met), notes
+
+
+def _any_of(wanted: Wanted, same: Callable[[str, str], Verdict]) -> Callable[[str], Verdict]:
+    def meets(value: str) -> Verdict:
+        sure = [same(value, text) for text in wanted.sure]
+        if True in sure:
+            return True
+        is_open = None in sure or any(same(value, text) is not False for text in wanted.possible)
+        return None if is_open or wanted.may_be_any else False
+
+    return meets
+
+
+def _sameness(
+    wanted: Wanted, values: Sequence[str]
+) -> tuple[Callable[[str, str], Verdict], list[str]]:
+    """Whether two texts say the same: the same words, or beside dates the same date, and so on."""
+    texts = (*wanted.sure, *wanted.possible)
+    keys = {text: key_of(text) for text in (*texts, *values)}
+    if any(read_period(text)[0] for text in texts) and are_mostly("date", values):
+        dates = read_dates(values)
+        read = [read_period(text, dates.is_day_first) for text in texts]
+        periods = {text: period for text, (period, _) in zip(texts, read, strict=True) if period}
+        of_value = dict(zip(values, dates.periods, strict=True))
+
+        def is_same_date(value: str, text: str) -> Verdict:
+            if keys[value] == keys[text] or not (keys[value] and text in periods):
+                return keys[value] == keys[text]
+            return _within(of_value[value], periods[text])
+
+        return is_same_date, [dates.note, *(note for _, note in read)]
+    amounts = {text: amount for text in texts if (amount := _number(text))}
+    if amounts and are_mostly("number", values):
+        of_number = _numbers(values)
+
+        def is_same_number(value: str, text: str) -> Verdict:
+            one, other = of_number[value], amounts.get(text)
+            if keys[value] == keys[text] or one is None or other is None:
+                return keys[value] == keys[text]
+            return None if one[1] and other[1] and one[1] != other[1] else one[0] == other[0]
+
+        return is_same_number, []
+    return (lambda value, text: keys[value] == keys[text]), []
+
+
+_Number = tuple[int | float | Decimal, str]
+
+
+def _number(text: str) -> _Number | None:
+    """A number with its unit, as a plan or a cell writes it."""
+    if found := find_quantity(text):
+        return found
+    read = read_quantity(text)
+    return None if read is None else (read.value if read.unit == "%" else read.amount, read.unit)
+
+
+def _why_none(text: str) -> str:
+    try:
+        quantity(text)
+    except ValueError as error:
+        return str(error)
+    return "it is not surely one"
+
+
+def _numbers(values: Sequence[str]) -> dict[str, _Number | None]:
+    """The numbers of a column; where one is not clear alone, the others show how to read it."""
+    alone: dict[str, _Number | None] = {value: find_quantity(value) for value in values}
+    if None not in alone.values():
+        return alone
+    for value, read in zip(values, read_quantities(values), strict=True):
+        if alone[value] is None and read is not None:
+            alone[value] = (read.value if read.unit == "%" else read.amount, read.unit)
+    return alone
+
+
+def _within(one: Period | None, other: Period) -> Verdict:
+    """Whether a period lies in another one; None if only a part of it does."""
+    if one is None:
+        return None
+    if other.first <= one.first and one.last <= other.last:
+        return True
+    return False if one.is_before(other) or other.is_before(one) else None
+
+
+def _order(
+    operator: str, text: str, values: Sequence[str]
+) -> tuple[Callable[[str], Verdict], list[str]]:
+    """The test of a value's place in time or of its size."""
+    if read_period(text)[0] and (not _YEAR.fullmatch(text) or are_mostly("date", values)):
+        dates = read_dates(values)
+        period, note = read_period(text, dates.is_day_first)
+        of_value = dict(zip(values, dates.periods, strict=True))
+
+        def is_placed(value: str) -> Verdict:
+            found = of_value[value]
+            if found is None or period is None:
+                return None if value.strip() else False
+            return _placed(operator, (found.first, found.last), (period.first, period.last))
+
+        return is_placed, [dates.note, note]
+    wanted = _number(text)
+    if wanted is None:
+        raise ValueError(f"'{text}' is neither a date nor a number ({_why_none(text)})")
+    number, unit = wanted
+    read = _numbers(values)
+    units = Counter(found[1] for found in read.values() if found and found[1])
+    if not unit and units:  # a number alone is in the unit of most
+        unit = units.most_common(1)[0][0]
+
+    def meets(value: str) -> Verdict:
+        found = read[value]
+        if found is None:
+            return None if value.strip() else False
+        is_other = unit and found[1] and unit != found[1]
+        return None if is_other else _placed(operator, (found[0], found[0]), (number, number))
+
+    names = dict.fromkeys([unit, *units]) if len({unit, *units} - {""}) > 1 else ()
+    return meets, [f"numbers in different units: {', '.join(names)}"] if names else []
+
+
+def _placed(operator: str, one: tuple[Any, Any], other: tuple[Any, Any]) -> Verdict:
+    """Compare what goes from a first to a last with another; None if only a part of it is there."""
+    match operator:
+        case "before":
+            ends = one[1] < other[0], one[0] < other[0]
+        case "after":
+            ends = one[0] > other[1], one[1] > other[1]
+        case "at least":
+            ends = one[0] >= other[0], one[1] >= other[0]
+        case _:
+            ends = one[1] <= other[1], one[0] <= other[1]
+    return ends[0] if ends[0] == ends[1] else None
+
+
+def _spellings(matched: Sequence[str], name: str) -> list[str]:
+    different = dict.fromkeys(value.strip() for value in matched)
+    by_key: dict[str, list[str]] = {}
+    for value in different:
+        by_key.setdefault(key_of(value), []).append(value)
+    alike = [", ".join(each) for each in by_key.values() if len(each) > 1]
+    return [f"{name}: all of {'; '.join(alike[:3])} are meant"] if alike else []

@@ -1,0 +1,234 @@
+"""Excel workbooks → text: a heading for each sheet, its tables in Markdown, its other cells as lines.
+
+Numbers are shown in full, with the percent or currency sign of their format. A blank row ends a table,
+and so does a blank column between two headers. Merged cells: a heading stands above each of its columns,
+a value in each of its rows.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from io import BytesIO
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile
+
+from pearl.documents.document import limit_bytes
+from pearl.documents.table.rendering import markdown
+from pearl.errors import DataError
+from pearl.plugins.extras import install_hint
+
+if TYPE_CHECKING:
+    from openpyxl.workbook import Workbook
+    from openpyxl.worksheet.worksheet import Worksheet
+
+__all__ = ["SUFFIXES", "read", "recognises"]
+
+SUFFIXES = (".xlsx", ".xlsm")
+
+_DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, TypeError, IndexError,
+           AttributeError, SyntaxError)  # fmt: skip
+"""Exceptions that a damaged file causes; those of XML parsers are SyntaxErrors."""
+
+_UNCOMPUTED = "(formula without a value)"
+
+_CURRENCY = re.compile(r"\[\$([$€£¥])[^\]]*\]|(?<!\[)([$€£¥])")
+_UNNAMED = re.compile(r"Sheet[0-9]*")
+_YEARS = range(1900, 2101)
+
+MAX_CELLS = 20_000_000
+"""Cells of a sheet from its first to its last, blank ones included."""
+
+Grid = list[list[str]]
+
+
+def recognises(data: bytes) -> bool:
+    """Whether the bytes are an archive with the main part of a workbook in it."""
+    return data.startswith(b"PK") and b"xl/workbook.xml" in data
+
+
+def read(data: bytes, path: str) -> str:
+    """The text of a workbook.
+
+    Raises:
+        DataError: The file is damaged, not a workbook, or too large when unpacked; or openpyxl, which reads
+            it, is not installed.
+    """
+    try:
+        import openpyxl
+    except ModuleNotFoundError:
+        raise DataError(
+            "Excel files need openpyxl, which is not installed",
+            path=path,
+            help=install_hint("excel"),
+        ) from None
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            _check_size(archive, path)
+            parts = (name for name in archive.namelist() if name.startswith("xl/worksheets/"))
+            has_formulas = any(b"<f" in archive.read(part) for part in parts)
+        values = openpyxl.load_workbook(BytesIO(data), data_only=True)
+        formulas = openpyxl.load_workbook(BytesIO(data)) if has_formulas else None
+        return "\n\n".join(_sheets(values, formulas)).strip()
+    except DataError:
+        raise
+    except _DAMAGE as error:
+        raise DataError(
+            "the file is damaged or no .xlsx", path=path, help="save it anew as .xlsx"
+        ) from error
+
+
+def _check_size(archive: ZipFile, path: str) -> None:
+    limit = limit_bytes()
+    if sum(part.file_size for part in archive.infolist()) > limit:
+        raise DataError(
+            f"the file unpacks to more than the limit of {limit / 1_000_000:g} MB",
+            path=path,
+            help="take pictures out, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+        )
+
+
+def _sheets(values: Workbook, formulas: Workbook | None) -> Iterator[str]:
+    for sheet in values.worksheets:
+        grid = _grid(sheet, formulas[sheet.title] if formulas else None)
+        blocks = list(_blocks(grid))
+        if blocks:
+            hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
+            if len(values.worksheets) > 1 or not _UNNAMED.fullmatch(sheet.title):
+                yield f"# {sheet.title}{hidden}"
+            yield from blocks
+
+
+def _grid(sheet: Worksheet, formulas: Worksheet | None) -> Grid:
+    """The cells of a sheet as texts, with those of merged ones filled in.
+
+    Raises:
+        ValueError: They are so far apart that they are no table.
+    """
+    filled = {place: _shown(cell) for place, cell in sheet._cells.items()}
+    for place, cell in formulas._cells.items() if formulas else ():
+        if cell.data_type == "f" and not filled.get(place):
+            filled[place] = _UNCOMPUTED
+    filled = {place: text for place, text in filled.items() if text}
+    n_rows = max((row for row, _ in filled), default=0)
+    n_columns = max((column for _, column in filled), default=0)
+    if n_rows * n_columns > MAX_CELLS:
+        raise ValueError(f"a sheet of {n_rows:,} rows and {n_columns:,} columns")
+    grid = [[""] * n_columns for _ in range(n_rows)]
+    for (row, column), text in filled.items():
+        grid[row - 1][column - 1] = text
+    for merged in sheet.merged_cells.ranges:
+        if merged.max_row <= n_rows and merged.max_col <= n_columns:
+            _fill(grid, merged.min_row - 1, merged.max_row, merged.min_col - 1, merged.max_col)
+    return grid
+
+
+def _fill(grid: Grid, top: int, bottom: int, left: int, right: int) -> None:
+    """Put the text of merged cells into each row, and a heading into each column that has one below."""
+    text = grid[top][left]
+    below = grid[bottom][left:right] if bottom < len(grid) else []
+    is_heading = right - left > 1 and bool(below) and all(below) and not _NUMERIC.fullmatch(text)
+    n = right - left if is_heading or _is_year(text) else 1
+    for row in grid[top:bottom]:
+        row[left : left + n] = [text] * n
+
+
+_NUMERIC = re.compile(r"[-$€£¥]*[0-9][0-9.,]*%?")
+
+
+def _blocks(grid: Grid) -> Iterator[str]:
+    """Tables and lines, which blank rows are between."""
+    for is_filled, rows in groupby(grid, key=any):
+        if is_filled:
+            yield from _block(list(rows))
+
+
+def _block(rows: Grid) -> Iterator[str]:
+    """Lines with one cell above a table are lines; the first row with more is its header."""
+    n_lines = next((i for i, row in enumerate(rows) if _count(row) > 1), len(rows))
+    for row in rows[:n_lines]:
+        yield " ".join(next(filter(None, row)).split())
+    table = rows[n_lines:]
+    for begin, end in _stretches(table):
+        yield _table([row[begin:end] for row in table])
+
+
+def _count(row: Sequence[str]) -> int:
+    return sum(map(bool, row))
+
+
+def _stretches(table: Grid) -> list[tuple[int, int]]:
+    """The columns of each table: there are several where each has two columns with a heading."""
+    if not table:
+        return []
+    used = [any(row[i] for row in table) for i in range(len(table[0]))]
+    found = []
+    for is_used, columns in groupby(range(len(used)), key=used.__getitem__):
+        if is_used:
+            each = list(columns)
+            found.append((each[0], each[-1] + 1))
+    if all(_count(table[0][begin:end]) > 1 for begin, end in found):
+        return found
+    return [(found[0][0], found[-1][1])]
+
+
+def _table(table: Grid) -> str:
+    table = [row for row in table if any(row)]
+    header, rows = table[0], table[1:]
+    if any(_NUMERIC.fullmatch(cell) and not _is_year(cell) for cell in header):
+        header, rows = [""] * len(header), table  # it has none
+    elif rows and _is_heading_above(header, rows[0]):
+        header = [" ".join(dict.fromkeys(filter(None, pair))) for pair in zip(header, rows[0], strict=True)]  # fmt: skip
+        rows = rows[1:]
+    return markdown(header, rows)
+
+
+def _is_heading_above(header: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether a heading stands above several columns, each with a heading of its own below it."""
+    above = [cell for cell in header if cell]
+    below = [cell for cell in second if cell]
+    is_merged = len(set(above)) < len(above)
+    return is_merged and all(not _NUMERIC.fullmatch(cell) or _is_year(cell) for cell in below)
+
+
+def _is_year(cell: str) -> bool:
+    return cell.isdecimal() and int(cell) in _YEARS
+
+
+def _shown(cell: Any) -> str:
+    """A cell as text."""
+    match cell.value:
+        case None:
+            return ""
+        case bool() as value:
+            return "true" if value else "false"
+        case datetime() as value:
+            return value.isoformat(" ", "minutes") if value.time() != time() else value.date().isoformat()  # fmt: skip
+        case date() | time() | timedelta() as value:
+            return str(value)
+        case int() | float() as value:
+            return _number(value, cell.number_format or "")
+        case value:
+            return str(value).strip()
+
+
+def _number(value: float, form: str) -> str:
+    """A number in full, with the sign of its format."""
+    number = Decimal(repr(value))
+    if not number.is_finite():
+        return ""
+    if "%" in form:
+        return f"{_plain(number.scaleb(2))}%"
+    currency = _CURRENCY.search(form.partition(";")[0])
+    sign = "-" if number < 0 else ""
+    name = (currency[1] or currency[2]) if currency else ""
+    return f"{sign}{name}{_plain(abs(number))}"
+
+
+def _plain(number: Decimal) -> str:
+    digits = format(number, "f")
+    return (digits.rstrip("0").rstrip(".") if "." in digits else digits) or "0"

@@ -1,0 +1,89 @@
+"""Parquet files → a table in Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+from pearl.documents.document import limit_bytes
+from pearl.documents.table.rendering import markdown
+from pearl.errors import DataError
+from pearl.plugins.extras import install_hint
+
+__all__ = ["SUFFIXES", "read", "recognises"]
+
+SUFFIXES = (".parquet",)
+
+_BATCH = 4_096
+
+
+def recognises(data: bytes) -> bool:
+    """Whether the bytes begin as a Parquet file does."""
+    return data.startswith(b"PAR1")
+
+
+def read(data: bytes, path: str) -> str:
+    """The rows of a file.
+
+    Raises:
+        DataError: The file is damaged, too long as text; or pyarrow, which reads it, is not installed.
+    """
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ModuleNotFoundError:
+        raise DataError(
+            "Parquet files need pyarrow, which is not installed",
+            path=path,
+            help=install_hint("data"),
+        ) from None
+    limit = limit_bytes()
+    try:
+        file = ParquetFile(BytesIO(data))
+        names = file.schema_arrow.names
+        return markdown(names, _bounded(_rows(file), limit, path))
+    except DataError:
+        raise
+    except (ArrowException, OSError, ValueError) as error:
+        raise DataError(
+            "the file is damaged or no Parquet", path=path, help="write it anew"
+        ) from error
+
+
+def _rows(file: Any) -> Iterator[list[str]]:
+    for batch in file.iter_batches(batch_size=_BATCH):
+        columns = [column.to_pylist() for column in batch.columns]
+        for values in zip(*columns, strict=True):
+            yield [_shown(value) for value in values]
+
+
+def _bounded(rows: Iterator[list[str]], limit: int, path: str) -> Iterator[list[str]]:
+    """The rows, as long as their text is within the limit: a small file can have any length."""
+    left = limit
+    for row in rows:
+        left -= sum(map(len, row))
+        if left < 0:
+            raise DataError(
+                f"the text is longer than the limit of {limit / 1_000_000:g} MB",
+                path=path,
+                help="select rows or columns, or set PEARL_MAX_DOCUMENT_MB to a larger number",
+            )
+        yield row
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case bytes():
+            return f"({len(value):,} bytes)"
+        case list() | dict():
+            return json.dumps(value, ensure_ascii=False, default=str)
+        case float():
+            return "" if value != value else repr(value).removesuffix(".0")
+        case _:
+            return str(value)

@@ -1,0 +1,77 @@
+"""Windows: stretches of about the same size that overlap, cut between words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pearl.documents.units import Piece
+
+__all__ = ["OVERLAP", "OVERLAPS", "SIZE", "split"]
+
+SIZE = 1_100
+"""Characters of a window, at most."""
+
+OVERLAP = 300
+"""Characters that two windows share, at most."""
+
+OVERLAPS = True
+
+
+def split(
+    text: str,
+    parts: Sequence[tuple[str, int]] = (),
+    size: int = SIZE,
+    overlap: int = OVERLAP,
+) -> list[Piece]:
+    """Every window; a word that is longer than a window is cut.
+
+    Args:
+        text: The text.
+        parts: Nothing that windows pay attention to.
+        size: Characters of a window at most, from 1.
+        overlap: Characters that a window has in common with the one before at most, below `size`.
+
+    Raises:
+        ValueError: The text is blank, or the sizes are not as said.
+
+    Example:
+        >>> [text[a:b] for text in ["one two three four"] for a, b, _ in split(text, (), 13, 5)]
+        ['one two three', 'three four']
+    """
+    if not 0 <= overlap < size:
+        raise ValueError(f"windows of {size} characters cannot share {overlap}")
+    pieces: list[Piece] = []
+    start, last = _next_word(text, 0), len(text.rstrip())
+    while start < last:
+        end = _end(text, start, size)
+        if pieces and end <= pieces[-1].end:  # nothing new, for a long word comes next
+            start = _next_word(text, pieces[-1].end)
+            continue
+        pieces.append(Piece(start, end, {}))
+        if end == last:
+            break
+        start = max(start + 1, end - overlap)
+        if not text[start - 1].isspace():  # inside a word: on to the next one
+            while start < end and not text[start].isspace():
+                start += 1
+        start = _next_word(text, start)
+    if not pieces:
+        raise ValueError("no window: the text is blank")
+    return pieces
+
+
+def _next_word(text: str, start: int) -> int:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+def _end(text: str, start: int, size: int) -> int:
+    """Where a window ends: after a word, if one ends in it."""
+    source = text[start : start + size + 1]
+    if len(source) <= size:
+        return start + len(source.rstrip())
+    words = source.rsplit(None, 1) if not source[-1].isspace() else [source, ""]
+    if len(words) == 1:
+        return start + size
+    return start + len(words[0].rstrip())

@@ -1,0 +1,394 @@
+"""Topics × searchers → measures of retrieval, with intervals, paired differences and latency.
+
+The measures are those of trec_eval, computed by `ir_measures` (extra `eval`). Documents are judged:
+where a document has several passages, its best one is its rank.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pearl.errors import DataError, UsageError
+from pearl.evals import stats
+from pearl.evals.judgments import Judgments, Topic
+from pearl.plugins.extras import require_extra
+
+if TYPE_CHECKING:
+    from pearl.retrieval.index import Index
+    from pearl.retrieval.search import Searcher
+
+__all__ = [
+    "DEPTH",
+    "ORACLE",
+    "Coverage",
+    "RetrievalComparison",
+    "RetrievalEvaluation",
+    "RetrievalScores",
+    "default_measures",
+    "evaluate_retrieval",
+    "measure_rankings",
+]
+
+DEPTH = 1_000
+"""Passages that are ranked for a topic, as in TREC: average precision is over these."""
+
+ORACLE = "oracle"
+"""The method that is given what is right: the most that the corpus and `k` allow."""
+
+Rankings = Mapping[str, Sequence[str]]
+"""Topic → documents, the best first, each once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What was evaluated, and what could not be.
+
+    Attributes:
+        n_topics: Topics that count: they have a relevant document.
+        n_without_judgments: Topics left out: nothing is judged for them.
+        n_without_relevant: Topics left out: no judged document is relevant.
+        n_unknown_topics: Judged topics that are not among the queries.
+        n_unknown_documents: Relevant documents that the corpus does not have. They stay in the
+            denominators: what is not there is not found.
+        n_repeated: Judgments given again, with the same relevance.
+        n_conflicting: Judgments given again with another relevance; the highest stands.
+    """
+
+    n_topics: int
+    n_without_judgments: int = 0
+    n_without_relevant: int = 0
+    n_unknown_topics: int = 0
+    n_unknown_documents: int = 0
+    n_repeated: int = 0
+    n_conflicting: int = 0
+
+    def remarks(self) -> list[str]:
+        """What is not as one would expect, a line each."""
+        said = (
+            ("queries without judgments, left out", self.n_without_judgments),
+            ("queries without a relevant document, left out", self.n_without_relevant),
+            ("judged queries that are not among the queries", self.n_unknown_topics),
+            ("relevant documents that the corpus does not have", self.n_unknown_documents),
+            ("judgments given again", self.n_repeated),
+            ("judgments given again otherwise, the highest stands", self.n_conflicting),
+        )
+        return [f"{what}: {n:,}" for what, n in said if n]
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalScores:
+    """How well one method did.
+
+    Attributes:
+        method: Its name.
+        values: Measure → topic → value, 0 to 1.
+        groups: The group of each topic, in the order of the values.
+        n_found_nothing: Topics for which no passage matched; they count as 0.
+        seconds: Of a search for `k` passages, for each topic; empty for rankings made elsewhere.
+        notes: What searches left out, each with the number of topics.
+    """
+
+    method: str
+    values: Mapping[str, Mapping[str, float]]
+    groups: tuple[str, ...]
+    n_found_nothing: int
+    seconds: tuple[float, ...] = ()
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+    def mean(self, measure: str) -> stats.Interval:
+        """The mean over topics with its bootstrap interval."""
+        return stats.accuracy(list(self.values[measure].values()), clusters=self.groups)
+
+    def latency_ms(self, percentile: float) -> float | None:
+        """A percentile of the milliseconds of a search; None where nothing was searched."""
+        import numpy as np
+
+        return 1_000 * float(np.percentile(self.seconds, percentile)) if self.seconds else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Means with intervals, latency and what was left out; values of every topic."""
+        return {
+            "method": self.method,
+            "measures": {name: asdict(self.mean(name)) for name in self.values},
+            "n_found_nothing": self.n_found_nothing,
+            "latency_ms": {"p50": self.latency_ms(50), "p95": self.latency_ms(95)},
+            "notes": dict(self.notes),
+            "topics": {name: dict(values) for name, values in self.values.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalComparison:
+    """Two methods on the same topics.
+
+    Attributes:
+        difference: Of the means, first minus second, with its paired bootstrap interval.
+        n_better: Topics on which the first is better.
+        n_worse: Topics on which it is worse.
+        bootstrap_p: Two-sided; None with fewer than `stats.MIN_CLUSTERS` topics or groups.
+    """
+
+    first: str
+    second: str
+    measure: str
+    difference: stats.Interval
+    n_better: int
+    n_worse: int
+    bootstrap_p: float | None
+
+    @classmethod
+    def of(
+        cls, first: RetrievalScores, second: RetrievalScores, measure: str
+    ) -> RetrievalComparison:
+        """Compare two methods of one evaluation."""
+        ones, twos = first.values[measure], second.values[measure]
+        pairs = [(ones[topic], twos[topic]) for topic in ones]
+        a, b = zip(*pairs, strict=True)
+        groups = first.groups
+        return cls(
+            first.method,
+            second.method,
+            measure,
+            stats.difference(a, b, clusters=groups),
+            sum(one > two for one, two in pairs),
+            sum(one < two for one, two in pairs),
+            stats.bootstrap_p(a, b, clusters=groups)
+            if len(set(groups)) >= stats.MIN_CLUSTERS
+            else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalEvaluation:
+    """Methods over the same topics.
+
+    Attributes:
+        measures: Their names; methods are compared by the first.
+        scores: In the order of the methods.
+        coverage: What was evaluated.
+    """
+
+    measures: tuple[str, ...]
+    scores: tuple[RetrievalScores, ...]
+    coverage: Coverage
+
+    def comparisons(self, measure: str | None = None) -> list[RetrievalComparison]:
+        """Every pair of methods, the oracle left out."""
+        found = [one for one in self.scores if one.method != ORACLE]
+        return [
+            RetrievalComparison.of(one, other, measure or self.measures[0])
+            for i, one in enumerate(found)
+            for other in found[i + 1 :]
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON data."""
+        return {
+            "coverage": asdict(self.coverage),
+            "measures": list(self.measures),
+            "rows": [one.to_json() for one in self.scores],
+            "comparisons": [asdict(one) for one in self.comparisons()],
+        }
+
+
+def default_measures(cutoffs: Iterable[int] = (10,)) -> tuple[str, ...]:
+    """nDCG, recall and precision at each cutoff; reciprocal rank and average precision.
+
+    Example:
+        >>> default_measures([5, 10])
+        ('nDCG@5', 'nDCG@10', 'R@5', 'R@10', 'P@5', 'P@10', 'RR', 'AP')
+    """
+    sizes = sorted(set(cutoffs))
+    if not sizes or sizes[0] < 1:
+        raise UsageError("a cutoff is 1 or more", help="-k 10")
+    at = [f"{name}@{size}" for name in ("nDCG", "R", "P") for size in sizes]
+    return (*at, "RR", "AP")
+
+
+async def evaluate_retrieval(
+    index: Index,
+    topics: Sequence[Topic],
+    judgments: Judgments,
+    searchers: Mapping[str, Searcher],
+    *,
+    k: int = 10,
+    measures: Sequence[str] = (),
+    depth: int = DEPTH,
+    with_oracle: bool = False,
+    on_topic: Callable[[str, Topic], None] | None = None,
+) -> RetrievalEvaluation:
+    """Search every topic by every searcher and measure what is found.
+
+    Args:
+        index: What is searched.
+        topics: What is searched for; those without relevant documents are left out and counted.
+        judgments: What is right.
+        searchers: By the names that they have in the result.
+        k: Passages of a search whose time is taken. Each topic is searched to `depth` before, for its
+            ranking.
+        measures: Names as `ir_measures` has them: `nDCG@10`, `AP(rel=2)`; by default those of
+            `default_measures` at `k`.
+        depth: Passages that are ranked.
+        with_oracle: Whether to add what is the best possible.
+        on_topic: Called before each search.
+
+    Raises:
+        DataError: No topic can be evaluated.
+        UsageError: There is no such measure, or the extra `eval` is not installed.
+        ModelError: An embedder failed for a method that cannot do without it.
+
+    Example:
+        >>> import asyncio
+        >>> from pearl.retrieval.corpus import CorpusDocument
+        >>> from pearl.retrieval.index import Index
+        >>> from pearl.retrieval.search import Searcher
+        >>> index = Index.build([CorpusDocument("a", "Iron."), CorpusDocument("b", "Salt.")])
+        >>> judged = Judgments({"q": {"b": 1}})
+        >>> found = asyncio.run(
+        ...     evaluate_retrieval(index, [Topic("q", "salt?")], judged, {"bm25+": Searcher()})
+        ... )
+        >>> found.scores[0].mean("nDCG@10").estimate
+        1.0
+    """
+    documents = {index.documents.name(number) for number in range(len(index.documents))}
+    judged, coverage = _judged(topics, judgments, documents)
+    measures = measures or default_measures([k])
+    scores = []
+    for name, searcher in searchers.items():
+        rankings: dict[str, list[str]] = {}
+        seconds: list[float] = []
+        notes: Counter[str] = Counter()
+        await _ranked(index, judged[0], searcher, 1, Counter())  # what is made once is not timed
+        for topic in judged:
+            if on_topic is not None:
+                on_topic(name, topic)
+            # Timed once the vector of the query is kept: whichever method comes first embeds it.
+            rankings[topic.id] = await _ranked(index, topic, searcher, depth, notes)
+            began = perf_counter()
+            await _ranked(index, topic, searcher, k, Counter())
+            seconds.append(perf_counter() - began)
+        scores.append(measure_rankings(name, rankings, judged, judgments, measures, seconds, notes))
+    if with_oracle:
+        best = {topic.id: _ideal(judgments.grades[topic.id], documents) for topic in judged}
+        scores.append(measure_rankings(ORACLE, best, judged, judgments, measures))
+    return RetrievalEvaluation(tuple(measures), tuple(scores), coverage)
+
+
+def measure_rankings(
+    method: str,
+    rankings: Rankings,
+    topics: Sequence[Topic],
+    judgments: Judgments,
+    measures: Sequence[str],
+    seconds: Sequence[float] = (),
+    notes: Mapping[str, int] | None = None,
+) -> RetrievalScores:
+    """Measure rankings that somebody made, of whatever program.
+
+    Args:
+        method: A name for it.
+        rankings: For each topic; one that is absent found nothing.
+        topics: Those that count, each with a relevant document.
+        judgments: What is right.
+        measures: As `evaluate_retrieval`.
+        seconds: As `RetrievalScores`.
+        notes: As `RetrievalScores`.
+
+    Raises:
+        UsageError: There is no such measure, or the extra `eval` is not installed.
+    """
+    require_extra("eval", "an evaluation", "ir_measures", "scipy")
+    try:
+        with warnings.catch_warnings():
+            # It reads names of measures by what Python 3.12 calls deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import ir_measures
+
+            parsed = [ir_measures.parse_measure(name) for name in measures]
+    except (NameError, ValueError) as error:
+        raise UsageError(str(error), help="for example nDCG@10, R@60, P@5, RR, AP") from None
+    # Ranks as scores: equal scores would be put in another order, that of the documents' names.
+    run = {
+        topic.id: {name: float(-rank) for rank, name in enumerate(rankings.get(topic.id, ()))}
+        for topic in topics
+    }
+    grades = {
+        topic.id: {name: max(0, grade) for name, grade in judgments.grades[topic.id].items()}
+        for topic in topics
+    }
+    values: dict[str, dict[str, float]] = {str(name): {} for name in measures}
+    names = dict(zip(parsed, measures, strict=True))
+    found: dict[tuple[str, str], float] = {
+        (names[one.measure], one.query_id): one.value
+        for one in ir_measures.iter_calc(parsed, grades, run)
+    }
+    for name in measures:
+        values[name] = {topic.id: found[name, topic.id] for topic in topics}
+    return RetrievalScores(
+        method,
+        values,
+        tuple(topic.group or f"\0{topic.id}" for topic in topics),
+        sum(not rankings.get(topic.id) for topic in topics),
+        tuple(seconds),
+        dict(notes or {}),
+    )
+
+
+async def _ranked(
+    index: Index, topic: Topic, searcher: Searcher, depth: int, notes: Counter[str]
+) -> list[str]:
+    """The documents of the best passages, each once, at its best passage."""
+    found = await searcher.search(
+        index, topic.text, depth, filters=topic.filters, history=topic.history
+    )
+    notes.update(dict.fromkeys(found.notes, 1))
+    return list(dict.fromkeys(hit.passage.document for hit in found.hits))
+
+
+def _ideal(grades: Mapping[str, int], documents: set[str]) -> list[str]:
+    """The relevant documents that the corpus has, the most relevant first."""
+    there = [name for name, grade in grades.items() if grade > 0 and name in documents]
+    return sorted(there, key=lambda name: -grades[name])
+
+
+def _judged(
+    topics: Sequence[Topic], judgments: Judgments, documents: set[str]
+) -> tuple[list[Topic], Coverage]:
+    """The topics that can be evaluated.
+
+    Raises:
+        DataError: There are none.
+    """
+    grades = judgments.grades
+    relevant = {
+        topic: [name for name, grade in found.items() if grade > 0]
+        for topic, found in grades.items()
+    }
+    kept = [topic for topic in topics if relevant.get(topic.id)]
+    unknown = {name for topic in kept for name in relevant[topic.id]} - documents
+    coverage = Coverage(
+        n_topics=len(kept),
+        n_without_judgments=sum(topic.id not in grades for topic in topics),
+        n_without_relevant=sum(topic.id in grades for topic in topics) - len(kept),
+        n_unknown_topics=len(grades.keys() - {topic.id for topic in topics}),
+        n_unknown_documents=len(unknown),
+        n_repeated=judgments.n_repeated,
+        n_conflicting=judgments.n_conflicting,
+    )
+    if not kept:
+        raise DataError(
+            "no query has a relevant document: " + "; ".join(coverage.remarks()),
+            help="the ids of queries and judgments must be the same",
+        )
+    if not documents & {name for topic in kept for name in relevant[topic.id]}:
+        raise DataError(
+            f"the corpus has none of the {len(unknown):,} relevant documents, such as "
+            f"'{min(unknown)}'; its own are called such as '{min(documents, default='')}'",
+            help="judgments must name documents as the corpus does: the id of a row, or a path",
+        )
+    return kept, coverage

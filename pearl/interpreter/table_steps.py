@@ -1,0 +1,292 @@
+"""A step that asks a table → requests for a query, and the rows and figures that the query gives.
+
+Execution and cost estimation both build their prompts here, so they agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from pearl.actions.reply import State
+from pearl.actions.values import Scalar, Value, as_rows, as_text, number_of
+from pearl.documents.document import Document
+from pearl.documents.rows import Row, Rows
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.signatures import Action
+from pearl.interpreter.context import ContextOverflowError
+from pearl.interpreter.offloading import off_loop
+from pearl.interpreter.requests import PROMPT_MARGIN, ContextLimits
+from pearl.interpreter.row_evidence import Cited
+from pearl.llm import Completion, LookupTask, Message, Request, TableTerm, Usage
+from pearl.tables.columns import DATE_PART
+from pearl.tables.finding import FoundTable, meant, tables_of_document, tables_of_rows
+from pearl.tables.lookup import Answer, ReplyError, Turn, UnansweredError, look_up, read_reply
+from pearl.tables.specification import Query, conditions
+from pearl.trace import LookedUp
+
+__all__ = ["TableQuestion", "TableRead", "read_table", "tables_in"]
+
+_SIZES = ((3, 3, 2), (2, 1, 1), (0, 0, 0))
+"""Rows like the question, other rows and examples of a prompt; the first that fits is taken."""
+
+AskModel = Callable[
+    [Request, Constraint | None, Callable[[str], str | None]], Awaitable[Completion]
+]
+LINE = "line"
+"""The name of the value of a line that has several cells."""
+
+
+def tables_in(given: Value | Document) -> tuple[FoundTable, ...]:
+    """The tables of what stands for `CTX`: a document, or the rows of an earlier step.
+
+    Raises:
+        ValueError: There is none.
+    """
+    if isinstance(given, Document):
+        return tables_of_document(given)
+    return tables_of_rows(as_rows(given))
+
+
+class TableQuestion:
+    """A question of one table, and the requests that it takes.
+
+    Args:
+        output: Name of the step's output.
+        action: The step's action.
+        question: Of the table.
+        found: The table.
+        limits: Token limits of each call.
+
+    Raises:
+        ContextOverflowError: Not even the columns fit a call.
+    """
+
+    def __init__(
+        self, output: str, action: Action, question: str, found: FoundTable, limits: ContextLimits
+    ) -> None:
+        self.found = found
+        self.question = question
+        self._limits = limits
+        self._spent = 0
+        table = found.lookup.table
+        near = found.lookup.thesaurus.nearest(question)
+        values = {
+            column.name: set(column.values) for column in table.columns if column.name in near
+        }
+        terms = tuple(
+            TableTerm(name, term.text, term.share, term.text in values[name])
+            for name, those in near.items()
+            for term in those
+        )
+        self._task = LookupTask(output, action, question, table.names, terms)
+        self.prompt = self._fitting()
+
+    @cached_property
+    def hint_tokens(self) -> int:
+        """Tokens of what asks for JSON, where that is sent, and a margin."""
+        form = self.found.lookup.constraint.json_form
+        return PROMPT_MARGIN + (self._limits.counter.count(form.hint) if form else 0)
+
+    def _fits(self, prompt: str, spent: int = 0) -> bool:
+        most = self._limits.prompt_tokens
+        n_tokens = self._limits.counter.count(prompt) + self.hint_tokens
+        return most is None or spent + n_tokens <= most
+
+    def _fitting(self) -> str:
+        for like, unlike, examples in _SIZES:
+            prompt = self.found.lookup.prompt(
+                self.question, n_like=like, n_unlike=unlike, n_examples=examples
+            )
+            if self._fits(prompt):
+                return prompt
+        raise ContextOverflowError(
+            "the columns of the table do not fit the model's window",
+            help="use a model with a larger window, or select fewer columns",
+        )
+
+    def request(self, turns: Sequence[Turn]) -> Request | None:
+        """The request of a conversation; None if it does not fit.
+
+        With a token budget, all requests together have to fit the step's share of it.
+        """
+        messages = tuple(Message(role, text) for role, text in turns)
+        request = Request(
+            messages, replace(self._task, round=len(turns) // 2),
+            max_output_tokens=self._limits.reply_tokens,
+        )  # fmt: skip
+        if len(turns) > 1 and not self._fits(request.prompt, self._spent):
+            return None
+        if self._limits.max_prompt_tokens is not None:
+            self._spent += self._limits.counter.count(request.prompt) + self.hint_tokens
+        return request
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """What a query of a table gave.
+
+    Attributes:
+        value: Rows, or a figure of them.
+        state: `undecided` if no reply was a query.
+        why: Why it is undecided.
+        n_calls: Calls of the model.
+        usage: Their tokens.
+        cited: The cells that it is from.
+        event: What the trace says of it; None without a query.
+    """
+
+    value: Value
+    state: State
+    why: str
+    n_calls: int
+    usage: Usage
+    cited: Cited | None = None
+    event: LookedUp | None = None
+
+
+async def read_table(
+    output: str,
+    action: Action,
+    question: str,
+    given: Value | Document,
+    limits: ContextLimits,
+    ask: AskModel,
+) -> TableRead:
+    """Answer a question by a query that a model writes.
+
+    Args:
+        output: Name of the step's output.
+        action: The step's action.
+        question: Of the table.
+        given: What stands for `CTX`.
+        limits: Token limits of each call.
+        ask: Sends a request: the request, the form of its reply, and what is wrong with a reply.
+
+    Raises:
+        ValueError: There is no table; `SeveralTablesError` if there are several to choose from.
+        ContextOverflowError: Not even the columns fit a call.
+    """
+    length = len(given.text) if isinstance(given, Document) else len(as_text(given))
+
+    def prepared() -> TableQuestion:
+        found = meant(question, tables_in(given))
+        return TableQuestion(output, action, question, found, limits)
+
+    asked = await off_loop(length, prepared)
+    usages: list[Usage] = []
+
+    async def reply(turns: Sequence[Turn]) -> str | None:
+        request = asked.request(turns)
+        if request is None:
+            return None
+        completion = await ask(request, asked.found.lookup.constraint, _flaw)
+        usages.append(completion.usage)
+        return completion.text
+
+    def counted(value: Value, state: State, why: str) -> TableRead:
+        usage = sum(usages, Usage())
+        return TableRead(value, state, why, len(usages), usage)
+
+    try:
+        answer = await look_up(question, asked.found.lookup, reply, prompt=asked.prompt)
+    except UnansweredError as error:
+        return counted(f"undecided: {error}", "undecided", str(error))
+    value = await asyncio.to_thread(partial(_value, answer, asked.found))
+    event = LookedUp(
+        step=output, table=asked.found.label, query=_written(answer.query), n_lines=answer.n_lines,
+        n_undecided=len(answer.undecided), n_repairs=answer.n_repairs,
+    )  # fmt: skip
+    return replace(counted(value, "found", ""), cited=_cited(answer, asked.found), event=event)
+
+
+def _flaw(text: str) -> str | None:
+    """Why a reply is no query, or None."""
+    try:
+        read_reply(text)
+    except ReplyError as error:
+        return str(error)
+    return None
+
+
+def _written(query: Query | str) -> str:
+    return query if isinstance(query, str) else query.model_dump_json(exclude_defaults=True)
+
+
+def _value(answer: Answer, found: FoundTable) -> Value:
+    """The lines of an answer as rows; one figure as a number with the rows behind it."""
+    rows = found.rows
+    doubtful = (*(rows.rows[i] for i in answer.undecided), *rows.doubtful)
+    result = Rows((), doubtful=doubtful, notes=_notes(answer, found), columns=answer.columns)
+    query = answer.query
+    is_figures = isinstance(query, Query) and bool(query.aggregate)
+    if is_figures and len(answer.columns) == 1:
+        ((cell,), numbers) = answer.lines[0].cells, answer.lines[0].rows
+        behind = replace(result, rows=tuple(rows.rows[i] for i in numbers), columns=())
+        return _figure(cell, answer.columns[0], behind) if cell else replace(result, columns=())
+    lines = []
+    for line in answer.lines:
+        shown = dict(zip(answer.columns, line.cells, strict=True))
+        if len(shown) == 1:
+            (value,) = line.cells
+        else:
+            cells = ((name, "undecided" if cell is None else cell) for name, cell in shown.items())
+            value = "; ".join(f"{name}: {cell}" for name, cell in cells)
+        if len(line.rows) == 1 and not is_figures:
+            row = rows.rows[line.rows[0]]
+            lines.append(row.with_fields(shown).valued(value))
+        else:
+            members = tuple(rows.rows[i] for i in line.rows)
+            lines.append(Row(value, shown, text=value or "", members=members))
+    column = answer.columns[0] if len(answer.columns) == 1 else LINE
+    columns = answer.columns if len(answer.columns) > 1 else ()
+    return replace(result, rows=tuple(lines), column=column, columns=columns)
+
+
+def _figure(cell: str, heading: str, behind: Rows) -> Scalar:
+    """A figure: a number where it has no unit, else as it is written with one."""
+    _, _, unit = heading.removesuffix(")").rpartition(" (")
+    if heading.endswith(")") and unit:
+        return Scalar(f"{unit}{cell}" if unit in "$€£¥₪" else f"{cell} {unit}", behind)
+    try:
+        return Scalar(number_of(cell), behind)
+    except ValueError:  # the first day of dates
+        return Scalar(cell, behind)
+
+
+def _notes(answer: Answer, found: FoundTable) -> tuple[str, ...]:
+    """What a reader has to know of an answer."""
+    notes = [*found.rows.notes, f"asked of the table: {_written(answer.query)}"]
+    if answer.n_lines > len(answer.lines):
+        notes.append(f"{len(answer.lines):,} of {answer.n_lines:,} lines, as the query limits them")
+    if (
+        not any(line.rows for line in answer.lines)
+        and answer.lines
+        and isinstance(answer.query, str)
+    ):
+        notes.append("the lines are computed by SQL and cite no row")
+    return tuple(dict.fromkeys((*notes, *answer.notes)))
+
+
+def _cited(answer: Answer, found: FoundTable) -> Cited:
+    query = answer.query
+    named: list[str] = [*answer.columns]
+    if isinstance(query, Query):
+        named += [*query.group, *(one.column for one in conditions(query.where))]
+        named += [one.column for one in query.aggregate if one.column]
+    names = set(found.rows.names)
+    parts = {name: DATE_PART.fullmatch(name) for name in named if name not in names}
+    own = (part["name"] if (part := parts.get(name)) else name for name in named)
+    columns = tuple(dict.fromkeys(name for name in own if name in names))
+    return Cited(_places(found), columns)
+
+
+def _places(found: FoundTable) -> Mapping[int, int]:
+    """Of each row where it begins in the document, and its number."""
+    return {
+        row.spans[0].start: number
+        for row, number in zip(found.rows, found.numbers, strict=True)
+        if row.spans
+    }

@@ -1,0 +1,132 @@
+"""`EMBEDDER` or `EMBEDDER:NAME` → `Embedder`. Every other module of this folder is one kind.
+
+A module has `DESCRIPTION` (one line), `IS_CACHED` and `create(name, settings) -> TextEmbedder`.
+Vectors are of unit length; failures are `ModelError`s, so that a hybrid search can go on without
+them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Protocol
+
+from pearl import plugins
+from pearl.errors import UsageError, did_you_mean
+from pearl.llm.embedding_cache import CachedEmbedder, EmbeddingCache
+from pearl.llm.middleware.budget import Budget
+from pearl.retrieval import Embedder
+
+__all__ = [
+    "ADDRESS_VARIABLE",
+    "CONTRACT",
+    "EmbedderModule",
+    "EmbedderSettings",
+    "TextEmbedder",
+    "address_in_environment",
+    "create_embedder",
+]
+
+ADDRESS_VARIABLE = "PEARL_EMBEDDINGS_URL"
+"""Models that write and models of embeddings are mostly on different servers."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    """Settings of an embedder; those that are for servers have no effect on the others.
+
+    Attributes:
+        base_url: Address of the server; None for `PEARL_EMBEDDINGS_URL`, else `OPENAI_BASE_URL`,
+            else OpenAI.
+        api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
+            `PEARL_EMBEDDINGS_API_KEY`, else `PEARL_API_KEY`, else `OPENAI_API_KEY`.
+        is_asked: Whether texts will be sent; if not, no key is needed.
+        timeout_s: Time limit of one call in seconds.
+        concurrency: Calls at once.
+        attempts: Calls of one request at most, the first included.
+        first_wait_s: Seconds before the second call where the server names none.
+        dimensions: Of the vectors, for models that can shorten them; None for the model's own.
+        query_prefix: What queries begin with; None for what the model was trained with, by its name
+            (`prefixes.toml`).
+        passage_prefix: The same of passages.
+        budget: What calls may spend, tokens at its own price; None for no limit.
+        is_cached: Whether vectors are kept in the cache folder, and taken from there.
+    """
+
+    base_url: str | None = None
+    api_key_env: str | None = None
+    is_asked: bool = True
+    timeout_s: float = 120.0
+    concurrency: int = 8
+    attempts: int = 4
+    first_wait_s: float = 0.5
+    dimensions: int | None = None
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    budget: Budget | None = None
+    is_cached: bool = True
+
+
+class TextEmbedder(Embedder, Protocol):
+    """An embedder of this package."""
+
+    @property
+    def notice(self) -> str:
+        """One line to show users before its first use, or ""."""
+        ...
+
+
+class EmbedderModule(Protocol):
+    """The interface of a module of this folder."""
+
+    DESCRIPTION: str
+    IS_CACHED: bool
+    """Whether a vector takes longer to make than to find."""
+
+    def create(self, name: str, settings: EmbedderSettings) -> TextEmbedder:
+        """Create the embedder of a name, which may be "".
+
+        Raises:
+            UsageError: It does not exist, or cannot be set up.
+            DataError: Its files are not here.
+            ModelError: The required key is missing or invalid.
+        """
+        ...
+
+
+CONTRACT = EmbedderModule
+
+
+def address_in_environment() -> str | None:
+    """The address of the user's server of embeddings; None if there is none."""
+    return os.environ.get(ADDRESS_VARIABLE, "").strip() or None
+
+
+def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> TextEmbedder:
+    """Create the embedder of `KIND` or `KIND:NAME`.
+
+    Raises:
+        UsageError: It does not exist, or cannot be set up.
+        DataError: Its files are not here.
+        ModelError: The required key is missing or invalid.
+
+    Example:
+        >>> create_embedder("openay:text-embedding-3-small")
+        Traceback (most recent call last):
+            ...
+        pearl.errors.UsageError: unknown embeddings 'openay:text-embedding-3-small'
+          help: did you mean 'openai:text-embedding-3-small'?
+    """
+    kind, _, name = spec.partition(":")
+    known = plugins.names(__name__)
+    if kind not in known:
+        if close := did_you_mean(kind, known):
+            help = f"did you mean '{close}{':' + name if name else ''}'?"
+        else:
+            help = "minilm, openai:NAME, or model2vec:NAME for a folder or a model of the Hub"
+        raise UsageError(f"unknown embeddings '{spec}'", help=help)
+    settings = settings or EmbedderSettings()
+    module: EmbedderModule = plugins.load(__name__, kind)
+    embedder = module.create(name, settings)
+    cache = EmbeddingCache.of_user() if module.IS_CACHED and settings.is_cached else None
+    return embedder if cache is None else CachedEmbedder(embedder, cache, settings.concurrency)

@@ -1,0 +1,229 @@
+"""Any server that speaks OpenAI's `/embeddings`: OpenAI itself, vLLM, Ollama, TEI, llama.cpp, ...
+
+Texts are sent as strings and vectors asked for as floats: arrays of tokens and base64 break several
+servers. Batches that are too large for a server are halved, and stay so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pearl.errors import ModelError, UsageError
+from pearl.llm import Usage
+from pearl.llm.backends.openai import endpoint_of, faults
+from pearl.llm.backends.openai.endpoint import Endpoint, scrubbed
+from pearl.llm.backends.openai.faults import StatusError
+from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.usage import within
+from pearl.llm.embedders import ADDRESS_VARIABLE, EmbedderSettings, address_in_environment
+from pearl.llm.embedders.openai.prefixes import prefix_of
+from pearl.llm.embedders.openai.replies import read_vectors
+from pearl.llm.gathering import gather
+from pearl.llm.middleware.budget import Budget, spending
+from pearl.llm.middleware.retry import Retries
+from pearl.llm.prices import read_prices
+from pearl.retrieval import TextKind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["DESCRIPTION", "IS_CACHED", "OpenAIEmbedder", "create"]
+
+DESCRIPTION = "any OpenAI-compatible server: openai:NAME; $PEARL_EMBEDDINGS_URL for one of your own"
+IS_CACHED = True
+
+KEY_VARIABLE = "PEARL_EMBEDDINGS_API_KEY"
+"""Goes before the variables of keys of models."""
+
+BATCH_TEXTS = 64
+"""Texts of a call at most."""
+
+BATCH_CHARACTERS = 120_000
+"""Characters of a call at most; OpenAI takes 300,000 tokens."""
+
+MAX_DIMENSIONS = 16_384
+BYTES_A_NUMBER = 32
+"""What a reply may have: a float64 in JSON has 25 bytes at most."""
+
+MAX_CALL_S = 900.0
+"""Seconds that all calls of one batch may take."""
+
+_TOO_MUCH = frozenset({400, 413, 422})
+"""Statuses of servers that a batch is too large for."""
+
+
+def create(name: str, settings: EmbedderSettings) -> OpenAIEmbedder:
+    """Create the embedder `name` of the server in `settings`, else in the environment, else OpenAI.
+
+    Raises:
+        UsageError: The name or the address is invalid.
+        ModelError: The required key is missing or invalid.
+    """
+    if not name:
+        raise UsageError(
+            "openai: needs the name of a model of embeddings",
+            help="for example openai:text-embedding-3-small",
+        )
+    url = settings.base_url or address_in_environment()
+    key_env = settings.api_key_env
+    if key_env is None and os.environ.get(KEY_VARIABLE, "").strip():
+        key_env = KEY_VARIABLE
+    endpoint = endpoint_of(name, url, key_env, is_asked=settings.is_asked)
+    return OpenAIEmbedder(endpoint, settings)
+
+
+class OpenAIEmbedder:
+    """One model of embeddings of one server.
+
+    Args:
+        endpoint: The server, the model and the key.
+        settings: The settings.
+
+    Attributes:
+        name: Model and server, and what changes their vectors.
+        budget: What calls may spend and have spent, by the price of this model if it is known.
+    """
+
+    def __init__(self, endpoint: Endpoint, settings: EmbedderSettings) -> None:
+        query, passage = settings.query_prefix, settings.passage_prefix
+        model = endpoint.model
+        self._prefixes: dict[TextKind, str] = {
+            "query": prefix_of(model, "query") if query is None else query,
+            "passage": prefix_of(model, "passage") if passage is None else passage,
+        }
+        changes: list[tuple[str, object]] = [
+            *self._prefixes.items(), ("dimensions", settings.dimensions),
+        ]  # fmt: skip
+        told = "".join(f" {name}={value!r}" for name, value in changes if value)
+        self.name = f"openai:{endpoint.model}@{endpoint.identity}{told}"
+        self.notice = f"embeddings: {endpoint.greeting}"
+        self.budget = settings.budget or Budget(price=read_prices().of(endpoint.model))
+        self._endpoint = endpoint
+        self._dimensions = settings.dimensions
+        self._timeout_s = settings.timeout_s
+        self._concurrency = settings.concurrency
+        self._session = Session(endpoint, settings.timeout_s)
+        self._retries = Retries(
+            settings.attempts, first_wait_s=settings.first_wait_s,
+            deadline_s=MAX_CALL_S, budget=self.budget,
+        )  # fmt: skip
+        self._most = BATCH_TEXTS
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder({self.name!r})"
+
+    async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
+        """Vectors of unit length, shape (len(texts), dimension), in order.
+
+        Raises:
+            BudgetError: The budget does not allow it.
+            ModelError: The server is down, or its reply is not what was asked for.
+            PausedError: The server asks for too long a wait.
+        """
+        import numpy as np
+
+        places = asyncio.Semaphore(self._concurrency)
+        prefix = self._prefixes[kind]
+
+        async def batch(some: list[str]) -> NDArray[np.float32]:
+            async with places:
+                return await self._batch(some)
+
+        batches = list(_batches([prefix + scrubbed(text) for text in texts], self._most))
+        try:
+            made = await gather([batch(some) for some in batches])
+        except ModelError as error:
+            error.help = _advice(error)
+            raise
+        if not made:
+            return np.zeros((0, 0), np.float32)
+        dimensions = sorted({vectors.shape[1] for vectors in made})
+        if len(dimensions) > 1 or dimensions[0] != (self._dimensions or dimensions[0]):
+            asked = f" for {self._dimensions}" if self._dimensions else ""
+            raise ModelError(
+                f"{self._endpoint.shown} sent vectors of {', '.join(map(str, dimensions))} "
+                f"dimensions{asked}",
+                kind="malformed",
+                help=f"check that one model stands behind '{self._endpoint.model}'",
+            )
+        return np.concatenate(made)
+
+    async def _batch(self, texts: list[str]) -> NDArray[np.float32]:
+        """Vectors of a batch, which is halved if the server says that it is too large."""
+        import numpy as np
+
+        if len(texts) <= self._most:
+            try:
+                return await self._retries.run(lambda: self._call(texts), self._endpoint.shown)
+            except _TooLargeError:
+                if len(texts) == 1:
+                    raise
+            self._most = min(self._most, len(texts) // 2)
+        half = len(texts) // 2
+        return np.concatenate([await self._batch(texts[:half]), await self._batch(texts[half:])])
+
+    async def _call(self, texts: list[str]) -> NDArray[np.float32]:
+        body: dict[str, Any] = {
+            "model": self._endpoint.model,
+            "input": texts,
+            "encoding_format": "float",
+        }
+        if self._dimensions:
+            body["dimensions"] = self._dimensions
+        async with spending(self.budget, self.budget.worst_of(texts)) as call:
+            body_of_reply = await self._post(body, len(texts))
+            vectors, usage = read_vectors(body_of_reply, len(texts), self._endpoint)
+            usage = within(usage, sum(map(len, texts)), 0)
+            n_own = 0 if usage.n_input_tokens else sum(map(self.budget.count, texts))
+            call.usage = usage + Usage(n_own)
+        return vectors
+
+    async def _post(self, body: dict[str, Any], n_texts: int) -> bytes:
+        wire = self._session.connect()  # the import must not count towards the timeout
+        from pearl.llm.backends.openai.wire import MAX_BYTES, at_most
+
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                with at_most(MAX_BYTES + n_texts * MAX_DIMENSIONS * BYTES_A_NUMBER):
+                    return await wire.post("/embeddings", body)
+        except TimeoutError:
+            raise faults.too_slow(self._timeout_s, self._endpoint) from None
+        except StatusError as error:
+            refusal = await self._session.refused(error)
+            if error.status in _TOO_MUCH and refusal.kind == "bad_request":
+                raise _TooLargeError(
+                    refusal.message, kind="bad_request", help=refusal.help
+                ) from None
+            raise refusal from None
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._session.aclose()
+
+
+class _TooLargeError(ModelError):
+    """A refusal that may be one of the size of a batch."""
+
+
+def _batches(texts: Sequence[str], most: int) -> Iterator[list[str]]:
+    batch: list[str] = []
+    n_characters = 0
+    for text in texts:
+        if batch and (len(batch) == most or n_characters + len(text) > BATCH_CHARACTERS):
+            yield batch
+            batch, n_characters = [], 0
+        batch.append(text)
+        n_characters += len(text)
+    if batch:
+        yield batch
+
+
+def _advice(error: ModelError) -> str | None:
+    """Advice for embeddings in place of that for models, whose options are others."""
+    if error.kind == "deadline":
+        return "the server may be busy, or its model slow: try again, or cut passages shorter"
+    return error.help and error.help.replace("--base-url", ADDRESS_VARIABLE)

@@ -1,0 +1,251 @@
+"""Name of an embedder, kind and text → vector, in a file: no text is embedded twice.
+
+Vectors are kept as soon as they come, so that an interrupted run goes on where it was. Several
+processes may use the file at once. It is a cache: one that is damaged is begun anew, and the oldest
+vectors make room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from pearl.documents.digest import digest
+from pearl.errors import StoreError
+from pearl.llm.gathering import gather
+from pearl.plugins.files import cache_file
+from pearl.plugins.locks import locked_file
+from pearl.retrieval import Embedder, TextKind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]
+
+__all__ = ["CachedEmbedder", "EmbeddingCache"]
+
+MAX_BYTES = 4 * 2**30
+"""Of the file; 2.7 million vectors of 384 dimensions."""
+
+BATCH = 64
+"""Texts that are embedded and kept together: what an interruption may lose, times those at once."""
+
+KEYS_A_QUERY = 500
+
+PATIENCE_S = 60.0
+"""Seconds to wait for another process that writes."""
+
+_SCHEMA = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)"
+
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+Result = TypeVar("Result")
+
+
+class EmbeddingCache:
+    """Vectors by key, in an SQLite file.
+
+    Args:
+        path: The file; made where it is not there.
+        max_bytes: Of the file; the oldest quarter goes where there is more.
+    """
+
+    def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode = 0
+
+    @classmethod
+    def of_user(cls) -> EmbeddingCache | None:
+        """The file in the cache folder; None if there is no folder that only this user may write to."""
+        path = cache_file("embeddings.sqlite")
+        return None if path is None else cls(path)
+
+    def read(self, keys: Iterable[bytes]) -> dict[bytes, Vector]:
+        """The vectors that are there and sound: of unit length.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        import numpy as np
+
+        wanted = list(keys)
+
+        def work(connection: sqlite3.Connection) -> list[tuple[bytes, bytes]]:
+            rows: list[tuple[bytes, bytes]] = []
+            for start in range(0, len(wanted), KEYS_A_QUERY):
+                some = wanted[start : start + KEYS_A_QUERY]
+                marks = ",".join("?" * len(some))
+                rows += connection.execute(
+                    f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some
+                )
+            return rows
+
+        found = {
+            key: np.frombuffer(data, dtype="<f4").astype(np.float32)
+            for key, data in self._run(work)
+            if isinstance(data, bytes) and data and len(data) % 4 == 0
+        }
+        return {
+            key: vector
+            for key, vector in found.items()
+            if abs(float(np.linalg.norm(vector.astype(np.float64))) - 1) < 1e-3  # False for NaN
+        }
+
+    def keep(self, vectors: Mapping[bytes, Vector]) -> None:
+        """Keep vectors by key, all or none of them.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        rows = [(key, vector.astype("<f4").tobytes()) for key, vector in vectors.items()]
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+                self._prune(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+        self._run(work)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        """Remove the oldest quarter where the file is full."""
+        ((used, size),) = connection.execute(
+            "SELECT page_count - freelist_count, page_size FROM pragma_page_count, "
+            "pragma_freelist_count, pragma_page_size"
+        )
+        if used * size > self._max_bytes:
+            connection.execute(
+                "DELETE FROM vectors WHERE rowid <= "
+                "(SELECT min(rowid) + (max(rowid) - min(rowid)) / 4 FROM vectors)"
+            )
+
+    def _run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Work with the file; one that is damaged is replaced by an empty one, once."""
+        with self._lock:
+            try:
+                try:
+                    return work(self._opened())
+                except sqlite3.DatabaseError as error:
+                    if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+                        raise
+                self._replace()
+                return work(self._opened())
+            except (sqlite3.Error, OSError) as error:
+                self._close()
+                raise StoreError(
+                    f"the cache of embeddings cannot be used: {error}",
+                    path=self.path,
+                    help="make room, check its rights, or remove the file: it is a cache",
+                ) from None
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            # Without a log beside it: before SQLite 3.51.3 two processes could damage that.
+            self._connection = connection = sqlite3.connect(
+                self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+            )
+            weakref.finalize(self, connection.close)  # for users who do not close it
+            self._inode = self.path.stat().st_ino
+            self.path.chmod(0o600)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_SCHEMA)
+        return self._connection
+
+    def _replace(self) -> None:
+        """Remove the file, unless another process has done so."""
+        self._close()
+        with locked_file(self.path.with_suffix(".lock")):
+            if self.path.exists() and self.path.stat().st_ino == self._inode:
+                self.path.unlink()
+                Path(f"{self.path}-journal").unlink(missing_ok=True)
+
+
+class CachedEmbedder:
+    """An embedder that asks for new texts alone, and for equal ones once.
+
+    Args:
+        embedder: The embedder.
+        cache: Where vectors are kept.
+        concurrency: Batches of texts under way at once.
+    """
+
+    def __init__(self, embedder: Embedder, cache: EmbeddingCache, concurrency: int) -> None:
+        self._embedder = embedder
+        self._cache = cache
+        self._concurrency = concurrency
+
+    @property
+    def name(self) -> str:
+        """That of the embedder."""
+        return self._embedder.name
+
+    @property
+    def notice(self) -> str:
+        """That of the embedder."""
+        return str(getattr(self._embedder, "notice", ""))
+
+    async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
+        """Vectors of unit length, shape (len(texts), dimension), in order.
+
+        Raises:
+            ModelError: The embedder gives none.
+            StoreError: The cache cannot be used.
+        """
+        import numpy as np
+
+        keys = [digest((self.name, kind, text)) for text in texts]
+        wanted = dict(zip(keys, texts, strict=True))
+        vectors = await asyncio.to_thread(self._cache.read, wanted)
+        new = {key: text for key, text in wanted.items() if key not in vectors}
+        vectors |= await self._made(new, kind)
+        if len({len(vector) for vector in vectors.values()}) > 1:
+            # The model behind the name is another one than before.
+            vectors = await self._made(wanted, kind)
+        return np.stack([vectors[key] for key in keys]) if keys else np.zeros((0, 0), np.float32)
+
+    async def _made(self, texts: Mapping[bytes, str], kind: TextKind) -> dict[bytes, Vector]:
+        """Vectors of texts, made and kept in batches."""
+        places = asyncio.Semaphore(self._concurrency)
+        items = list(texts.items())
+
+        async def batch(some: list[tuple[bytes, str]]) -> dict[bytes, Vector]:
+            async with places:
+                made = await self._embedder.embed([text for _, text in some], kind)
+                vectors = dict(zip((key for key, _ in some), made, strict=True))
+                await asyncio.to_thread(self._cache.keep, vectors)
+            return vectors
+
+        batches = [items[start : start + BATCH] for start in range(0, len(items), BATCH)]
+        made: dict[bytes, Vector] = {}
+        for vectors in await gather([batch(some) for some in batches]):
+            made |= vectors
+        return made
+
+    async def aclose(self) -> None:
+        """Close connections and the file."""
+        await self._embedder.aclose()
+        self._cache.close()

@@ -1,0 +1,262 @@
+"""`DIALECT:MODEL` → `pearl.retrieval.Reranker`: query + texts → scores, from a server that reranks.
+
+Replies are `{"results": [...]}`, `{"data": [...]}` or a bare list of `{"index", "relevance_score"}`
+or `{"index", "score"}`. Scores are placed by `index`; texts that a server sends back are not read.
+A reply that does not give each text one score is no ranking, and a `ModelError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from pearl import plugins
+from pearl.errors import ModelError, UsageError, suggest
+from pearl.llm.backends.openai import faults
+from pearl.llm.backends.openai.endpoint import Endpoint, read_key
+from pearl.llm.backends.openai.session import Session
+from pearl.llm.middleware.retry import Retries
+from pearl.llm.rerankers import Dialect
+from pearl.retrieval import Reranker
+
+__all__ = ["KEY_VARIABLE", "HttpReranker", "RerankerSettings", "create_reranker", "read_scores"]
+
+KEY_VARIABLE = "PEARL_RERANKER_API_KEY"
+"""The variable of a key for any reranker. The keys of models are not sent to rerankers."""
+
+ATTEMPTS = 3
+
+FIRST_WAIT_S = 0.5
+
+
+DIALECTS = "pearl.llm.rerankers"
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerSettings:
+    """Settings of a reranker.
+
+    Attributes:
+        url: The whole address that requests are posted to; None for the vendor's own.
+        timeout_s: Time limit of one request in seconds.
+        api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
+            `PEARL_RERANKER_API_KEY`, else the vendor's own variable if it is the vendor's server.
+    """
+
+    url: str | None = None
+    timeout_s: float = 60.0
+    api_key_env: str | None = None
+
+
+def create_reranker(
+    spec: str,
+    *,
+    url: str | None = None,
+    timeout_s: float = 60.0,
+    api_key_env: str | None = None,
+) -> Reranker:
+    """Create the reranker of `DIALECT:MODEL`, or of `DIALECT` where no model is named.
+
+    Args:
+        spec: As `cohere:rerank-v3.5`, `tei`, `voyage:rerank-2.5`.
+        url: As of `RerankerSettings`.
+        timeout_s: As of `RerankerSettings`.
+        api_key_env: As of `RerankerSettings`.
+
+    Raises:
+        UsageError: There is no such dialect, or the model or the address is missing or none.
+        ModelError: A key is named and not set.
+
+    Example:
+        >>> create_reranker("tei", url="http://localhost:8080/rerank").name
+        'tei@http://localhost:8080/rerank'
+    """
+    name, _, model = spec.partition(":")
+    known = plugins.names(DIALECTS)
+    if name not in known:
+        raise UsageError(f"unknown reranker '{spec}'", help=suggest(name, known, "rerankers"))
+    dialect: Dialect = plugins.load(DIALECTS, name, "reranker")
+    if dialect.NEEDS_MODEL and not model:
+        raise UsageError(f"{name}: needs the name of a model", help=f"for example {name}:NAME")
+    return HttpReranker(name, model, dialect, RerankerSettings(url, timeout_s, api_key_env))
+
+
+class HttpReranker:
+    """One model of one server.
+
+    Args:
+        name: Of the dialect.
+        model: The server's name of the model; "" for the one that it has.
+        dialect: What its requests are like.
+        settings: Address, time limit and key.
+
+    Raises:
+        UsageError: The address is missing, or is none.
+        ModelError: A key is named and not set.
+    """
+
+    def __init__(self, name: str, model: str, dialect: Dialect, settings: RerankerSettings) -> None:
+        url = settings.url or dialect.URL
+        if not url:
+            raise UsageError(
+                f"the reranker '{name}' needs the address of its server",
+                help="--reranker-url http://localhost:8080/rerank",
+            )
+        variable = _key_variable(url, dialect, settings.api_key_env)
+        key = read_key(variable)
+        if settings.api_key_env and not key:
+            raise ModelError(
+                f"{settings.api_key_env}, the key of the reranker, is not set",
+                kind="auth",
+                help=f"set {settings.api_key_env}",
+            )
+        self._endpoint = Endpoint(url, model, key, variable if key else "")
+        base, self._path = _split(url)
+        server = Endpoint(base, model, key, variable if key else "")
+        self._session = Session(server, settings.timeout_s)
+        self.name = f"{name}:{model}@" if model else f"{name}@"
+        self.name += self._endpoint.identity
+        self._dialect = dialect
+        self._timeout_s = settings.timeout_s
+        self._retries = Retries(ATTEMPTS, first_wait_s=FIRST_WAIT_S)
+
+    def __repr__(self) -> str:
+        return f"HttpReranker({self.name!r})"
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One score for each text, in the order of the texts; higher is better.
+
+        Raises:
+            ModelError: There is no reply, or it does not give each text one score.
+        """
+        scores: list[float] = []
+        most = self._dialect.MAX_TEXTS
+        for start in range(0, len(texts), most):
+            batch = texts[start : start + most]
+            body = self._dialect.body(self._endpoint.model, query, batch)
+            send = partial(self._send, body, len(batch))
+            scores += await self._retries.run(send, self._endpoint.shown)
+        return scores
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._session.aclose()
+
+    async def _send(self, body: dict[str, Any], n: int) -> list[float]:
+        wire = self._session.connect()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                reply = await wire.post(self._path, body)
+        except TimeoutError:
+            raise self._advised(faults.too_slow(self._timeout_s, self._endpoint), None) from None
+        except faults.StatusError as error:
+            refused = faults.refused(error, self._endpoint)
+            raise self._advised(refused, error.status) from None
+        except ModelError as error:
+            raise self._advised(error, None) from None
+        return read_scores(reply, n, self._endpoint)
+
+    def _advised(self, error: ModelError, status: int | None) -> ModelError:
+        """The error with advice for rerankers in place of that for models."""
+        help = error.help
+        if status == 404:
+            help = "check the whole address, path included, and the model: --reranker-url"
+        elif error.kind == "auth":
+            variable = self._endpoint.key_variable
+            help = f"check the key in {variable}" if variable else f"set {KEY_VARIABLE}"
+        elif error.kind == "deadline":
+            help = "the server may be busy, or its model too slow: rerank fewer passages"
+        elif help:
+            help = help.replace("--base-url", "--reranker-url")
+        return ModelError(
+            f"reranker: {error.message}", kind=error.kind, help=help,
+            retry_after_s=error.retry_after_s,
+        )  # fmt: skip
+
+
+def read_scores(reply: bytes, n: int, endpoint: Endpoint) -> list[float]:
+    """The scores of a reply, in the order of the texts.
+
+    Args:
+        reply: JSON data.
+        n: How many texts there are.
+        endpoint: Where it comes from, for messages.
+
+    Raises:
+        ModelError: It does not give each text one finite score.
+    """
+
+    def malformed(why: str) -> ModelError:
+        return ModelError(
+            f"reranker: {endpoint.shown} sent {why}",
+            kind="malformed",
+            help="check that it is a server of the reranker's dialect: --reranker, --reranker-url",
+        )
+
+    try:
+        data = json.loads(reply)
+    except (ValueError, RecursionError):
+        raise malformed("no JSON") from None
+    if isinstance(data, dict):
+        error = data.get("error")
+        if error and not ("results" in data or "data" in data):
+            raise faults.reported(error, endpoint)
+        data = data.get("results", data.get("data"))
+    if not isinstance(data, list):
+        raise malformed("no list of results")
+    scores: dict[int, float] = {}
+    for entry in data:
+        index = entry.get("index") if isinstance(entry, dict) else None
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < n:
+            raise malformed(f"a result of no text: {endpoint.quote(json.dumps(entry)[:80])}")
+        if index in scores:
+            raise malformed(f"text {index} twice")
+        score = entry.get("relevance_score", entry.get("score"))
+        scores[index] = _number(score)
+        if not math.isfinite(scores[index]):
+            raise malformed(f"no score of text {index}")
+    if len(scores) < n:
+        first = next(i for i in range(n) if i not in scores)
+        raise malformed(
+            f"scores of {len(scores):,} of {n:,} texts; that of text {first} is missing"
+        )
+    return [scores[i] for i in range(n)]
+
+
+def _number(value: Any) -> float:
+    """A JSON number; not a number for anything else, and for those that no float is."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _key_variable(url: str, dialect: Dialect, named: str | None) -> str:
+    """The environment variable of the key for a server; "" for none."""
+    if named is not None:
+        return named
+    if os.environ.get(KEY_VARIABLE, "").strip():
+        return KEY_VARIABLE
+    parts = urlsplit(Endpoint(url, "", "").shown)
+    return dialect.KEYS.get(parts.hostname or "", "") if parts.scheme == "https" else ""
+
+
+def _split(url: str) -> tuple[str, str]:
+    """The address of a server, query included, and the last part of the path.
+
+    Example:
+        >>> _split("http://localhost:8000/v1/rerank?key=7")
+        ('http://localhost:8000/v1?key=7', 'rerank')
+    """
+    parts = urlsplit(url)
+    folder, _, name = parts.path.rstrip("/").rpartition("/")
+    return urlunsplit(parts._replace(path=folder, fragment="")), name

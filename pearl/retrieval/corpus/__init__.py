@@ -1,0 +1,88 @@
+"""Files, folders and rows → the documents that are searched, each with its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pearl import plugins
+from pearl.documents.units import Piece, window
+from pearl.errors import UsageError
+
+__all__ = ["CorpusDocument", "Cutting", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusDocument:
+    """One document of a corpus.
+
+    Attributes:
+        name: Unique in its corpus: a path relative to the corpus, or the id of a row.
+        text: As that of `pearl.documents.document.Document`.
+        metadata: Other fields of its row.
+        pages: As those of `Document`.
+        is_row: Whether it is a row of a file, and not a file.
+    """
+
+    name: str
+    text: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    pages: tuple[tuple[str, int], ...] = ()
+    is_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How documents are cut into passages.
+
+    Attributes:
+        unit: A module of `pearl.documents.units`; "" cuts files into paragraphs, and leaves rows
+            whole.
+        size: Characters of a `window`, at most.
+        overlap: Characters that two windows share, at most.
+
+    Raises:
+        UsageError: There is no such unit, or there are no such windows.
+    """
+
+    unit: str = ""
+    size: int = window.SIZE
+    overlap: int = window.OVERLAP
+
+    def __post_init__(self) -> None:
+        if self.unit:
+            plugins.load("pearl.documents.units", self.unit, "unit")
+        if self.unit != "window" and (self.size, self.overlap) != (window.SIZE, window.OVERLAP):
+            raise UsageError(
+                f"passages by {self.unit or 'paragraph'} have no size or overlap",
+                help="windows have: unit 'window'",
+            )
+        if not 0 <= self.overlap < self.size:
+            raise UsageError(
+                f"windows of {self.size} characters cannot share {self.overlap}",
+                help="give an overlap below the size",
+            )
+
+    @property
+    def name(self) -> str:
+        """What tells it from others, in letters of a file name."""
+        if self.unit == "window":
+            return f"window-{self.size}-{self.overlap}"
+        return self.unit or "default"
+
+
+def cut(document: CorpusDocument, cutting: Cutting) -> Sequence[Piece]:
+    """The passages of a document, in order; the whole text where it has none of the unit."""
+    unit = cutting.unit or ("document" if document.is_row else "paragraph")
+    try:
+        if unit == "window":
+            return window.split(document.text, (), cutting.size, cutting.overlap)
+        parts = document.pages if unit == "page" else ()
+        pieces: list[Piece] = plugins.load("pearl.documents.units", unit).split(
+            document.text, parts
+        )
+    except ValueError:
+        return [Piece(0, len(document.text), {})]
+    if unit == "record":  # for the filter `unit=record`: tables only
+        return [piece._replace(fields={"unit": unit, **piece.fields}) for piece in pieces]
+    return pieces

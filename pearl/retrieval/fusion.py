@@ -1,0 +1,123 @@
+"""Several rankings → one, with the rankings it was made from as its legs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pearl.retrieval.methods import Ranking, top
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["RANK_CONSTANT", "depth_for", "rank_fusion", "weighted_fusion"]
+
+RANK_CONSTANT = 60
+"""`k` of reciprocal rank fusion. Source: Cormack, Clarke and Büttcher 2009."""
+
+LEAST_DEPTH = 100
+
+DEPTH_FACTOR = 5
+
+
+def depth_for(k: int) -> int:
+    """How deep rankings go that are merged or reordered before the `k` best are taken."""
+    return max(LEAST_DEPTH, DEPTH_FACTOR * k)
+
+
+def rank_fusion(
+    legs: Mapping[str, Ranking],
+    k: int,
+    free: NDArray[np.bool_] | None = None,
+    *,
+    constant: int = RANK_CONSTANT,
+) -> Ranking:
+    """The `k` best by the sum of 1 / (constant + rank) over the legs that have the passage.
+
+    Args:
+        legs: Rankings by name.
+        k: From 0; more than there are gives all.
+        free: As of `pearl.retrieval.methods.top`.
+        constant: The larger, the less the first ranks count above the others.
+
+    Example:
+        >>> import numpy as np
+        >>> one = Ranking(np.array([7, 3], np.int32), np.array([2.0, 1.0]))
+        >>> other = Ranking(np.array([3], np.int32), np.array([0.9]))
+        >>> fused = rank_fusion({"one": one, "other": other}, 5)
+        >>> [(int(n), round(float(s), 5)) for n, s in zip(fused.passages, fused.scores)]
+        [(3, 0.03252), (7, 0.01639)]
+    """
+    import numpy as np
+
+    numbers = _union(legs)
+    total = np.zeros(len(numbers))
+    for leg in legs.values():
+        ranks = np.arange(1, len(leg.passages) + 1)
+        total[np.searchsorted(numbers, leg.passages)] += 1 / (constant + ranks)
+    return _fused(numbers, total, k, free, legs)
+
+
+def weighted_fusion(
+    legs: Mapping[str, Ranking],
+    weights: Mapping[str, float],
+    k: int,
+    free: NDArray[np.bool_] | None = None,
+) -> Ranking:
+    """The `k` best by the weighted sum of scores that are scaled to 0..1 in each leg.
+
+    A leg's scores go from its lowest (0) to its highest (1) over all passages that any leg has. A
+    passage that a leg lacks does not match there, which is a score of 0 before scaling. Where all
+    are equal, all are 1.
+
+    Args:
+        legs: Rankings by name.
+        weights: Of each leg.
+        k: From 0; more than there are gives all.
+        free: As of `pearl.retrieval.methods.top`.
+
+    Example:
+        >>> import numpy as np
+        >>> one = Ranking(np.array([7, 3], np.int32), np.array([4.0, 1.0]))
+        >>> other = Ranking(np.array([3, 7], np.int32), np.array([0.9, 0.2]))
+        >>> weights = {"one": 0.25, "other": 0.75}
+        >>> weighted_fusion({"one": one, "other": other}, weights, 5).scores.tolist()
+        [0.75, 0.25]
+    """
+    import numpy as np
+
+    numbers = _union(legs)
+    total = np.zeros(len(numbers))
+    for name, leg in legs.items():
+        scores = np.zeros(len(numbers))
+        scores[np.searchsorted(numbers, leg.passages)] = leg.scores
+        total += weights[name] * _scaled(scores)
+    return _fused(numbers, total, k, free, legs)
+
+
+def _union(legs: Mapping[str, Ranking]) -> NDArray[np.int32]:
+    import numpy as np
+
+    found = [leg.passages for leg in legs.values()]
+    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int32)
+
+
+def _scaled(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else np.ones(len(scores))
+
+
+def _fused(
+    numbers: NDArray[np.int32],
+    scores: NDArray[np.float64],
+    k: int,
+    free: NDArray[np.bool_] | None,
+    legs: Mapping[str, Ranking],
+) -> Ranking:
+    best = top(numbers, scores, k, free)
+    return Ranking(best.passages, best.scores, dict(legs))

@@ -1,0 +1,256 @@
+"""Documents → an index: their passages, the terms of these, and vectors where there are some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pearl.documents.document import Document, join
+from pearl.errors import DataError, Span
+from pearl.retrieval import Passage
+from pearl.retrieval.analysis import Stem
+from pearl.retrieval.corpus import CorpusDocument, Cutting, cut
+from pearl.retrieval.postings import TermIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pearl.retrieval.index.contents import Contents, Documents
+    from pearl.retrieval.index.opening import Opened
+    from pearl.retrieval.index.updating import IndexProgress
+    from pearl.retrieval.methods import Vectors
+
+__all__ = ["Index", "IndexedDocument"]
+
+Value = TypeVar("Value", bound=Hashable)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Index:
+    """Passages that can be searched.
+
+    Attributes:
+        contents: The segments it consists of, and the order of the corpus.
+        stem: How the terms were made; queries are analysed the same way.
+        passages: In the order of the corpus, each at its number.
+        documents: In the order of the corpus, with names, texts and metadata.
+        terms: The inverted index of the passages.
+        vectors: One vector of unit length for each passage, or None.
+        opened: Where it is kept and what was done to it; None for one in memory.
+    """
+
+    contents: Contents
+    stem: Stem
+    passages: Sequence[Passage]
+    documents: Documents
+    terms: TermIndex
+    vectors: Vectors | None = None
+    opened: Opened | None = None
+    _vectors: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know of it, a sentence each."""
+        return () if self.opened is None else self.opened.notes
+
+    def __repr__(self) -> str:
+        """Short: notebooks display it."""
+        return f"Index({len(self.documents):,} documents, {len(self.passages):,} passages)"
+
+    @classmethod
+    def build(
+        cls,
+        documents: Iterable[CorpusDocument],
+        cutting: Cutting | None = None,
+        stem: Stem = "english",
+    ) -> Index:
+        """Index documents in memory."""
+        from pearl.retrieval.corpus.sources import DIGEST
+        from pearl.retrieval.index.contents import Contents
+        from pearl.retrieval.index.segment import SegmentBuilder
+
+        cutting, builder = cutting or Cutting(), SegmentBuilder()
+        for document in documents:
+            builder.add(document, cut(document, cutting), bytes(DIGEST))
+        return cls._of(Contents([builder.finish(stem)]), stem)
+
+    @classmethod
+    def open(
+        cls,
+        *corpus: str | Path,
+        cutting: Cutting | None = None,
+        stem: Stem = "english",
+        at: str | Path | None = None,
+        is_fresh: bool = False,
+        with_update: bool = True,
+        progress: IndexProgress | None = None,
+    ) -> Index:
+        """The index of files, kept in a folder and brought up to date.
+
+        Args:
+            corpus: Folders, files and patterns.
+            cutting: How documents are cut into passages.
+            stem: How their terms are made.
+            at: The folder for the index; None for one in the cache.
+            is_fresh: Make it anew.
+            with_update: Bring it up to date; else one that is there is taken as it is.
+            progress: Told the files done, all files, and the documents so far.
+
+        Raises:
+            UsageError: An address is named, or nothing.
+            DataError: There is no corpus, none of it can be read, or two documents have the same
+                name.
+            StoreError: The index cannot be written, or another process does not end writing.
+        """
+        from pearl.retrieval.index.opening import open_state
+
+        opened = open_state(
+            corpus, cutting or Cutting(), stem,
+            at=at, is_fresh=is_fresh, with_update=with_update, progress=progress,
+        )  # fmt: skip
+        return cls._of(opened.state.contents, stem, opened)
+
+    @classmethod
+    def _of(cls, contents: Contents, stem: Stem, opened: Opened | None = None) -> Index:
+        from pearl.retrieval.index.contents import Documents, Passages
+
+        passages, documents = Passages(contents), Documents(contents)
+        return cls(contents, stem, passages, documents, contents.terms(), None, opened)
+
+    @property
+    def document_of(self) -> NDArray[np.int32]:
+        """The number of the document of each passage, shape (passages,)."""
+        return self.contents.document_of
+
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        """The names of all metadata of documents and fields of passages."""
+        return self.contents.field_names
+
+    def mask(self, predicate: Callable[[str, Mapping[str, str]], bool]) -> NDArray[np.bool_]:
+        """Which passages are wanted, shape (passages,).
+
+        Args:
+            predicate: Is given the name of a document and the fields of a passage: the document's
+                metadata, and what the unit names. Asked once a document where units name nothing.
+        """
+        import numpy as np
+
+        values, places = self.grouped(predicate)
+        masked: NDArray[np.bool_] = np.array(values, np.bool_)[places]
+        return masked
+
+    def grouped(
+        self, read: Callable[[str, Mapping[str, str]], Value]
+    ) -> tuple[list[Value], NDArray[np.int64]]:
+        """The different values of something about passages, and for each passage the place of its own.
+
+        Args:
+            read: As the predicate of `mask`.
+        """
+        import numpy as np
+
+        known: dict[Value, int] = {}
+
+        def placed(found: Iterable[Value], n: int) -> NDArray[np.int64]:
+            return np.fromiter((known.setdefault(v, len(known)) for v in found), np.int64, n)
+
+        if any(segment.fields is not None for segment in self.contents.segments):
+            each = (read(passage.document, passage.fields) for passage in self.passages)
+            places = placed(each, len(self.passages))
+        else:
+            documents = self.documents
+            each = (read(documents.name(n), documents.metadata(n)) for n in range(len(documents)))
+            places = placed(each, len(documents))[self.document_of]
+        return list(known), places
+
+    def document(self, name: str = "documents") -> IndexedDocument:
+        """All documents joined to one, as `pearl.documents.document.join` does.
+
+        Raises:
+            DataError: The corpus is empty.
+        """
+        if not len(self.documents):
+            raise DataError("there is no document in the corpus", path=name)
+        joined = join((Document(d.text, d.name, pages=d.pages) for d in self.documents), name)
+        metadata = tuple(d.metadata for d in self.documents)
+        return IndexedDocument(joined.text, name, joined.parts, joined.pages, metadata, index=self)
+
+    def vectors_for(self, name: str) -> Vectors | None:
+        """The vectors of an embedder, shape (passages, dimension); None unless all are there.
+
+        Args:
+            name: The name of the embedder.
+        """
+        found = [self._vectors_of(name, number) for number in range(len(self.contents.segments))]
+        arrays = [array for array in found if array is not None]
+        if len(arrays) < len(found) or len({array.shape[1] for array in arrays}) != 1:
+            return None
+        return self.contents.gathered(arrays)
+
+    def without_vectors(self, name: str) -> tuple[int, ...]:
+        """The numbers of the segments whose vectors of an embedder are missing."""
+        every = range(len(self.contents.segments))
+        return tuple(number for number in every if self._vectors_of(name, number) is None)
+
+    def segment_texts(self, segment: int) -> Iterator[str]:
+        """What the passages of a segment read, in its order: `store_vectors` takes theirs."""
+        from pearl.retrieval.index.segment import passage_texts
+
+        return passage_texts(self.contents.segments[segment])
+
+    def store_vectors(self, name: str, segment: int, vectors: NDArray[np.float32]) -> None:
+        """Keep the vectors of an embedder for the passages of a segment.
+
+        Args:
+            name: The name of the embedder.
+            segment: Its number, as in `without_vectors`.
+            vectors: One for each of `segment_texts`, shape (passages, dimension).
+
+        Raises:
+            ValueError: They are not as many, or not in two dimensions.
+        """
+        n = self.contents.segments[segment].n_passages
+        if vectors.ndim != 2 or len(vectors) != n:
+            raise ValueError(f"vectors of shape {vectors.shape} for {n:,} passages")
+        self._vectors[name, segment] = vectors
+        if self.opened is not None:
+            stored = self.opened.state.segments[segment]
+            with suppress(OSError):  # of a folder that is gone or full: they are in memory
+                self.opened.folder.write_vectors(name, stored.id, vectors)
+
+    def _vectors_of(self, name: str, segment: int) -> NDArray[np.float32] | None:
+        found = self._vectors.get((name, segment))
+        if found is None and self.opened is not None:
+            stored = self.opened.state.segments[segment]
+            found = self.opened.folder.read_vectors(name, stored)
+            if found is not None:
+                self._vectors[name, segment] = found
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class IndexedDocument(Document):
+    """All documents of a corpus as one, with the index of their passages.
+
+    Attributes:
+        index: The index.
+    """
+
+    index: Index = field(kw_only=True, repr=False, compare=False)
+
+    def place(self, passage: Passage) -> Span:
+        """Where a passage of the index is in `text`.
+
+        Example:
+            >>> index = Index.build([CorpusDocument("a", "one"), CorpusDocument("b", "two")])
+            >>> document = index.document()
+            >>> document.place(index.passages[1])
+            Span(start=15, end=18)
+        """
+        _, start = self.parts[int(self.index.document_of[passage.number])]
+        return Span(start + passage.span.start, start + passage.span.end)

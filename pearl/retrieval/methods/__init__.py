@@ -1,0 +1,244 @@
+"""Query + index → a ranking of passages. Every other module of this folder is one method.
+
+Only passages that match are in a ranking, the best first; those with equal scores stand in the
+order of the corpus. A query without known terms gives an empty ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
+
+from pearl import plugins
+from pearl.errors import UsageError, suggest
+from pearl.retrieval import SearchSettings
+from pearl.retrieval.postings import TermIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "CONTRACT",
+    "Explaining",
+    "Method",
+    "Query",
+    "Ranking",
+    "Searchable",
+    "TermScore",
+    "Vectors",
+    "best",
+    "explains",
+    "find_method",
+    "first",
+    "free_passages",
+    "method_names",
+    "top",
+]
+
+
+class Vectors(Protocol):
+    """What methods read of an array of float32: of numpy, or `pearl.retrieval.index.vectors`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(vectors, dimension)."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __matmul__(self, vector: Any, /) -> Any: ...
+
+    def __getitem__(self, numbers: Any, /) -> Any: ...
+
+
+class Searchable(Protocol):
+    """What methods read of an index."""
+
+    @property
+    def terms(self) -> TermIndex:
+        """Its terms."""
+        ...
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """One vector of unit length for each passage; None if it has none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query that is ready to be ranked.
+
+    Attributes:
+        terms: Its different terms with their weights: 1 for those of the query itself.
+        vector: Its vector of unit length, where the method needs one.
+        mask: Which passages may be found, shape (passages,); None for all.
+    """
+
+    terms: Mapping[str, float]
+    vector: NDArray[np.float32] | None = None
+    mask: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Passages, the best first.
+
+    Attributes:
+        passages: Their numbers.
+        scores: Their scores, not ascending.
+        legs: The rankings that this one was merged from, by name.
+    """
+
+    passages: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    legs: Mapping[str, Ranking] = field(default_factory=dict)
+
+
+class Method(Protocol):
+    """What a module of this folder looks like to its users."""
+
+    NEEDS_VECTORS: bool
+
+    def rank(self, query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+        """The `k` best passages that match, or fewer."""
+        ...
+
+
+CONTRACT = Method
+
+
+class TermScore(NamedTuple):
+    """What one term adds to the score of a passage: `weight * idf * gain`.
+
+    Attributes:
+        term: The term.
+        tf: How often the passage has it.
+        length: Terms of the passage.
+        n_with: Live passages that have it.
+        weight: Its weight in the query.
+        idf: Its inverse document frequency.
+        gain: What its frequency is worth in a passage of this length.
+        score: What it adds.
+    """
+
+    term: str
+    tf: int
+    length: int
+    n_with: int
+    weight: float
+    idf: float
+    gain: float
+    score: float
+
+
+class Explaining(Method, Protocol):
+    """A method whose scores are sums over the terms of the query."""
+
+    def explain(
+        self, query: Query, index: Searchable, settings: SearchSettings, passage: int
+    ) -> tuple[TermScore, ...]:
+        """What each term adds to the score of a passage; nothing if it has none of them."""
+        ...
+
+
+def explains(method: Method) -> TypeGuard[Explaining]:
+    """Whether a method has `explain`; it need not."""
+    return hasattr(method, "explain")
+
+
+def find_method(name: str) -> Method:
+    """The method of a name; `+` is written `-plus` in file names.
+
+    Raises:
+        UsageError: There is none.
+    """
+    spelled = name.replace("+", "-plus")
+    if not plugins.exists(__name__, spelled):
+        raise UsageError(f"unknown method '{name}'", help=suggest(name, method_names(), "methods"))
+    method: Method = plugins.load(__name__, spelled, "method")
+    return method
+
+
+def method_names() -> tuple[str, ...]:
+    """The names of all methods."""
+    return tuple(name.replace("-plus", "+") for name in plugins.names(__name__))
+
+
+def top(
+    numbers: NDArray[np.int32],
+    scores: NDArray[np.float64],
+    k: int,
+    free: NDArray[np.bool_] | None = None,
+) -> Ranking:
+    """The `k` best of some passages, by score, then by number.
+
+    Args:
+        numbers: Different numbers of passages.
+        scores: Their scores.
+        k: More than there are gives all; 0 or less gives none.
+        free: Which passages of the index are given beside the `k` best; None for none.
+    """
+    import numpy as np
+
+    numbers, scores = _candidates(numbers, scores, k, free)
+    order = np.lexsort((numbers, -scores))
+    return first(Ranking(numbers[order], scores[order]), k, free)
+
+
+def first(ranking: Ranking, k: int, free: NDArray[np.bool_] | None = None) -> Ranking:
+    """The first `k` of a ranking, and the free passages beside them.
+
+    Args:
+        ranking: The best first.
+        k: As of `top`.
+        free: As of `top`.
+    """
+    import numpy as np
+
+    if free is None:
+        kept: slice | NDArray[np.bool_] = slice(max(k, 0))
+    else:
+        counted = ~free[ranking.passages]
+        kept = ~counted | (np.cumsum(counted) <= k)
+    return Ranking(ranking.passages[kept], ranking.scores[kept], ranking.legs)
+
+
+def best(
+    parts: Iterable[tuple[NDArray[np.int32], NDArray[np.float64]]],
+    k: int,
+    free: NDArray[np.bool_] | None = None,
+) -> Ranking:
+    """As `top`, of passages that come part by part; only what may be best is kept."""
+    import numpy as np
+
+    kept = [_candidates(numbers, scores, k, free) for numbers, scores in parts]
+    numbers = np.concatenate([np.zeros(0, np.int32), *(numbers for numbers, _ in kept)])
+    return top(numbers, np.concatenate([np.zeros(0), *(scores for _, scores in kept)]), k, free)
+
+
+def free_passages(terms: TermIndex, settings: SearchSettings) -> NDArray[np.bool_] | None:
+    """Which passages have fewer than `settings.free_words` terms; None if none may be free."""
+    return terms.lengths < settings.free_words if settings.free_words > 0 else None
+
+
+def _candidates(
+    numbers: NDArray[np.int32],
+    scores: NDArray[np.float64],
+    k: int,
+    free: NDArray[np.bool_] | None,
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Those that may be among the `k` best, and the free ones, in the order they come."""
+    import numpy as np
+
+    if k <= 0:
+        return numbers[:0], scores[:0]
+    counted = scores if free is None else scores[~free[numbers]]
+    if k >= len(counted):
+        return numbers, scores
+    kept = scores >= np.partition(counted, -k)[-k]
+    if free is not None:
+        kept |= free[numbers]
+    return numbers[kept], scores[kept]

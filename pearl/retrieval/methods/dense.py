@@ -1,0 +1,87 @@
+"""Cosine of vectors: every passage is compared, or the nearest cells of a large index (`nearest_neighbours`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pearl.errors import UsageError
+from pearl.retrieval import SearchSettings
+from pearl.retrieval.methods import Query, Ranking, Searchable, Vectors, top
+from pearl.retrieval.nearest_neighbours import nearest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["NEEDS_VECTORS", "rank"]
+
+NEEDS_VECTORS = True
+
+SPARSE = 0.25
+"""Share of wanted passages below which only their vectors are read."""
+
+TOLERANCE = 1e-5
+"""What a float32 product of unit vectors may be off, with a wide margin. Passages as near as that to
+the last place are compared in float64, so that equal passages tie wherever they stand."""
+
+
+def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+    """The `k` passages with the most similar vectors; those whose vector is 0 are never found.
+
+    Raises:
+        UsageError: The index or the query has no vector, or theirs are of different dimensions.
+    """
+    import numpy as np
+
+    vectors, vector = index.vectors, query.vector
+    if vectors is None or vector is None:
+        raise UsageError(
+            "dense search needs vectors, and there are none",
+            help="name embeddings: --embeddings minilm, or openai:NAME of a server",
+        )
+    if vector.shape != vectors.shape[1:]:
+        raise UsageError(
+            f"the query's vector has {vector.shape[-1]} dimensions, those of the index have "
+            f"{vectors.shape[1]}",
+            help="search with the embeddings that the index was made with, or index anew",
+        )
+    mask = query.mask
+    near = nearest(vectors, vector, k) if mask is None else None
+    if near is None:
+        near = _candidates(vectors, vector.astype(np.float32), mask, k)
+    # Row by row, so that the score of a passage does not depend on the others.
+    rows = vectors[near].astype(np.float64)
+    scores = np.einsum("ij,j->i", rows, vector.astype(np.float64))
+    found = rows.any(axis=1)
+    if found.all():
+        return top(near, scores, k)
+    mask = np.ones(len(vectors), dtype=np.bool_) if mask is None else mask.copy()
+    mask[near[~found]] = False
+    return rank(Query(query.terms, vector, mask), index, settings, k)
+
+
+def _candidates(
+    vectors: Vectors,
+    vector: NDArray[np.float32],
+    mask: NDArray[np.bool_] | None,
+    k: int,
+) -> NDArray[np.int32]:
+    """The numbers of the `k` nearest and of those that are as near, ascending."""
+    import numpy as np
+
+    numbers = None if mask is None else np.flatnonzero(mask).astype(np.int32)
+    n = len(vectors) if numbers is None else len(numbers)
+    if k <= 0 or not n:
+        return np.zeros(0, dtype=np.int32)
+    if numbers is None:
+        scores = vectors @ vector
+    elif n < SPARSE * len(vectors):
+        scores = vectors[numbers] @ vector
+    else:
+        scores = (vectors @ vector)[numbers]
+    if k < n:
+        least = np.partition(scores, n - k)[n - k] - TOLERANCE
+        kept = np.flatnonzero(scores >= least).astype(np.int32)
+    else:
+        kept = np.arange(n, dtype=np.int32)
+    return kept if numbers is None else numbers[kept]

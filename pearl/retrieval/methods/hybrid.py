@@ -1,0 +1,59 @@
+"""Words and meaning: a lexical ranking and that of `dense`, fused.
+
+Each leg names its best passages, and both score what either named: a passage that is only named by
+one has its true score in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pearl.errors import UsageError
+from pearl.retrieval import SearchSettings
+from pearl.retrieval.fusion import depth_for, rank_fusion, weighted_fusion
+from pearl.retrieval.methods import Query, Ranking, Searchable, find_method, free_passages
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["NEEDS_VECTORS", "rank", "without_vectors"]
+
+NEEDS_VECTORS = True
+
+
+def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+    """The `k` best passages of both legs.
+
+    Raises:
+        UsageError: The lexical leg is none.
+    """
+    lexical = find_method(settings.lexical)
+    if lexical.NEEDS_VECTORS:
+        raise UsageError(f"'{settings.lexical}' is no lexical method", help="lexical: bm25+")
+    depth, free = depth_for(k), free_passages(index.terms, settings)
+    methods = {settings.lexical: lexical, "dense": find_method("dense")}
+    named = {name: method.rank(query, index, settings, depth) for name, method in methods.items()}
+    if settings.fusion == "rank":
+        return rank_fusion(named, k, free)
+    union = _mask(named.values(), index.terms.n_passages)
+    n = int(union.sum())
+    among = Query(query.terms, query.vector, union)
+    legs = {name: method.rank(among, index, settings, n) for name, method in methods.items()}
+    weights = {settings.lexical: 1 - settings.dense_weight, "dense": settings.dense_weight}
+    return weighted_fusion(legs, weights, k, free)
+
+
+def without_vectors(settings: SearchSettings) -> str:
+    """The method that goes on where no vector can be had."""
+    return settings.lexical
+
+
+def _mask(rankings: Iterable[Ranking], n_passages: int) -> NDArray[np.bool_]:
+    import numpy as np
+
+    mask = np.zeros(n_passages, np.bool_)
+    for ranking in rankings:
+        mask[ranking.passages] = True
+    return mask

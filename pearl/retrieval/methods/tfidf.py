@@ -1,0 +1,106 @@
+"""TF-IDF: the cosine between the vectors of query and passage, one dimension for each term.
+
+With N live passages, n of which have a term, tf its frequency in a passage,
+
+    idf = ln((1 + N) / (1 + n)) + 1
+    score = sum over the query's terms of (weight * idf) * (tf * idf) / (|query| * |passage|)
+
+and 1 + ln(tf) instead of tf with `settings.sublinear`. Terms that no passage has are not in the
+vector of the query. These are the scores of scikit-learn's `TfidfVectorizer` (`smooth_idf`,
+`norm="l2"`) for queries that repeat no term.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pearl.retrieval import SearchSettings, weighting
+from pearl.retrieval.methods import Query, Ranking, Searchable, TermScore
+from pearl.retrieval.postings import TermIndex, TermSegment
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pearl.retrieval.weighting import Rarity
+
+__all__ = ["NEEDS_VECTORS", "explain", "rank"]
+
+NEEDS_VECTORS = False
+
+
+def rank(query: Query, index: Searchable, settings: SearchSettings, k: int) -> Ranking:
+    """The `k` passages with the smallest angle to the query."""
+    formula = _Cosine.of(query, index.terms, settings)
+    return weighting.rank(query, index.terms, formula, k, settings)
+
+
+def explain(
+    query: Query, index: Searchable, settings: SearchSettings, passage: int
+) -> tuple[TermScore, ...]:
+    """What each term adds to the cosine."""
+    formula = _Cosine.of(query, index.terms, settings)
+    return weighting.explain(query, index.terms, formula, passage)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cosine:
+    """What a term adds to the cosine.
+
+    Attributes:
+        terms: The index.
+        is_sublinear: Whether frequencies count by their logarithm.
+        length: That of the query's vector.
+    """
+
+    terms: TermIndex
+    is_sublinear: bool
+    length: float
+
+    @classmethod
+    def of(cls, query: Query, terms: TermIndex, settings: SearchSettings) -> _Cosine:
+        known = {term: len(terms.postings(term)[0]) for term in query.terms}
+        parts = [query.terms[term] * _idf(terms.n_live, n) for term, n in known.items() if n]
+        return cls(terms, settings.sublinear, math.hypot(*parts) or 1.0)
+
+    def idf(self, n_with: int) -> float:
+        return _idf(self.terms.n_live, n_with)
+
+    def gain(
+        self, segment: TermSegment, idf: Rarity, passages: NDArray[Any], counts: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        import numpy as np
+
+        key = ("tfidf", self.is_sublinear)
+        lengths = weighting.remembered(
+            self.terms, key, lambda: _lengths(self.terms, self.is_sublinear)
+        )[segment.start]
+        tf = _frequency(counts, self.is_sublinear)
+        return np.asarray(tf * idf / (lengths[passages] * self.length), np.float64)
+
+
+def _idf(n_passages: int, n_with: int) -> float:
+    return math.log((1 + n_passages) / (1 + n_with)) + 1
+
+
+def _frequency(counts: NDArray[Any], is_sublinear: bool) -> NDArray[np.float64]:
+    import numpy as np
+
+    tf: NDArray[np.float64] = counts.astype(np.float64)
+    return 1 + np.log(tf) if is_sublinear else tf
+
+
+def _lengths(terms: TermIndex, is_sublinear: bool) -> dict[int, NDArray[np.float64]]:
+    """The lengths of the vectors of all passages, by the start of their segment."""
+    import numpy as np
+
+    found = {}
+    for segment, n_with in zip(terms.segments, terms.frequencies, strict=True):
+        whole = segment.whole
+        idf = np.log((1 + terms.n_live) / (1 + n_with)) + 1
+        parts = _frequency(whole.counts, is_sublinear) * np.repeat(idf, np.diff(whole.starts))
+        squares = np.bincount(whole.passages, parts**2, minlength=whole.n_passages)
+        found[segment.start] = np.sqrt(squares)
+    return found

@@ -1,0 +1,52 @@
+"""Settings of searches that others are known to use, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pearl.errors import UsageError, suggest
+from pearl.retrieval import SearchSettings
+
+__all__ = ["PRESETS", "Preset", "find_preset"]
+
+
+class Preset(NamedTuple):
+    """Settings with the number of passages that go with them.
+
+    Attributes:
+        settings: How passages are ranked.
+        k: How many are given, short ones that are free not counted.
+        description: One line.
+    """
+
+    settings: SearchSettings
+    k: int
+    description: str
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "corpus-qa": Preset(
+            SearchSettings(method="bm25+", k1=1.2, b=0.5, delta=1.0, idf="lucene", free_words=15),
+            60,
+            "questions about a corpus of books: long paragraphs preferred, short ones free",
+        ),
+    }
+)
+
+
+def find_preset(name: str) -> Preset:
+    """The preset of a name.
+
+    Raises:
+        UsageError: There is none.
+
+    Example:
+        >>> find_preset("corpus-qa").k
+        60
+    """
+    if name in PRESETS:
+        return PRESETS[name]
+    raise UsageError(f"unknown preset '{name}'", help=suggest(name, tuple(PRESETS), "presets"))

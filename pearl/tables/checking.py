@@ -1,0 +1,245 @@
+"""A query + the columns of a table → the same query in the table's own names, or what is wrong with it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pearl.documents.comparisons import ORDERED
+from pearl.documents.dates import read_period
+from pearl.errors import did_you_mean
+from pearl.tables.columns import DATE_PART, TypedColumn, number_in
+from pearl.tables.folding import fold
+from pearl.tables.opening import read_moment
+from pearl.tables.query_table import QueryTable
+from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where
+
+__all__ = ["Flaw", "QueryError", "check", "nearest_values"]
+
+_SHOWN = 12
+"""Names of columns in a message at most."""
+_VALUES_SHOWN = 6
+"""Values of a column in a message at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something wrong with a query.
+
+    Attributes:
+        message: What, where, and what there is instead.
+        column: The column it is about, "" if it is about none.
+    """
+
+    message: str
+    column: str = ""
+
+
+class QueryError(ValueError):
+    """A query does not fit its table.
+
+    Attributes:
+        flaws: Everything that is wrong, in order.
+    """
+
+    def __init__(self, flaws: list[Flaw]) -> None:
+        super().__init__("\n".join(flaw.message for flaw in flaws))
+        self.flaws = tuple(flaws)
+
+
+def check(query: Query, table: QueryTable) -> Query:
+    """The query with every column named as the table has it.
+
+    Raises:
+        QueryError: A column is not there, or a value is not of its column's kind.
+
+    Example:
+        >>> from pearl.documents.rows import Row, Rows
+        >>> table = QueryTable(Rows((Row("a", {"City": "Haifa", "Fee": "120"}),)))
+        >>> check(Query(select=("city",)), table).select
+        ('City',)
+        >>> check(Query(select=("town", "Fees")), table)
+        Traceback (most recent call last):
+            ...
+        pearl.tables.checking.QueryError: there is no column 'town'; the table has: City, Fee
+    """
+    return _Checker(table).query(query)
+
+
+class _Checker:
+    def __init__(self, table: QueryTable) -> None:
+        self.table = table
+        self.flaws: list[Flaw] = []
+
+    def query(self, query: Query) -> Query:
+        select = tuple(dict.fromkeys(self.column(name) for name in query.select))
+        where = query.where and self.where(query.where)
+        group = tuple(dict.fromkeys(self.column(name) for name in query.group))
+        aggregate = tuple(
+            one.model_copy(update={"column": one.column and self.figure(one.function, one.column)})
+            for one in query.aggregate
+        )
+        if group and not aggregate:
+            aggregate = (type(query).model_validate({"aggregate": {"function": "count"}})).aggregate
+        checked = query.model_copy(
+            update={"select": select, "where": where, "group": group, "aggregate": aggregate}
+        )
+        figures = {fold(one.name): one.name for one in aggregate}
+        sort = tuple(
+            one.model_copy(update={"by": self.sorted_by(one.by, checked, figures)})
+            for one in query.sort
+        )
+        if self.flaws:
+            raise QueryError(self.flaws)
+        return checked.model_copy(update={"sort": sort})
+
+    def column(self, name: str) -> str:
+        """The table's own name for a column."""
+        names = self.table.names
+        if self.table.column(name):
+            return name
+        if (part := DATE_PART.fullmatch(name)) and not any(
+            fold(name) == fold(one) for one in names
+        ):
+            of = f"{self.column(part['name'])} by {part['part'].lower()}"
+            if self.table.column(of):
+                return of
+            self.flaws.append(Flaw(f"'{name[:60]}' is no part of a column of dates"))
+            return name
+        for spelled in (fold, _bare, _singular):
+            close = [each for each in names if spelled(each) == spelled(name)]
+            if len(close) == 1:
+                return close[0]
+            if close:
+                self.flaws.append(Flaw(f"'{name}' may mean any of the columns {', '.join(close)}"))
+                return name
+        listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        meant = did_you_mean(name, names)
+        help = f"did you mean '{meant}'? " if meant else ""
+        self.flaws.append(Flaw(f"there is no column '{name[:60]}'; {help}the table has: {listed}"))
+        return name
+
+    def typed(self, name: str) -> TypedColumn | None:
+        return self.table.column(name)
+
+    def where(self, where: Where) -> Where:
+        match where:
+            case AllOf():
+                return AllOf(all=tuple(map(self.where, where.all)))
+            case AnyOf():
+                return AnyOf(any=tuple(map(self.where, where.any)))
+            case Not():
+                return Not(no=self.where(where.no))
+            case Condition():
+                return self.condition(where)
+
+    def condition(self, one: Condition) -> Condition:
+        name = self.column(one.column)
+        if column := self.typed(name):
+            for value in one.value:
+                if flaw := _value_flaw(column, one.op, value):
+                    self.flaws.append(Flaw(flaw, name))
+        return one.model_copy(update={"column": name})
+
+    def figure(self, function: str, name: str) -> str:
+        name = self.column(name)
+        column = self.typed(name)
+        kinds = {"sum": ("number",), "mean": ("number",), "min": ("number", "date"),
+                 "max": ("number", "date")}.get(function)  # fmt: skip
+        if column and kinds and column.kind not in kinds:
+            self.flaws.append(
+                Flaw(
+                    f"'{function}' is of {' or '.join(kinds)}s, and {name} is of {column.kind}; "
+                    f"it has {_some(column.values)}",
+                    name,
+                )
+            )
+        return name
+
+    def sorted_by(self, by: str, query: Query, figures: dict[str, str]) -> str:
+        if fold(by) in figures:
+            return figures[fold(by)]
+        if not query.aggregate:
+            return self.column(by)
+        close = [each for each in (*query.group, *figures.values()) if _bare(each) == _bare(by)]
+        if len(close) == 1:
+            return close[0]
+        if fold(by) in ("count", "value") and len(figures) == 1:
+            return next(iter(figures.values()))
+        names = ", ".join((*query.group, *figures.values()))
+        self.flaws.append(Flaw(f"the result has no '{by[:60]}' to sort by; it has: {names}"))
+        return by
+
+
+def _value_flaw(column: TypedColumn, op: str, value: str) -> str | None:
+    """What is wrong with comparing a column with a value, or None."""
+    if op == "open":
+        if column.kind != "hours":
+            return f"'open' is of opening hours, and {column.name} has {_some(column.values)}"
+        if read_moment(value) is None:
+            return f"'{value[:60]}' is no time of a week; write 'Friday', 'Friday 10:00' or 'Friday 10:00-12:00'"
+        return None
+    is_typed = op in ORDERED or op in ("is", "is not", "in", "not in")
+    if not is_typed:
+        return None
+    if column.kind == "number":
+        found = number_in(value)
+        if found is None:
+            if op not in ORDERED and fold(value) in map(fold, column.values):
+                return None
+            return f"{column.name} is of numbers, and '{value[:60]}' is not surely one; it has {_some(column.values)}"
+        unit = found[1]
+        if unit and unit != column.unit:
+            there = f"in {column.unit}" if column.unit else "without a unit"
+            return f"{column.name} is of numbers {there}, and '{value[:60]}' is in {unit}"
+        return None
+    if column.kind == "date":
+        if read_period(value)[0] is None and not (
+            op not in ORDERED and fold(value) in map(fold, column.values)
+        ):
+            return f"{column.name} is of dates, and '{value[:60]}' is none; it has {_some(column.values)}"
+        return None
+    if op in ORDERED:
+        return (
+            f"'{op}' compares numbers and dates, and {column.name} is of {column.kind}; it has "
+            f"{_some(column.values)}"
+        )
+    return None
+
+
+def _some(values: Sequence[str]) -> str:
+    shown = [repr(value[:40]) for value in values[:_VALUES_SHOWN]]
+    return ", ".join(shown) or "no values"
+
+
+def nearest_values(column: TypedColumn, value: str, n: int = 3) -> list[str]:
+    """The values of a column that are written most like a text, best first.
+
+    Those that have a word of it come first, then those of similar letters.
+    """
+    wanted = fold(value)
+    words = set(re.findall(r"\w+", wanted))
+    form = {each: fold(each) for each in column.values[:20_000]}
+    scored = [
+        (len(words & set(re.findall(r"\w+", folded_value))), each)
+        for each, folded_value in form.items()
+    ]
+    best = [each for score, each in sorted(scored, key=lambda pair: -pair[0]) if score][:200]
+    best.sort(key=lambda each: -difflib.SequenceMatcher(None, wanted, form[each]).ratio())
+    if len(best) < n:
+        close = difflib.get_close_matches(wanted, list(form.values())[:2_000], n=n, cutoff=0.5)
+        by_form = {folded_value: each for each, folded_value in form.items()}
+        best += [by_form[each] for each in close if by_form[each] not in best]
+    return best[:n]
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]+", "", fold(name))
+
+
+def _singular(name: str) -> str:
+    """A name with its words in the singular."""
+    words = re.findall(r"[^\W_]+", fold(name))
+    return " ".join(re.sub(r"(?<=[a-z]{2})s\Z", "", re.sub(r"ies\Z", "y", word)) for word in words)

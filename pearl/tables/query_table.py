@@ -1,0 +1,163 @@
+"""A table in memory, as queries need it: typed columns, and a database of what they say.
+
+The database holds, for each column `i`, the compared form of its cells (`f0`, `f1`, ...), the same
+as words (`w0`), their numbers (`n0`), the first and the last day of their dates (`a0`, `z0`), and for opening hours their
+intervals in a table (`h0`). What is undecided, or cannot be read, is NULL, so that SQL's logic of
+three values carries it through `and`, `or` and `not`.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import weakref
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain
+from threading import Lock
+
+from pearl.documents.rows import Rows
+from pearl.tables.columns import TypedColumn, date_parts, folded, typed_columns
+from pearl.tables.folding import word_form
+
+__all__ = ["QueryTable"]
+
+
+class QueryTable:
+    """Rows that can be queried.
+
+    Args:
+        rows: Any rows with fields, as `SPLIT(CTX, "record")` makes them.
+        name: What it is called in SQL: a word.
+
+    Raises:
+        ValueError: The rows have no fields, or the name is none.
+
+    Attributes:
+        rows: As they were given; a result names rows by their place there, from 0.
+        columns: Their fields.
+    """
+
+    def __init__(self, rows: Rows, name: str = "rows") -> None:
+        if not re.fullmatch(r"(?!sqlite_)[^\W\d]\w*", name, re.I):
+            raise ValueError(f"'{name[:60]}' is no name of a table: write letters, digits and _")
+        self.rows = rows
+        self.name = name
+        self.columns: tuple[TypedColumn, ...] = typed_columns(rows)
+        names = {column.name for column in self.columns}
+        parts = (part for column in self.columns for part in date_parts(column))
+        self._queried = (*self.columns, *(part for part in parts if part.name not in names))
+        self._numbers = {column.name: i for i, column in enumerate(self._queried)}
+        if not self.columns:
+            raise ValueError("there is no table: the rows have no fields")
+        self.lock = Lock()
+        """Held while `database` is used: its cursors share one connection."""
+
+    def __len__(self) -> int:
+        return len(self.rows.rows)
+
+    def number(self, name: str) -> int:
+        """The number of a column in the database; `Opened by month` is one where `Opened` is of dates."""
+        return self._numbers[name]
+
+    def column(self, name: str) -> TypedColumn | None:
+        """The column or the part of a date that has exactly this name; None if there is none."""
+        return self._queried[self._numbers[name]] if name in self._numbers else None
+
+    def known(self, name: str) -> TypedColumn:
+        """The same, of a name that was checked."""
+        return self._queried[self._numbers[name]]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, all different."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def queried_names(self) -> tuple[str, ...]:
+        """The names of the columns and of the parts of dates."""
+        return tuple(self._numbers)
+
+    @cached_property
+    def database(self) -> sqlite3.Connection:
+        """What the columns say. Only SQL of `pearl.tables.compiling` reaches it."""
+        connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        weakref.finalize(self, connection.close)
+        connection.create_aggregate("sum_of", 1, _Sum)  # type: ignore[arg-type]
+        connection.create_aggregate("mean_of", 1, _Mean)  # type: ignore[arg-type]
+        names: list[str] = ["id INTEGER PRIMARY KEY"]
+        data: list[Iterable[object]] = [range(len(self))]
+        for i, column in enumerate(self._queried):
+            forms = folded(column)
+            words = {form: form if form is None else word_form(form) for form in set(forms)}
+            names += [f"f{i}", f"w{i}"]
+            data += [forms, [words[form] for form in forms]]
+            if column.kind == "number":
+                names.append(f"n{i}")
+                data.append([_stored(column.numbers.get(cell or "")) for cell in column.cells])
+            elif column.kind == "date":
+                names += [f"a{i}", f"z{i}"]
+                days = [column.dates.get(cell or "", (None, None)) for cell in column.cells]
+                data += [[first for first, _ in days], [last for _, last in days]]
+            elif column.kind == "hours":
+                names.append(f"r{i}")  # whether they can be read
+                data.append([1 if cell in column.hours else None for cell in column.cells])
+                _add_hours(connection, i, column)
+        connection.execute(f"CREATE TABLE cells ({', '.join(names)})")
+        places = ", ".join("?" * len(names))
+        connection.executemany(f"INSERT INTO cells VALUES ({places})", zip(*data, strict=True))
+        for name in names[1:]:
+            if name[0] in "fna":  # compared as a whole, sorted and grouped
+                connection.execute(f"CREATE INDEX by_{name} ON cells ({name})")
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+
+def _add_hours(connection: sqlite3.Connection, i: int, column: TypedColumn) -> None:
+    connection.execute(f"CREATE TABLE h{i} (id INTEGER, opens INTEGER, closes INTEGER)")
+    intervals = chain.from_iterable(
+        ((row, opens, closes) for opens, closes in column.hours.get(cell or "", ()))
+        for row, cell in enumerate(column.cells)
+    )
+    connection.executemany(f"INSERT INTO h{i} VALUES (?, ?, ?)", intervals)
+    connection.execute(f"CREATE INDEX i{i} ON h{i} (id, opens, closes)")
+
+
+def _stored(number: float | None) -> float | None:
+    """A number as the database can hold it."""
+    return float(number) if isinstance(number, int) and abs(number) >= 2**63 else number
+
+
+class _Sum:
+    """The exact sum of decimal numbers, rounded once at the end."""
+
+    def __init__(self) -> None:
+        self.total: Decimal | int = 0
+        self.n = 0
+
+    def step(self, value: float | None) -> None:
+        """Add a number; NULL is none."""
+        if value is None:
+            return
+        self.n += 1
+        exact = value if isinstance(value, int) else Decimal(repr(value))
+        self.total = self.total + exact
+
+    def finalize(self) -> int | float | None:
+        """The sum; NULL of nothing."""
+        return _plain(self.total) if self.n else None
+
+
+class _Mean(_Sum):
+    """The mean of decimal numbers."""
+
+    def finalize(self) -> int | float | None:
+        """The mean; NULL of nothing."""
+        return _plain(Decimal(self.total) / self.n) if self.n else None
+
+
+def _plain(number: Decimal | int) -> int | float:
+    """An integer where it is one and the database can hold it, else the nearest float."""
+    whole = int(number)
+    return whole if whole == number and abs(whole) < 2**63 else float(number)

@@ -1,0 +1,236 @@
+"""A query + a table → its result, with the rows of the table behind every line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pearl.tables.checking import check, nearest_values
+from pearl.tables.compiling import Statement, compile_groups, compile_rows, compile_undecided
+from pearl.tables.query_table import QueryTable
+from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where, conditions
+
+__all__ = ["Line", "Result", "describe", "run", "why_empty"]
+
+_SHOWN_IN_WHY = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a result.
+
+    Attributes:
+        cells: One for each column of the result; None is undecided.
+        rows: The rows of the table behind it, by their place from 0, ascending.
+    """
+
+    cells: tuple[str | None, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a query found.
+
+    Attributes:
+        query: The query in the table's own names.
+        columns: What the lines have.
+        lines: In the order of the query, as many as its limit allows.
+        n_lines: How many there are without the limit.
+        undecided: Rows of which it is undecided whether they meet the query: they are in no line.
+        notes: How columns were read, and what is left out, a sentence each.
+    """
+
+    query: Query
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    n_lines: int
+    undecided: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The rows behind all lines, each once, ascending."""
+        return tuple(sorted({row for line in self.lines for row in line.rows}))
+
+
+def run(query: Query, table: QueryTable) -> Result:
+    """Answer a query.
+
+    Raises:
+        QueryError: It does not fit the table.
+
+    Example:
+        >>> from pearl.documents.rows import Row, Rows
+        >>> rows = [Row("", {"City": c, "Fee": f}) for c, f in [("Haifa", "90"), ("Eilat", "70"), ("haifa", "")]]
+        >>> table = QueryTable(Rows(tuple(rows)))
+        >>> where = Condition(column="city", op="is", value="HAIFA")
+        >>> [(line.cells, line.rows) for line in run(Query(where=where), table).lines]
+        [(('Haifa', '90'), (0,)), (('haifa', ''), (2,))]
+        >>> mean = Query.model_validate({"aggregate": {"function": "mean", "column": "fee"}})
+        >>> run(mean, table).lines
+        (Line(cells=('80',), rows=(0, 1, 2)),)
+    """
+    query = check(query, table)
+    undecided = _undecided(query, table)
+    notes = [note for name in _named(query) for note in table.known(name).notes]
+    if undecided:
+        notes.append(f"of {len(undecided):,} rows it is undecided whether they meet the conditions")
+    if table.rows.doubtful:
+        notes.append(f"{len(table.rows.doubtful):,} doubtful rows are left out")
+    if query.aggregate:
+        columns, lines, unread = _groups(query, table)
+        notes += unread
+    else:
+        columns = _shown(query, table)
+        cells = [table.known(name).cells for name in columns]
+        ids = [row for (row,) in _fetch(compile_rows(query, table), table)]
+        shown = ids if query.limit is None else ids[: query.limit]
+        found = tuple(Line(tuple(each[row] for each in cells), (row,)) for row in shown)
+        return Result(query, columns, found, len(ids), undecided, _once(notes))
+    shown_lines = lines if query.limit is None else lines[: query.limit]
+    return Result(query, columns, tuple(shown_lines), len(lines), undecided, _once(notes))
+
+
+def _fetch(statement: Statement, table: QueryTable) -> list[tuple[Any, ...]]:
+    with table.lock:
+        return table.database.execute(statement.sql, statement.values).fetchall()
+
+
+def _undecided(query: Query, table: QueryTable) -> tuple[int, ...]:
+    columns = [table.known(one.column) for one in conditions(query.where)]
+    if all(column.kind == "text" and None not in column.cells for column in columns):
+        return ()
+    return tuple(row for (row,) in _fetch(compile_undecided(query, table), table))
+
+
+def _named(query: Query) -> list[str]:
+    """Columns that the query reads, other than to show them."""
+    names = [one.column for one in conditions(query.where)]
+    names += [one.column for one in query.aggregate if one.column]
+    figures = {one.name for one in query.aggregate}
+    names += [one.by for one in query.sort if one.by not in figures]
+    return list(dict.fromkeys(names))
+
+
+def _shown(query: Query, table: QueryTable) -> tuple[str, ...]:
+    """What is selected, then what is filtered on, so that it can be checked at a glance."""
+    if not query.select:
+        return table.names
+    filtered = [one.column for one in conditions(query.where)]
+    return tuple(dict.fromkeys((*query.select, *filtered)))
+
+
+def _groups(query: Query, table: QueryTable) -> tuple[tuple[str, ...], list[Line], list[str]]:
+    n = len(query.aggregate)
+    keys = [table.known(name) for name in query.group]
+    lines: list[Line] = []
+    n_unread = [0] * n
+    for ids, *rest in _fetch(compile_groups(query, table), table):
+        rows = tuple(sorted(json.loads(ids)))
+        if not rows and query.group:
+            continue
+        figures = [_figure(value) for value in rest[:n]]
+        for i, left in enumerate(rest[n:]):
+            n_unread[i] += left
+        lines.append(Line((*(key.cells[rows[0]] for key in keys), *figures), rows))
+    notes = [
+        f"{left:,} cells of {one.column} cannot be read and are not in the {one.function}"
+        for one, left in zip(query.aggregate, n_unread, strict=True)
+        if left
+    ]
+    return (
+        (*query.group, *(_headed(one.name, one.column, table) for one in query.aggregate)),
+        lines,
+        notes,
+    )
+
+
+def _headed(name: str, column: str | None, table: QueryTable) -> str:
+    unit = table.known(column).unit if column else ""
+    return f"{name} ({unit})" if unit and not name.startswith("count") else name
+
+
+def _figure(value: object) -> str:
+    """A number as text; "" for a figure of nothing."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return "" if value is None else str(value)
+
+
+def _once(notes: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(notes))
+
+
+def describe(where: Where | None) -> str:
+    """A condition in words.
+
+    Example:
+        >>> describe(Condition(column="City", op="in", value=["Haifa", "Eilat"]))
+        'City in "Haifa", "Eilat"'
+    """
+    match where:
+        case None:
+            return "no condition"
+        case Condition():
+            values = ", ".join(f'"{value}"' for value in where.value)
+            return f"{where.column} {where.op} {values}".rstrip()
+        case AllOf():
+            return " and ".join(f"({describe(one)})" for one in where.all)
+        case AnyOf():
+            return " or ".join(f"({describe(one)})" for one in where.any)
+        case Not():
+            return f"not ({describe(where.no)})"
+
+
+def why_empty(query: Query, table: QueryTable) -> str:
+    """Which condition leaves a query without rows, and what the column has instead.
+
+    Args:
+        query: One whose result has no rows, in the table's own names.
+        table: Its table.
+
+    Example:
+        >>> from pearl.documents.rows import Row, Rows
+        >>> table = QueryTable(Rows((Row("", {"City": "Tel Aviv-Yafo"}),)))
+        >>> why_empty(Query(where=Condition(column="City", op="is", value="Tel Aviv")), table)
+        'no row meets: City is "Tel Aviv" (City has: Tel Aviv-Yafo)'
+    """
+    if not len(table):
+        return "the table has no rows"
+    parts = _parts(query.where)
+    alone = [_count([one], table) for one in parts]
+    failing = [one for one, n in zip(parts, alone, strict=True) if not n]
+    if failing:
+        said = [f"{describe(one)}{_instead(one, table)}" for one in failing[:_SHOWN_IN_WHY]]
+        return f"no row meets: {'; '.join(said)}"
+    counts = ", ".join(f"{describe(one)}: {n:,}" for one, n in zip(parts, alone, strict=True))
+    without = [_count([*parts[:i], *parts[i + 1 :]], table) for i in range(len(parts))]
+    best = max(range(len(parts)), key=lambda i: without[i], default=0)
+    text = f"no row meets all conditions; rows that meet each: {counts}"
+    if parts and without[best]:
+        text += f". Without {describe(parts[best])} there are {without[best]:,}"
+    return text
+
+
+def _parts(where: Where | None) -> list[Where]:
+    if isinstance(where, AllOf):
+        return [part for one in where.all for part in _parts(one)]
+    return [where] if where else []
+
+
+def _count(parts: list[Where], table: QueryTable) -> int:
+    where = AllOf(all=tuple(parts)) if parts else None
+    return len(_fetch(compile_rows(Query(where=where), table), table))
+
+
+def _instead(where: Where, table: QueryTable) -> str:
+    """What a column has that is like what was asked for."""
+    if not isinstance(where, Condition) or where.op not in ("is", "in", "contains"):
+        return ""
+    column = table.known(where.column)
+    if column.kind != "text":
+        return ""
+    near = [value for wanted in where.value for value in nearest_values(column, wanted)]
+    return f" ({where.column} has: {', '.join(dict.fromkeys(near))})" if near else ""

@@ -1,0 +1,296 @@
+"""A query of a table as data: what is selected, which rows, how they are grouped and sorted.
+
+This is all that can be asked of a table without SQL; nothing in it is code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+__all__ = [
+    "MAX_CONDITIONS",
+    "MAX_DEPTH",
+    "MAX_LIMIT",
+    "OPERATORS",
+    "Aggregate",
+    "AllOf",
+    "AnyOf",
+    "Condition",
+    "Function",
+    "Not",
+    "Operator",
+    "Query",
+    "Sort",
+    "Where",
+    "conditions",
+    "read_query",
+]
+
+Operator = Literal[
+    "is", "is not", "in", "not in", "contains", "does not contain", "before", "after", "at least",
+    "at most", "is empty", "is not empty", "open",
+]  # fmt: skip
+"""Those of `WHERE` in plans, and: empty cells, and `open` at a time of the week."""
+
+OPERATORS: tuple[Operator, ...] = Operator.__args__  # type: ignore[attr-defined]
+
+Function = Literal["count", "count different", "sum", "mean", "min", "max"]
+
+MAX_CONDITIONS = 60
+"""Conditions of a query at most."""
+MAX_DEPTH = 8
+"""Levels of `all`, `any` and `not` at most."""
+MAX_LIMIT = 1_000_000_000
+_MAX_TEXT = 500
+"""Characters of a name or a value at most."""
+_MAX_VALUES = 500
+
+_SYMBOLS = {
+    "=": "is", "==": "is", "!=": "is not", "<>": "is not", "<": "before", ">": "after",
+    ">=": "at least", "<=": "at most", "equals": "is", "less than": "before", "more than": "after",
+    "greater than": "after", "like": "contains", "not contains": "does not contain",
+}  # fmt: skip
+
+
+def _operator(said: Any) -> Any:
+    name = " ".join(said.replace("_", " ").split()).lower() if isinstance(said, str) else said
+    return _SYMBOLS.get(name, name)
+
+
+def _values(said: Any) -> Any:
+    """One value or several → texts, as cells are."""
+    if said is None:
+        return ()
+    return tuple(
+        str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one
+        for one in (said if isinstance(said, list | tuple) else [said])
+    )
+
+
+Text = Annotated[str, Field(max_length=_MAX_TEXT)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Condition(_Model):
+    """What a cell has to be.
+
+    Attributes:
+        column: Its name, as people write it.
+        op: How it is compared: texts without case, accents and repeated blanks; numbers and dates
+            as such where the column has them. `contains` finds a text in Latin letters where a word
+            begins: `urology` is not in `Neurology`, `cardio` is in `Cardiology`.
+        value: What with: several for `in` and `not in`, none for empty cells, else one.
+
+    Example:
+        >>> Condition(column="City", op="==", value="Haifa").value
+        ('Haifa',)
+    """
+
+    column: Text
+    op: Annotated[Operator, BeforeValidator(_operator)]
+    value: Annotated[tuple[Text, ...], BeforeValidator(_values), Field(max_length=_MAX_VALUES)] = ()
+
+    @model_validator(mode="after")
+    def _has_its_values(self) -> Condition:
+        if self.op in ("is empty", "is not empty"):
+            if any(self.value):
+                raise ValueError(f"'{self.op}' takes no value")
+        elif self.op in ("in", "not in"):
+            if not self.value:
+                raise ValueError(f"'{self.op}' takes a list of values")
+        elif len(self.value) != 1:
+            raise ValueError(f"'{self.op}' takes one value; for several use 'in' or 'any'")
+        elif self.op in ("contains", "does not contain") and not self.value[0].strip():
+            raise ValueError(f"'{self.op}' needs a text; for empty cells use 'is empty'")
+        return self
+
+
+class AllOf(_Model):
+    """All of some conditions."""
+
+    all: Annotated[tuple[Where, ...], Field(min_length=1)]
+
+
+class AnyOf(_Model):
+    """At least one of some conditions."""
+
+    any: Annotated[tuple[Where, ...], Field(min_length=1)]
+
+
+class Not(_Model):
+    """The opposite of a condition."""
+
+    no: Where
+
+
+Where = Condition | AllOf | AnyOf | Not
+
+
+class Aggregate(_Model):
+    """A figure over the rows, or over those of each group.
+
+    Attributes:
+        function: `sum` and `mean` are of numbers, `min` and `max` of numbers and dates.
+        column: Of which; None for `count` of rows. With a column, `count` is of cells that are not
+            empty.
+    """
+
+    function: Function
+    column: Text | None = None
+
+    @model_validator(mode="after")
+    def _has_its_column(self) -> Aggregate:
+        if self.column is None and self.function != "count":
+            raise ValueError(f"'{self.function}' needs a column")
+        return self
+
+    @property
+    def name(self) -> str:
+        """What it is called in a result, and in `Sort.by`."""
+        return f"{self.function} of {self.column}" if self.column else self.function
+
+
+class Sort(_Model):
+    """An order of the result.
+
+    Attributes:
+        by: A column, or an aggregate such as `count` or `mean of Fee`.
+        descending: Whether the largest comes first.
+    """
+
+    by: Text
+    descending: bool = False
+
+
+class Query(_Model):
+    """A query of one table.
+
+    Attributes:
+        select: Columns that are shown beside those that are filtered on; all if it is empty and
+            nothing is filtered. Without effect where there are groups or aggregates.
+        where: Which rows; None for all.
+        group: One row of the result for each different value of these columns.
+        aggregate: Figures over each group, or over all rows.
+        sort: The order; rows else stand as in the table.
+        limit: Rows of the result at most; None for all.
+
+    Example:
+        >>> query = Query.model_validate({"where": {"column": "City", "op": "is", "value": "Haifa"}})
+        >>> query.where.op
+        'is'
+    """
+
+    select: Annotated[tuple[Text, ...], Field(max_length=_MAX_VALUES)] = ()
+    where: Where | None = None
+    group: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
+    aggregate: Annotated[tuple[Aggregate, ...], Field(max_length=16)] = ()
+    sort: Annotated[tuple[Sort, ...], Field(max_length=8)] = ()
+    limit: Annotated[int, Field(ge=0, le=MAX_LIMIT)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_tolerant(cls, said: Any) -> Any:
+        """A list of conditions is `all` of them, and an empty one, or null, is nothing."""
+        if not isinstance(said, dict):
+            return said
+        said = {key: value for key, value in said.items() if value is not None}
+        where = said.get("where")
+        if isinstance(where, list):
+            said["where"] = {"all": where} if where else None
+        elif where == {}:
+            said["where"] = None
+        for key in ("group", "select"):
+            if isinstance(said.get(key), str):
+                said[key] = [said[key]]
+        for key in ("aggregate", "sort"):
+            if isinstance(said.get(key), dict):
+                said[key] = [said[key]]
+        return said
+
+    @model_validator(mode="after")
+    def _is_bounded(self) -> Query:
+        n = sum(1 for _ in conditions(self.where))
+        if n > MAX_CONDITIONS:
+            raise ValueError(f"{n} conditions are more than {MAX_CONDITIONS}")
+        return self
+
+
+def conditions(where: Where | None) -> Iterator[Condition]:
+    """Every condition, in order."""
+    match where:
+        case None:
+            return
+        case Condition():
+            yield where
+        case Not():
+            yield from conditions(where.no)
+        case AllOf():
+            for one in where.all:
+                yield from conditions(one)
+        case AnyOf():
+            for one in where.any:
+                yield from conditions(one)
+
+
+def read_query(said: Any) -> Query:
+    """What a model or a person wrote → a query.
+
+    Args:
+        said: Parsed JSON.
+
+    Raises:
+        ValueError: It is no query; the message says where and why, and what is expected there.
+
+    Example:
+        >>> read_query({"where": {"column": "City", "op": "near", "value": "x"}})
+        Traceback (most recent call last):
+            ...
+        ValueError: where.op: 'near' is no operator; operators are is, is not, in, not in, contains, does not contain, before, after, at least, at most, is empty, is not empty, open
+    """
+    if _depth(said) > 3 * MAX_DEPTH:
+        raise ValueError(f"the query is nested more than {MAX_DEPTH} levels deep")
+    try:
+        return Query.model_validate(said)
+    except ValidationError as error:
+        raise ValueError(_flaw(error)) from None
+
+
+def _depth(said: Any) -> int:
+    """Levels of nesting; counted without recursion, so that any text of JSON is safe."""
+    depth, level = 0, [said]
+    while level and depth <= 3 * MAX_DEPTH:
+        depth += 1
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list | tuple)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return depth
+
+
+_KINDS = re.compile(r"(?:.*\b)?(?:Condition|AllOf|AnyOf|Not)\b.*")
+"""Steps of a path that name one of pydantic's alternatives, and no field."""
+
+
+def _flaw(error: ValidationError) -> str:
+    """The most telling of pydantic's errors: of alternatives, the one that was probably meant."""
+    found = error.errors(include_url=False, include_context=False)
+    said = [one for one in found if one["type"] not in ("missing", "extra_forbidden")]
+    one = max(said or found, key=lambda each: len(each["loc"]))
+    path = ".".join(str(key) for key in one["loc"] if not _KINDS.fullmatch(str(key)))
+    message = one["msg"].removeprefix("Value error, ")
+    if one["loc"] and one["loc"][-1] == "op":
+        message = f"{one['input']!r:.60} is no operator; operators are {', '.join(OPERATORS)}"
+    elif one["type"] == "extra_forbidden":
+        message = "there is no such field; see the form of a query"
+    elif one["type"] == "model_type" or one["type"].endswith("_type"):
+        message = f"{message}, not {one['input']!r:.60}"
+    return f"{path or 'the query'}: {message}"

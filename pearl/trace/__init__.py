@@ -1,0 +1,219 @@
+"""What happens in a run, in order: appended event by event, written as JSON Lines, read by viewers.
+
+A trace contains replies of models, but no other document text and no API keys.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self, TypeVar, assert_never
+
+from pydantic import TypeAdapter, ValidationError
+
+from pearl.errors import DataError
+from pearl.errors.escaping import json_bytes
+from pearl.llm import (
+    ActionTask,
+    ChooseTask,
+    CombineTask,
+    ItemsTask,
+    LookupTask,
+    MineTask,
+    PlanTask,
+    RefineTask,
+    Task,
+    Usage,
+)
+from pearl.llm.progress import CallProgress, CallWait
+from pearl.trace.events import (
+    AnswerStatus,
+    ConstraintRefused,
+    Event,
+    EventBase,
+    FoundPassage,
+    LookedUp,
+    ModelCalled,
+    ModelProgressed,
+    ModelWaited,
+    OptionChosen,
+    PlanAttempted,
+    PlanFailed,
+    PlanRewritten,
+    Purpose,
+    Retrieved,
+    RunFinished,
+    RunStarted,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+    retrieved,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "AnswerStatus",
+    "ConstraintRefused",
+    "Event",
+    "FoundPassage",
+    "LookedUp",
+    "ModelCalled",
+    "ModelProgressed",
+    "ModelWaited",
+    "OptionChosen",
+    "PlanAttempted",
+    "PlanFailed",
+    "PlanRewritten",
+    "Purpose",
+    "Retrieved",
+    "RunFinished",
+    "RunStarted",
+    "StepFailed",
+    "StepFinished",
+    "StepStarted",
+    "Trace",
+    "read_trace",
+    "retrieved",
+]
+
+SCHEMA_VERSION = 1
+
+Stamped = TypeVar("Stamped", bound=EventBase)
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+class Trace:
+    """An append-only list of events.
+
+    Attributes:
+        id: The id of the task, which identifies the run in a file of several.
+
+    Args:
+        id: The id of the task.
+        listener: Callback for every event and for the progress of calls (`ModelProgressed`), in the
+            thread of the event loop.
+    """
+
+    def __init__(self, id: str = "", listener: Callable[[Event], None] | None = None) -> None:
+        self.id = id
+        self._events: list[Event] = []
+        self._listener = listener
+        self._began = time.monotonic()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_jsonl, (self.id, self.to_jsonl())  # listeners stay in their process
+
+    def append(self, event: Event) -> None:
+        """Record an event with its time, and pass it to the listener."""
+        stamped = self._stamped(event)
+        self._events.append(stamped)
+        if self._listener is not None:
+            self._listener(stamped)
+
+    def progressed(self, task: Task, news: CallProgress | CallWait) -> None:
+        """Record a wait of a call; pass progress to the listener without recording it."""
+        if isinstance(news, CallWait):
+            self.append(ModelWaited(reason=news.reason, wait_s=news.wait_s, attempt=news.attempt))
+        elif self._listener is not None:
+            event = ModelProgressed(
+                phase=news.phase,
+                n_tokens=news.n_tokens,
+                n_total=news.n_total,
+                **_purpose(task),
+            )
+            self._listener(self._stamped(event))
+
+    def _stamped(self, event: Stamped) -> Stamped:
+        # In place: to copy it takes as long as to make and to write it.
+        event.__dict__["t_s"] = round(time.monotonic() - self._began, 6)
+        return event
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of every reply so far: plans, steps and choices."""
+        return sum((event.usage for event in self._replies()), Usage())
+
+    @property
+    def n_calls(self) -> int:
+        """Replies so far."""
+        return sum(
+            event.n_calls if isinstance(event, OptionChosen) else 1 for event in self._replies()
+        )
+
+    def _replies(self) -> Iterator[PlanAttempted | ModelCalled | OptionChosen]:
+        for event in self._events:
+            if isinstance(event, PlanAttempted | ModelCalled | OptionChosen):
+                yield event
+
+    def to_jsonl(self) -> str:
+        """One JSON object per line, each with the schema version and the id of the run."""
+        head = json_bytes({"v": SCHEMA_VERSION, "id": self.id})[:-1] + b","
+        return b"".join(head + json_bytes(event)[1:] + b"\n" for event in self._events).decode()
+
+    @classmethod
+    def from_jsonl(cls, id: str, text: str) -> Self:
+        """The inverse of `to_jsonl`; keeps the times.
+
+        Raises:
+            ValidationError: A line is not an event.
+        """
+        trace = cls(id)
+        for line in text.splitlines():
+            row = json.loads(line)
+            del row["v"], row["id"]
+            trace._events.append(_ADAPTER.validate_python(row))
+        return trace
+
+
+def _purpose(task: Task) -> dict[str, Any]:
+    """The fields of an event that describe the purpose of a call."""
+    match task:
+        case PlanTask():
+            return {"purpose": "plan", "attempt": task.round + 1}
+        case ActionTask() | ItemsTask() | LookupTask():
+            return {"purpose": "step", "step": task.output}
+        case CombineTask():
+            return {"purpose": "combine", "step": task.step.output}
+        case ChooseTask():
+            return {"purpose": "choose"}
+        case MineTask():
+            return {"purpose": "mine"}
+        case RefineTask():
+            return {"purpose": "refine"}
+        case _:
+            assert_never(task)
+
+
+def read_trace(path: str | Path) -> list[Trace]:
+    """The traces of a file, one per id, in order of first appearance.
+
+    Raises:
+        DataError: A line is not an event of this version.
+    """
+    traces: dict[str, Trace] = {}
+    with Path(path).open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                version, id = row.pop("v"), row.pop("id")
+                event = _ADAPTER.validate_python(row)
+            except (ValueError, KeyError, AttributeError, ValidationError) as error:
+                reason = str(error).splitlines()[0]
+                raise DataError(
+                    f"not an event of a trace: {reason}", path=path, line=number
+                ) from error
+            if version != SCHEMA_VERSION:
+                raise DataError(
+                    f"trace version {version}, this is {SCHEMA_VERSION}", path=path, line=number
+                )
+            traces.setdefault(id, Trace(id))._events.append(event)
+    return list(traces.values())

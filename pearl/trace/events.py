@@ -1,0 +1,300 @@
+"""What happens in a run, as typed events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pearl.actions.reply import State
+from pearl.actions.searching import Fetched
+from pearl.llm import PrefixUse, Usage
+from pearl.llm.fallback import ConstraintLevelName
+from pearl.llm.progress import Phase
+
+__all__ = [
+    "AnswerStatus",
+    "ConstraintRefused",
+    "Event",
+    "FoundPassage",
+    "LookedUp",
+    "ModelCalled",
+    "ModelProgressed",
+    "ModelWaited",
+    "OptionChosen",
+    "PlanAttempted",
+    "PlanFailed",
+    "PlanRewritten",
+    "Purpose",
+    "Retrieved",
+    "RunFinished",
+    "RunStarted",
+    "StepFailed",
+    "StepFinished",
+    "StepStarted",
+    "retrieved",
+]
+
+AnswerStatus = Literal["answered", "nothing_found", "undecided"]
+"""Whether there is an answer, the document has none, or it is uncertain."""
+
+MAX_PASSAGES = 20
+"""Passages that an event shows."""
+
+Purpose = Literal["step", "part", "combine", "again", "items"]
+"""Why a step calls the model: for its result, for one part of the document, to merge such results,
+again because the reply could not be parsed, or about a batch of rows."""
+
+
+class EventBase(BaseModel):
+    """What every event has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    t_s: float = 0.0
+    """Seconds since the start of the trace."""
+
+
+class PlanAttempted(EventBase):
+    """One round of planning: a reply and its diagnostics."""
+
+    event: Literal["plan_attempted"] = "plan_attempted"
+    round: int
+    model: str
+    reply: str
+    notes: tuple[str, ...] = ()
+    """The fixes that were applied, rendered."""
+    diagnostics: tuple[str, ...] = ()
+    """The remaining errors, rendered; empty for the accepted plan."""
+    constraint: ConstraintLevelName = "none"
+    """The constraint level that the reply was written under."""
+    usage: Usage = Usage()
+    shape: str = ""
+    """What the planner was told about the document; "" for nothing."""
+
+
+class ConstraintRefused(EventBase):
+    """A constraint level is not available: the server rejected it, or the reply violated it."""
+
+    event: Literal["constraint_refused"] = "constraint_refused"
+    constraint: ConstraintLevelName
+    reason: str
+
+
+class PlanFailed(EventBase):
+    """The repair budget was spent; `fallback` is the alternative used, if any."""
+
+    event: Literal["plan_failed"] = "plan_failed"
+    n_attempts: int
+    fallback: Literal["direct"] | None = None
+
+
+class RunStarted(EventBase):
+    """The execution of a plan over a document starts."""
+
+    event: Literal["run_started"] = "run_started"
+    question: str
+    plan: str
+    method: Literal["plan", "direct"]
+    document: str
+    document_sha256: str
+    n_characters: int
+    n_document_tokens: int | None
+    """None where they were not counted: its length alone shows that it fits a prompt, or there is no limit."""
+    token_count: str
+    """How tokens are counted: the name of an encoding, or `estimate`."""
+    model: str
+    window: int | None
+    """Context window in tokens; None for no limit."""
+    steps: tuple[str, ...] = ()
+    """Outputs of the plan's steps in order; empty in traces older than this field."""
+
+
+class PlanRewritten(EventBase):
+    """A pass rewrote the plan; its answer does not change."""
+
+    event: Literal["plan_rewritten"] = "plan_rewritten"
+    by: str
+    """Name of the pass."""
+    what: str
+
+
+class StepStarted(EventBase):
+    """A step starts: its inputs are available."""
+
+    event: Literal["step_started"] = "step_started"
+    step: str
+    action: str
+
+
+class ModelProgressed(EventBase):
+    """Progress of a call; sent to listeners, but not recorded."""
+
+    event: Literal["model_progressed"] = "model_progressed"
+    purpose: Literal["plan", "step", "combine", "choose", "mine", "refine"]
+    step: str = ""
+    """The step that makes the call, if any."""
+    attempt: int = 1
+    """The round of planning, from 1."""
+    phase: Phase
+    n_tokens: int = 0
+    """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
+    n_total: int | None = None
+    """Tokens of the prompt; None while the reply is generated."""
+
+
+class ModelWaited(EventBase):
+    """A call waits, to be retried after a transient failure or because of a rate limit.
+
+    Long waits are reported again every ten seconds, with the remaining seconds.
+    """
+
+    event: Literal["model_waited"] = "model_waited"
+    reason: str
+    wait_s: float
+    attempt: int
+
+
+class ModelCalled(EventBase):
+    """One reply of the model."""
+
+    event: Literal["model_called"] = "model_called"
+    step: str
+    purpose: Purpose
+    model: str
+    duration_s: float
+    usage: Usage
+    """Zero for a cache hit."""
+    is_remembered: bool = False
+    """Whether the reply was cached, or shared with a concurrent identical call."""
+    prefix: PrefixUse | None = None
+    """How the call used the server's prefix cache; None if unknown."""
+
+
+class FoundPassage(BaseModel):
+    """A passage that a search found.
+
+    Attributes:
+        start: Where it begins, in characters of the text that `CTX` stands for.
+        end: Where it ends.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    document: str
+    start: int
+    end: int
+    rank: int
+    score: float
+
+
+class Retrieved(EventBase):
+    """Passages were searched, for a step's rows or for what a step is shown of a corpus."""
+
+    event: Literal["retrieved"] = "retrieved"
+    step: str
+    queries: tuple[str, ...]
+    method: str
+    k: int
+    """How many were wanted."""
+    n_hits: int
+    passages: tuple[FoundPassage, ...]
+    """The best of them, `MAX_PASSAGES` at most."""
+    notes: tuple[str, ...] = ()
+    """What was not done as asked: a leg that was left out."""
+    duration_s: float
+
+
+class LookedUp(EventBase):
+    """A question of a table was answered by a query."""
+
+    event: Literal["looked_up"] = "looked_up"
+    step: str
+    table: str
+    """Its caption and first columns."""
+    query: str
+    """JSON, or SQL."""
+    n_lines: int
+    """Of the result, without its limit."""
+    n_undecided: int
+    """Rows of which it is undecided whether they meet the query."""
+    n_repairs: int
+    """Replies that were sent back."""
+
+
+class StepFinished(EventBase):
+    """A step finished.
+
+    `context` is the way its document was presented: in full, part by part with the results merged
+    (map-reduce), by its most relevant passages (retrieve), row by row (rows), or not at all (none).
+    """
+
+    event: Literal["step_finished"] = "step_finished"
+    step: str
+    action: str
+    value: str
+    state: State = "found"
+    is_native: bool
+    context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
+    coverage: float | None
+    """Fraction of the document's characters that the model was shown; None without a document."""
+    n_calls: int
+    usage: Usage
+    duration_s: float
+
+
+class StepFailed(EventBase):
+    """A step failed, which ends the run."""
+
+    event: Literal["step_failed"] = "step_failed"
+    step: str
+    error: str
+
+
+class OptionChosen(EventBase):
+    """An option was chosen, based on the answer in words or on the document."""
+
+    event: Literal["option_chosen"] = "option_chosen"
+    by: Literal["answer", "document"]
+    reply: str
+    choice: int | None
+    """Index of the option, from 0; None if the reply names none."""
+    coverage: float | None = None
+    """Fraction of the document that was shown; None for a choice based on the answer."""
+    n_calls: int = 1
+    """0 if the answer was an option verbatim, so that no model was called."""
+    usage: Usage
+    duration_s: float
+
+
+class RunFinished(EventBase):
+    """A run finished."""
+
+    event: Literal["run_finished"] = "run_finished"
+    status: AnswerStatus | Literal["failed"]
+    answer: str
+    usage: Usage
+    duration_s: float
+
+
+Event = Annotated[
+    PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
+    | ModelWaited | ModelCalled | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
+    Field(discriminator="event"),
+]  # fmt: skip
+
+
+def retrieved(step: str, fetched: Fetched) -> Retrieved:
+    """The event of a search."""
+    passages = tuple(
+        FoundPassage(
+            document=hit.document, start=hit.span.start, end=hit.span.end, rank=hit.rank,
+            score=hit.score,
+        )
+        for hit in fetched.hits[:MAX_PASSAGES]
+    )  # fmt: skip
+    return Retrieved(
+        step=step, queries=fetched.queries, method=fetched.method, k=fetched.k,
+        n_hits=len(fetched.hits), passages=passages, notes=fetched.notes,
+        duration_s=fetched.duration_s,
+    )  # fmt: skip

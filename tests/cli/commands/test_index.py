@@ -1,0 +1,90 @@
+"""`pearl index`: what it says and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture(autouse=True)
+def _corpus(pearl: Terminal) -> None:
+    Path("docs").mkdir()
+    Path("docs/a.txt").write_text("Salt.\n\nIron.")
+    Path("docs/b.txt").write_text("Sea.")
+
+
+def test_the_second_time_nothing_has_changed(pearl: Terminal) -> None:
+    first = pearl("index", "docs")
+    assert first.startswith("2 documents, 3 passages; 2 new; ")
+    assert re.search(r"; in /.*/pearl/index/docs-[0-9a-f]{16}\n\Z", first)
+    assert "; nothing changed; " in pearl("index", "docs")
+    Path("docs/a.txt").write_text("Salt.")
+    Path("docs/b.txt").unlink()
+    Path("docs/c.txt").write_text("Lake.")
+    assert "2 documents, 2 passages; 1 new, 1 changed, 1 removed; " in pearl("index", "docs")
+    assert "2 documents, 2 passages; 2 new; " in pearl("index", "docs", "--fresh")
+
+
+def test_json(pearl: Terminal) -> None:
+    Path("docs/bad.txt").write_bytes(bytes(range(256)))
+    Path("docs/x.exe").write_text("x")
+    found = json.loads(pearl("index", "docs", "--json", "--at", "kept", code=1))
+    assert found.pop("seconds") >= 0
+    assert Path(found.pop("at")) == Path("kept/default-english")
+    (problem,) = found.pop("problems")
+    assert "bad.txt" in problem
+    assert found == {
+        "documents": 2, "passages": 3, "left_out": 1, "other_files": 1, "new": 2, "changed": 0,
+        "removed": 0,
+    }  # fmt: skip
+
+
+def test_what_is_left_out_is_counted_and_named(pearl: Terminal) -> None:
+    for number in range(40):
+        Path(f"docs/bad{number:02}.txt").write_bytes(bytes(range(256)))
+    out = pearl("index", "docs", code=1)
+    assert "2 documents, 3 passages, 40 left out; 2 new" in out
+    told = pearl.talk.splitlines()
+    assert told[0].startswith("pearl: 40 documents are left out; the first: ")
+    assert "bad00.txt" in told[0]
+    assert len(told) == 5
+
+
+def test_nothing_but_unreadable_files_is_one_clear_error(pearl: Terminal) -> None:
+    Path("many").mkdir()
+    for number in range(200):
+        Path(f"many/{number}.txt").write_bytes(bytes(range(256)))
+    for command in (("index", "many"), ("search", "many", "salt")):
+        pearl(*command, code=3)
+        assert "none of the 200 documents can be read" in pearl.talk
+        assert len(pearl.talk.splitlines()) <= 3
+
+
+def test_cutting_and_stemming(pearl: Terminal) -> None:
+    assert "2 documents, 2 passages;" in pearl("index", "docs", "--unit", "document")
+    pearl("index", "docs", "--unit", "window", "--size", "5", code=2)
+    assert "windows of 5 characters" in pearl.talk
+    window = ("--unit", "window", "--size", "6", "--overlap", "2")
+    out = pearl("index", "docs", *window, "--stem", "none", "--at", "kept")
+    assert out.rstrip().endswith("kept/window-6-2-none")
+    pearl("index", "docs", "--unit", "sentense", code=2)
+    assert "did you mean 'sentence'" in pearl.talk
+
+
+def test_search_finds_what_index_made(pearl: Terminal) -> None:
+    pearl("index", "docs", "--at", "kept", "--unit", "document")
+    files = sorted(Path("kept").rglob("*.bin"))
+    out = pearl("search", "docs", "iron", "--at", "kept", "--unit", "document", "--no-update")
+    assert "a.txt" in out
+    assert sorted(Path("kept").rglob("*.bin")) == files
+
+
+@pytest.mark.parametrize(("name", "code"), [("nowhere", 3), ("https://example.org", 2)])
+def test_what_is_no_corpus(pearl: Terminal, name: str, code: int) -> None:
+    pearl("index", name, code=code)
+    assert len(pearl.talk.splitlines()) <= 2

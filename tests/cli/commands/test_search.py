@@ -1,0 +1,272 @@
+"""`pearl search`: hits as text and as JSON, and what is said where there are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.terminal import Terminal
+from tests.server import Canned, Server
+
+ROWS = (
+    {"id": "a1", "text": "The iron bridge was built in 1901.", "year": 1901},
+    {"id": "a2", "text": "Salt, and more salt; iron too.", "year": 2005},
+    {"id": "a3", "text": "Nothing of the kind.", "year": 2006},
+)
+
+
+@pytest.fixture(autouse=True)
+def _corpus(pearl: Terminal) -> None:
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), "utf-8")
+
+
+def search(pearl: Terminal, *args: str, code: int = 0) -> list[dict[str, Any]]:
+    found = json.loads(pearl("search", *args, "--json", code=code))
+    assert isinstance(found, list)
+    return found
+
+
+def test_json_is_a_list_of_hits_in_order(pearl: Terminal) -> None:
+    first, second = search(pearl, "rows.jsonl", "iron and salt")
+    assert (first["id"], first["rank"], second["id"], second["rank"]) == ("a2", 1, "a1", 2)
+    assert first["text"] == ROWS[1]["text"]
+    assert first["span"] == {"start": 0, "end": len(first["text"])}
+    assert first["fields"] == {"year": "2005"}
+    assert first["score"] > second["score"] > 0
+
+
+def test_k_bounds_the_hits_and_may_be_more_than_there_are(pearl: Terminal) -> None:
+    assert len(search(pearl, "rows.jsonl", "iron", "-k", "1")) == 1
+    assert len(search(pearl, "rows.jsonl", "iron", "-k", "1000")) == 2
+    assert search(pearl, "rows.jsonl", "iron", "-k", "0") == []
+
+
+def test_no_match_is_an_empty_list_and_exit_code_1(pearl: Terminal) -> None:
+    assert search(pearl, "rows.jsonl", "zebra", code=1) == []
+    assert pearl.talk == "pearl: no passage matches the query\n"
+    assert pearl("search", "rows.jsonl", "zebra", code=1) == ""
+
+
+def test_people_are_shown_place_fields_and_passage_without_colours_in_a_pipe(
+    pearl: Terminal,
+) -> None:
+    assert pearl("search", "rows.jsonl", "bridges", "-k", "1").splitlines() == [
+        # ln(1 + 2.5 / 1.5) * (2.2 / (1 + 1.2 * (0.5 + 0.5 * 7 / (17 / 3))) + 1)
+        "1. a1  1.9025  0-34",
+        "   year: 1901",
+        "   The iron bridge was built in 1901.",
+    ]
+
+
+def test_people_are_shown_the_beginning_of_long_fields(pearl: Terminal) -> None:
+    Path("notes.csv").write_text(f"kind,note\nsurgery,{'A long note. ' * 200}\n")
+    fields = pearl("search", "notes.csv", "note").splitlines()[1]
+    assert fields == f"   kind: surgery; note: {('A long note. ' * 5)[:59].strip()}…"
+
+
+def test_names_of_untrusted_rows_are_on_one_line(pearl: Terminal) -> None:
+    row = {"id": "a\n\n2. b  9.9  0-1\x1b[2J", "text": "iron", "c\nd": "e\nf"}
+    Path("odd.jsonl").write_text(f"{json.dumps(row)}\n", "utf-8")
+    lines = pearl("search", "odd.jsonl", "iron").splitlines()
+    assert [line[:5] for line in lines] == ["1. a ", "   c ", "   ir"]
+    assert "\x1b" not in "".join(lines)
+    assert search(pearl, "odd.jsonl", "iron")[0]["id"] == row["id"]
+
+
+def test_spans_are_those_of_the_file(pearl: Terminal) -> None:
+    (hit,) = search(pearl, "story.txt", "rotten hull")
+    text = Path("story.txt").read_text("utf-8")
+    assert text[hit["span"]["start"] : hit["span"]["end"]] == hit["text"]
+    assert hit["id"] == "story.txt"
+
+
+def test_a_blank_query_asks_nothing(pearl: Terminal) -> None:
+    pearl("search", "rows.jsonl", " ", code=2)
+    assert "the query is blank" in pearl.talk
+
+
+def test_a_corpus_without_a_query(pearl: Terminal) -> None:
+    pearl("search", "rows.jsonl", code=2)
+    assert 'pearl search rows.jsonl "what to look for"' in pearl.talk
+
+
+def test_corpus_and_query_swapped(pearl: Terminal) -> None:
+    pearl("search", "iron", "rows.jsonl", code=2)
+    assert "the corpus comes first: pearl search CORPUS QUERY" in pearl.talk
+
+
+# --- what is asked ----------------------------------------------------------------------------
+
+
+def test_filters_history_and_other_queries(pearl: Terminal) -> None:
+    def ids(*args: str) -> list[str]:
+        return [hit["id"] for hit in search(pearl, "rows.jsonl", *args)]
+
+    assert ids("iron", "--filter", "year<2000") == ["a1"]
+    assert ids("iron", "--filter", "year=1900..1910", "--filter", "year=2005") == ["a2", "a1"]
+    assert ids("where is it?", "--history", "the bridge") == ["a1"]
+    assert ids("bridge", "--also", "salt") == ["a1", "a2"]
+
+
+def test_a_filter_that_leaves_nothing_and_one_of_no_field(pearl: Terminal) -> None:
+    assert search(pearl, "rows.jsonl", "iron", "--filter", "year=1", code=1) == []
+    assert pearl.talk == "pearl: no passage matches the query and the filters\n"
+    pearl("search", "rows.jsonl", "iron", "--filter", "yaer=1901", code=2)
+    assert "did you mean 'year'? fields: year, document" in pearl.talk
+
+
+def test_settings_are_those_of_the_options(pearl: Terminal) -> None:
+    first = {
+        name: search(pearl, "rows.jsonl", "irons salt", *args)[0]
+        for name, args in {
+            "plain": (), "delta": ("--delta", "0"), "bm25": ("--method", "bm25"),
+            "stem": ("--stem", "none"), "b": ("--b", "0"),
+        }.items()
+    }  # fmt: skip
+    assert first["delta"]["score"] == first["bm25"]["score"] < first["plain"]["score"]
+    assert first["stem"]["score"] < first["plain"]["score"]  # "irons" is no word there
+    assert first["b"]["score"] != first["plain"]["score"]
+    pearl("search", "rows.jsonl", "iron", "--b", "2", code=2)
+    assert "b is 2" in pearl.talk
+    pearl("search", "rows.jsonl", "iron", "--method", "bm26", code=2)
+    assert "did you mean 'bm25'" in pearl.talk
+    pearl("search", "rows.jsonl", "iron", "--method", "vector", code=2)
+    assert "methods: bm25, bm25+, dense, hybrid, tfidf" in pearl.talk
+
+
+def test_a_preset_has_its_own_k_and_short_passages_free(pearl: Terminal) -> None:
+    hits = search(pearl, "rows.jsonl", "iron", "--preset", "corpus-qa", "-k", "1")
+    assert [(hit["id"], hit["is_free"]) for hit in hits] == [("a2", True), ("a1", True)]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--method", "dense"),
+        ("--embeddings", "minlm"),
+        ("--reranker", "koher:x"),
+        ("--method", "x"),
+    ],
+)
+def test_what_cannot_search_is_said_before_anything_is_read(
+    pearl: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pearl("search", "rows.jsonl", "iron", *args, code=2)
+    assert not (tmp_path / "cache/pearl/index").exists()
+
+
+def test_a_thesaurus(pearl: Terminal) -> None:
+    Path("words.txt").write_text("saline salt\n", "utf-8")
+    (hit,) = search(pearl, "rows.jsonl", "saline", "--thesaurus", "words.txt")
+    assert hit["id"] == "a2"
+
+
+def test_units(pearl: Terminal) -> None:
+    hits = search(pearl, "story.txt", "boat", "--unit", "sentence")
+    assert [hit["text"] for hit in hits] == ["He sold the boat because the hull was rotten."]
+    pearl("search", "story.txt", "boat", "--unit", "chapter", code=2)
+    assert "unknown unit 'chapter'" in pearl.talk
+
+
+def test_tables_only(pearl: Terminal) -> None:
+    Path("tea.md").write_text(
+        "# Prices\n\nOn tea.\n\n| item | price |\n|--|--|\n| tea | 5 |\n| salt | 7 |\n"
+    )
+    files = ("tea.md", "story.txt")
+    hits = search(pearl, *files, "tea", "--also", "boat", "--unit", "record")
+    assert {hit["id"] for hit in hits} == {"tea.md", "story.txt"}  # without a table: the whole text
+    args = ("--unit", "record", "--filter", "unit=record", "--filter", "price=1..6")
+    (hit,) = search(pearl, *files, "tea", "--also", "boat", *args)
+    assert hit["fields"] == {"unit": "record", "item": "tea", "price": "5"}
+
+
+# --- what is shown ----------------------------------------------------------------------------
+
+
+def test_explained_terms_add_up_to_the_score(pearl: Terminal) -> None:
+    for hit in search(pearl, "rows.jsonl", "iron salt", "--explain"):
+        assert sum(term["score"] for term in hit["terms"]) == pytest.approx(hit["score"], abs=1e-12)
+        for term in hit["terms"]:
+            assert term["weight"] * term["idf"] * term["gain"] == pytest.approx(term["score"])
+    shown = pearl("search", "rows.jsonl", "iron salt", "--explain", "-k", "1").splitlines()
+    assert shown[3].split() == [
+        "term", "tf", "length", "passages", "weight", "idf", "gain", "score",
+    ]  # fmt: skip
+    assert [line.split()[:4] for line in shown[5:]] == [
+        ["iron", "1", "6", "2"],
+        ["salt", "2", "6", "1"],
+    ]
+
+
+def test_rankings_before_the_last_are_shown(pearl: Terminal) -> None:
+    shown = pearl("search", "rows.jsonl", "iron in 2005", "--year-boost", "2", "--explain")
+    assert "   bm25+: rank 1, score " in shown
+
+
+def test_words_that_match_are_coloured_and_long_passages_shortened() -> None:
+    from pearl.cli.hits import MATCH, excerpt, matcher
+
+    text = "word " * 100 + "the keys\nwere kept " + "word " * 100
+    shown = excerpt(text, matcher(["key", "keep"], "english"))
+    assert shown.plain.startswith("… word")
+    assert shown.plain.endswith("word …")
+    assert len(shown.plain) <= 404
+    styled = [shown.plain[span.start : span.end] for span in shown.spans if span.style == MATCH]
+    assert styled == ["keys", "kept"]
+    assert excerpt("x" * 1_000, matcher(["y"], "english")).plain == "x" * 400 + " …"
+    both = excerpt(f"a key {'word ' * 200} keys kept", matcher(["key", "keep"], "english")).plain
+    assert both.startswith("… word")  # the stretch with both words, not the first one
+    assert both.endswith("keys kept")
+    assert excerpt("a key", matcher(["key"], "english")).plain == "a key"
+
+
+# --- reranking --------------------------------------------------------------------------------
+
+
+def test_a_reranker_reorders(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.answer = lambda seen: Canned(
+        [{"index": i, "score": float(i)} for i in range(len(seen.body["texts"]))]
+    )
+    args = ("--reranker", "tei", "--reranker-url", f"{openai_server.url}/rerank")
+    first, second = search(pearl, "rows.jsonl", "iron and salt", *args)
+    assert (first["id"], second["id"]) == ("a1", "a2")
+    assert first["legs"]["rerank"] == {"rank": 1, "score": 1.0}
+    assert first["legs"]["bm25+"]["rank"] == 2
+
+
+def test_a_reranker_that_refuses_is_said_and_the_order_stays(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.next("404")
+    args = ("--reranker", "tei", "--reranker-url", f"{openai_server.url}/rerank")
+    assert [hit["id"] for hit in search(pearl, "rows.jsonl", "iron salt", *args)] == ["a2", "a1"]
+    assert pearl.talk.startswith("pearl: not reranked: reranker: http://127.0.0.1:")
+    pearl("search", "rows.jsonl", "iron", "--reranker-url", "http://localhost", code=2)
+    assert "address without a reranker" in pearl.talk
+
+
+# --- vectors ----------------------------------------------------------------------------------
+
+DOWN = ("--embeddings", "openai:m", "--embeddings-url", "http://127.0.0.1:9/v1")
+
+
+@pytest.mark.usefixtures("_no_waits")
+def test_without_the_server_of_embeddings_hybrid_goes_on_and_dense_does_not(
+    pearl: Terminal,
+) -> None:
+    hits = search(pearl, "rows.jsonl", "iron salt", *DOWN)
+    assert [hit["id"] for hit in hits] == ["a2", "a1"]
+    assert "ranked by words alone (bm25+), without vectors: no server at" in pearl.talk
+    pearl("search", "rows.jsonl", "iron", "--method", "dense", *DOWN, code=5)
+    assert "no server at http://127.0.0.1:9/v1" in pearl.talk
+
+
+def test_meaning_needs_embeddings(pearl: Terminal) -> None:
+    pearl("search", "rows.jsonl", "iron", "--method", "hybrid", code=2)
+    assert "'hybrid' needs embeddings" in pearl.talk
+    pearl("search", "rows.jsonl", "iron", "--embeddings-url", "http://localhost", code=2)
+    assert "--embeddings-url without --embeddings" in pearl.talk

@@ -1,0 +1,184 @@
+"""Questions of a corpus on the command line: folders, several files, a file of rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+from tests.server import Server
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    goats = "\n\n".join(f"Goats graze on hill {i}, and nobody counts them." for i in range(150))
+    Path("reports").mkdir()
+    Path("reports/a.txt").write_text(f"{goats}\n\nNils sold the boat in June.")
+    Path("reports/b.txt").write_text(f"Ada kept her boat.\n\n{goats}")
+    rows = [
+        {"id": "r1", "text": "The mill burned in 1911."},
+        {"id": "r2", "text": "He moved to Oslo."},
+    ]
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return tmp_path
+
+
+def test_a_folder_is_asked_as_one_and_the_answer_names_file_place_and_rank(
+    pearl: Terminal, corpus: Path
+) -> None:
+    asked = ("ask", "Who sold the boat?", "reports", "--together", "--window", "2000")
+    answer = json.loads(pearl(*asked, "--max-output-tokens", "100", "--json"))
+    first = answer["evidence"][0]
+    text = Path("reports/a.txt").read_text()
+    assert first["source"] == "a.txt"
+    assert text[first["start"] : first["end"]] == "Nils sold the boat in June."
+    assert min(first["ranks"].values()) == 1
+    assert 0 < answer["coverage"] < 1
+
+
+def test_each_row_of_a_file_is_a_document(pearl: Terminal, corpus: Path) -> None:
+    answer = json.loads(pearl("ask", "Who moved to Oslo?", "rows.jsonl", "--together", "--json"))
+    assert [each["source"] for each in answer["evidence"]] == ["r2"]
+
+
+def test_standard_input_is_a_document_of_it(pearl: Terminal, corpus: Path) -> None:
+    asked = ("ask", "Who moved to Bergen?", "reports/b.txt", "-", "--together", "--json")
+    answer = json.loads(pearl(*asked, stdin=b"He moved to Bergen."))
+    assert {each["source"] for each in answer["evidence"]} >= {"<stdin>"}
+
+
+def test_the_forecast_knows_that_it_is_a_corpus(pearl: Terminal, corpus: Path) -> None:
+    one = pearl("ask", "Who sold it?", "reports/a.txt", "--dry-run", "--json")
+    both = pearl("ask", "Who sold it?", "reports", "--together", "--dry-run", "--json")
+    tokens = [json.loads(each)["total"]["input_tokens"]["least"] for each in (one, both)]
+    assert tokens[1] > tokens[0]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--ranker", "bm26"], "bm26"),
+        (["--ranker", "dense"], "--embeddings"),
+        (["--embeddings", "minlm", "--ranker", "dense"], "minilm"),
+        (["--reranker", "koher:x"], "cohere"),
+        (["--reranker-url", "http://127.0.0.1:9"], "--reranker"),
+    ],
+)
+def test_settings_that_name_nothing(
+    pearl: Terminal, corpus: Path, args: list[str], words: str
+) -> None:
+    pearl("ask", "Who sold it?", "reports", "--together", *args, code=2)
+    assert words in pearl.talk
+
+
+PLAN = """\
+1. found = RETRIEVE(CTX, "sold the boat", 2) : Search for the sale
+2. n = COUNT(found) : Count the passages
+"""
+
+
+@pytest.fixture
+def plan(corpus: Path) -> str:
+    Path("boat.plan").write_text(PLAN)
+    return "boat.plan"
+
+
+def test_a_plan_is_run_over_a_corpus_once(pearl: Terminal, plan: str) -> None:
+    told = json.loads(pearl("execute", plan, "reports", "--together", "--json"))
+    assert told["answer"] == "2"
+    assert told["evidence"][0]["source"] == "a.txt"
+    pearl("execute", plan, "reports", "--together", "--rows", "rows.csv", "--trace", "t.jsonl")
+    assert "a.txt" in Path("rows.csv").read_text()
+    events = [json.loads(line) for line in Path("t.jsonl").read_text().splitlines()]
+    (retrieved,) = [event for event in events if event["event"] == "retrieved"]
+    assert retrieved["passages"][0]["document"] == "a.txt"
+
+
+def test_rows_over_a_corpus_are_kept_and_it_is_one_document_when_they_are_made_again(
+    pearl: Terminal, plan: str
+) -> None:
+    asked = ("execute", plan, "reports", "--together", "-o", "out.jsonl")
+    pearl(*asked, "--trace", "t.jsonl")
+    (row,) = map(json.loads, Path("out.jsonl").read_text().splitlines())
+    assert (row["id"], row["answer"]) == ("reports", "2")
+    assert "retrieved" in Path("t.jsonl").read_text()
+    pearl(*asked)
+    assert "1 of them from before" in pearl.talk
+    (run,) = json.loads(pearl("runs", "list", "--json"))
+    Path("out.jsonl").unlink()
+    pearl("runs", "resume", run["id"], "--yes")
+    assert json.loads(Path("out.jsonl").read_text()) == row
+    pearl("execute", plan, "reports", "-o", "each.jsonl")
+    assert len(Path("each.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_run_over_a_corpus_that_has_changed_is_not_gone_on_with(
+    pearl: Terminal, plan: str
+) -> None:
+    asked = ("execute", plan, "reports", "--together", "-o", "out.jsonl")
+    pearl(*asked)
+    (run,) = json.loads(pearl("runs", "list", "--json"))
+    Path("reports/c.txt").write_text("Ida sold the boat, too.")
+    pearl("runs", "resume", run["id"], "--yes", code=8)
+    assert f"the corpus of run {run['id']} has changed since" in pearl.talk
+    pearl(*asked, "--force")  # another run, over what is there now
+    assert len(json.loads(pearl("runs", "list", "--json"))) == 2
+
+
+def test_standard_input_in_a_corpus_is_not_read_twice(pearl: Terminal, plan: str) -> None:
+    asked = ("execute", plan, "reports/a.txt", "-", "--together", "-o", "out.jsonl")
+    pearl(*asked, stdin=b"Ida sold the boat, too.")
+    (run,) = json.loads(pearl("runs", "list", "--json"))
+    pearl("runs", "resume", run["id"], "--yes", code=2)
+    assert "standard input" in pearl.talk
+
+
+def test_nothing_is_written_over_a_file_of_the_corpus(pearl: Terminal, plan: str) -> None:
+    pearl("execute", plan, "reports", "--together", "-o", "reports/a.txt", code=2)
+    assert "is an input" in pearl.talk
+
+
+def test_tasks_are_not_run_together(pearl: Terminal, plan: str) -> None:
+    pearl("execute", "--tasks", "rows.jsonl", "reports", "--together", code=2)
+    assert "--together goes with a plan and documents" in pearl.talk
+
+
+def test_what_passages_were_sent_to_is_named_again_by_the_user(
+    pearl: Terminal, plan: str, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", openai_server.url)
+    words = ("--ranker", "hybrid", "--embeddings", "openai:e")
+    pearl("execute", plan, "reports", "--together", "-o", "out.jsonl", *words)
+    (run,) = json.loads(pearl("runs", "list", "--json"))
+    n_asked = len(openai_server.requests)
+    assert n_asked
+    again = ("runs", "resume", run["id"], "--yes")
+    pearl(*again, code=2)
+    assert "--embeddings openai:e" in pearl.talk
+    pearl(*again, *words[2:], "--reranker", "tei", "--reranker-url", openai_server.url, code=2)
+    assert "leave out --reranker" in pearl.talk
+    pearl(*again, *words[2:])
+    assert "1 of them from before" in pearl.talk
+    assert len(openai_server.requests) == n_asked
+
+
+def test_a_plan_for_a_corpus_may_search_it(
+    pearl: Terminal, corpus: Path, openai_server: Server
+) -> None:
+    def shown(*args: str) -> str:
+        openai_server.forget()
+        pearl("plan", *args, "--model", "openai:m", "--base-url", openai_server.url, "--constrain", "off",
+              "--max-repairs", "0", code=4 if "Who?" in args else 1)  # fmt: skip
+        return openai_server.requests[0].prompt
+
+    Path("asked.jsonl").write_text('{"question": "Who?"}')
+    assert "RETRIEVE(" not in shown("Who?")
+    assert "RETRIEVE(" in shown("Who?", "--corpus")
+    assert "RETRIEVE(" in shown("--data", "asked.jsonl", "--corpus")
+    told = shown("Who?", "reports", "--corpus", "--shape", "counts")
+    assert "2 documents" in told
+    pearl("plan", "Who?", "reports", "--shape", "counts", code=3)

@@ -1,0 +1,165 @@
+"""Corpora with embeddings and a reranker of a server: as they answer, and as they are down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl.llm import reranking
+from tests.cli.terminal import Terminal
+from tests.cli.test_corpora import corpus
+from tests.server import Canned, Seen, Server, serving
+
+__all__ = ["corpus"]
+
+ASKED = (
+    "ask",
+    "Who sold the boat?",
+    "reports",
+    "--together",
+    "--window",
+    "2000",
+    "--max-output-tokens",
+    "100",
+)
+HYBRID = ("--ranker", "hybrid", "--embeddings", "openai:e")
+
+DOWN = "http://127.0.0.1:9/v1"
+
+PLAN = """\
+1. found = RETRIEVE(CTX, "boat", 5) : Search
+2. best = RERANK(found, "Who kept the boat?", 1) : The one that answers
+"""
+
+
+@pytest.fixture
+def embeddings(corpus: Path, openai_server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", openai_server.url)
+    return openai_server
+
+
+@pytest.fixture
+def reranker(corpus: Path) -> Iterator[Server]:
+    """One that prefers texts that say `kept`."""
+
+    def ranked(seen: Seen) -> Canned:
+        texts = enumerate(seen.body["documents"])
+        scores = [{"index": i, "relevance_score": float("kept" in text)} for i, text in texts]
+        return Canned({"results": scores})
+
+    with serving() as server:
+        server.answer = ranked
+        yield server
+
+
+def answered(pearl: Terminal, *args: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The answer, and the searches of the trace."""
+    told = json.loads(pearl(*args, "--json", "--trace", "t.jsonl", "--force"))
+    events = [json.loads(line) for line in Path("t.jsonl").read_text().splitlines()]
+    return told, [event for event in events if event["event"] == "retrieved"]
+
+
+def test_a_corpus_is_asked_by_words_and_meaning(pearl: Terminal, embeddings: Server) -> None:
+    told, searches = answered(pearl, *ASKED, *HYBRID)
+    assert told["evidence"][0]["text"] == "Nils sold the boat in June."
+    assert {(each["method"], tuple(each["notes"])) for each in searches} == {("hybrid", ())}
+    sent = [text for seen in embeddings.requests for text in seen.body["input"]]
+    assert {seen.path for seen in embeddings.requests} == {"/v1/embeddings"}
+    assert "Nils sold the boat in June." in sent
+    assert len(sent) == len(set(sent))
+    n = len(embeddings.requests)
+    again, _ = answered(pearl, *ASKED, *HYBRID, "--fresh")
+    assert again["evidence"] == told["evidence"]
+    assert len(embeddings.requests) == n  # passages from the index, the query from the cache
+
+
+def test_a_server_of_embeddings_gets_no_key_of_the_models(
+    pearl: Terminal, embeddings: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELS_KEY", "sk-of-the-model")
+    with serving() as model:
+        options = ("--model", "openai:m", "--base-url", model.url, "--api-key-env", "MODELS_KEY")
+        Path("boat.plan").write_text('1. found = RETRIEVE(CTX, "boat", 5) : Search')
+        pearl("execute", "boat.plan", "reports", "--together", *HYBRID, *options)
+        assert not model.requests
+    keys = {seen.headers["authorization"] for seen in embeddings.requests}
+    assert keys == {"Bearer none"}
+
+
+def test_a_server_that_is_named_goes_before_that_of_the_environment(
+    pearl: Terminal, embeddings: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", DOWN)
+    asked = ("search", "reports", "boat", "--method", "dense", "--embeddings", "openai:e", "--json")
+    pearl(*asked, "--embeddings-url", embeddings.url)
+    assert embeddings.requests
+
+
+def test_where_the_embeddings_are_down_words_go_on_and_that_is_said(
+    pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_words, _ = answered(pearl, *ASKED)
+    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", DOWN)
+    told, searches = answered(pearl, *ASKED, *HYBRID)
+    assert told["evidence"] == by_words["evidence"]
+    (note,) = {note for each in searches for note in each["notes"]}
+    assert note.startswith("ranked by words alone (bm25+), without vectors: ")
+    assert "no server at http://127.0.0.1:9" in note
+    assert any("without vectors" in each for each in told["notes"])
+    assert "without vectors" in pearl(*ASKED, *HYBRID)
+
+
+def test_meaning_alone_fails_where_the_embeddings_are_down(
+    pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", DOWN)
+    pearl(*ASKED, "--ranker", "dense", "--embeddings", "openai:e", code=5)
+    assert "step 'who' (IDENTIFY): no server at http://127.0.0.1:9" in pearl.talk
+
+
+def test_rows_are_reranked_by_a_server(pearl: Terminal, reranker: Server) -> None:
+    Path("boat.plan").write_text(PLAN)
+    url = reranker.url.replace("/v1", "/v2/rerank")
+    told, searches = answered(
+        pearl, "execute", "boat.plan", "reports", "--together", "--reranker", "cohere:m",
+        "--reranker-url", url,
+    )  # fmt: skip
+    assert told["steps"][1]["value"] == ["Ada kept her boat."]
+    assert told["evidence"][0]["source"] == "b.txt"
+    assert [seen.path for seen in reranker.requests] == ["/v2/rerank"] * 2
+    assert reranker.requests[1].body["query"] == "Who kept the boat?"
+    assert set(reranker.requests[1].body["documents"]) == set(told["steps"][0]["value"])
+    assert searches[0]["notes"] == []
+
+
+def test_where_the_reranker_is_down_the_order_stays_and_that_is_said(
+    pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reranking, "FIRST_WAIT_S", 0.0)
+    Path("boat.plan").write_text(PLAN)
+    asked = ("execute", "boat.plan", "reports", "--together")
+    told, searches = answered(pearl, *asked, "--reranker", "cohere:m", "--reranker-url", DOWN)
+    found, best = (step["value"] for step in told["steps"])
+    assert best == found[:1]
+    assert "not reranked: " in searches[0]["notes"][0]
+    assert any(
+        "not reranked: " in note and "no server at http://127.0.0.1:9" in note
+        for note in told["notes"]
+    )
+
+
+def test_the_option_for_the_address_of_embeddings_goes_before_the_variable(
+    pearl: Terminal, openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEARL_EMBEDDINGS_URL", "http://127.0.0.1:9/v1")
+    openai_server.answer = lambda seen: Canned(
+        {"data": [{"index": i, "embedding": [1.0, i]} for i in range(len(seen.body["input"]))]}
+    )
+    Path("rows.jsonl").write_text('{"id": "a", "text": "iron"}\n', "utf-8")
+    address = ("--embeddings-url", openai_server.url)
+    pearl("search", "rows.jsonl", "iron", "--method", "dense", "--embeddings", "openai:e", *address)
+    assert openai_server.requests

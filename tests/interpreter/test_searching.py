@@ -1,0 +1,300 @@
+"""Steps that search, and steps over a corpus that is longer than the window."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.documents.document import from_text
+from pearl.errors import ExecutionError, ModelError
+from pearl.interpreter.answer import Answer
+from pearl.llm import ActionTask, ItemsTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.retrieval.corpus import CorpusDocument
+from pearl.retrieval.index import Index, IndexedDocument
+from pearl.trace import Retrieved, Trace
+from tests.server import Canned, Seen, Server, serving
+
+GOATS = "\n\n".join(f"Paragraph {i} of the goats on hill {i}, and of their way home." for i in range(200))  # fmt: skip
+A = f"{GOATS}\n\nThe bees of Ada swarmed in May.\n\n{GOATS}"
+B = f"{GOATS}\n\nNils sold the bees in June."
+
+
+def corpus(**texts: str) -> IndexedDocument:
+    documents = (CorpusDocument(f"{name}.txt", text) for name, text in texts.items())
+    return Index.build(documents).document("both")
+
+
+def run(
+    plan: str, document: Document, model: Any = "extractive", **settings: Any
+) -> tuple[Answer, Trace]:
+    trace = Trace()
+
+    async def execute() -> Answer:
+        async with Pearl(model, **settings) as pearl:
+            return await pearl.execute(plan, document, trace=trace)
+
+    return asyncio.run(execute()), trace
+
+
+def searches(trace: Trace) -> list[Retrieved]:
+    return [event for event in trace if isinstance(event, Retrieved)]
+
+
+def test_rows_that_were_found_are_evidence_with_document_span_and_rank() -> None:
+    answer, trace = run('1. found = RETRIEVE(CTX, "bees", 5) : Find them', corpus(a=A, b=B))
+    assert {row.source for row in answer.rows} == {"a.txt", "b.txt"}
+    for row in answer.rows:
+        assert row.span is not None
+        source = {"a.txt": A, "b.txt": B}[row.source]
+        assert source[row.span.start : row.span.end] == row.text
+        rank = dict(row.ranks)["found"]
+        assert row.fields["rank"] == str(rank)
+        assert f"; rank {rank} in found; found" in row.where
+        assert row.to_json()["ranks"] == {"found": rank}
+    (event,) = searches(trace)
+    assert (event.step, event.queries, event.method, event.k, event.n_hits) == (
+        "found", ("bees",), "bm25+", 5, 2,
+    )  # fmt: skip
+    assert {p.document for p in event.passages} == {"a.txt", "b.txt"}
+    assert Trace.from_jsonl("", trace.to_jsonl()).to_jsonl() == trace.to_jsonl()
+
+
+def test_a_count_among_the_best_passages_says_so() -> None:
+    plan = '1. found = RETRIEVE(CTX, "goats", 7) : Find them\n2. n = COUNT(found) : Count them'
+    answer, _ = run(plan, corpus(a=A, b=B))
+    assert answer.text == "7 (among the 7 that match 'goats' best; more match)"
+
+
+def test_nothing_found_is_no_error() -> None:
+    answer, trace = run('1. found = RETRIEVE(CTX, "zebras", 5) : Find them', corpus(a=A, b=B))
+    assert answer.status == "nothing_found"
+    assert searches(trace)[0].n_hits == 0
+
+
+def test_operators_work_on_what_was_found() -> None:
+    plan = """\
+1. found = RETRIEVE(CTX, "bees sold swarmed", 5) : Find them
+2. sold = WHERE(found, "Document", "is", "b.txt") : Of one file
+3. per = COUNT_BY(found, "Document") : Of each
+4. best = RETRIEVE(found, "swarmed", 1) : The best of them
+5. ans = SHOW(sold, per, best) : Side by side"""
+    answer, _ = run(plan, corpus(a=A, b=B))
+    assert "Nils sold the bees in June." in answer.text
+    assert "The bees of Ada swarmed in May." in answer.text
+
+
+def test_rows_by_a_model_and_text_as_document_go_on_from_what_was_found() -> None:
+    def reply(request: Request) -> str:
+        task = request.task
+        if isinstance(task, ItemsTask):
+            return "\n".join(
+                f"{i}: {'yes' if 'sold' in item else 'no'}" for i, item in enumerate(task.items, 1)
+            )
+        assert isinstance(task, ActionTask)
+        return task.document or ""
+
+    plan = """\
+1. found = RETRIEVE(CTX, "bees", 5) : Find them
+2. sold = FILTER(found, "it says that something was sold") : Which
+3. ans = SUMMARIZE(sold) : Tell it"""
+    answer, _ = run(plan, corpus(a=A, b=B), Scripted(reply))
+    assert answer.text == "Nils sold the bees in June."
+
+
+def test_k_is_checked_before_any_call() -> None:
+    model = Scripted(lambda request: "x")
+    with pytest.raises(ExecutionError, match="K has to be a whole number from 1, not 0"):
+        run('1. a = FIND_EVENT(CTX, "x") : Find\n2. found = RETRIEVE(CTX, a, 0) : Search', corpus(a=A), model)  # fmt: skip
+    assert not model.requests
+
+
+def test_each_step_over_a_corpus_is_shown_its_own_passages_under_their_names() -> None:
+    model = Scripted(lambda request: "x")
+    plan = """\
+1. swarm = FIND_EVENT(CTX, "bees swarmed in May") : What did they do
+2. sale = FIND_EVENT(CTX, "bees sold in June") : Who sold them"""
+    answer, trace = run(plan, corpus(a=A, b=B), model, window=2_500, max_output_tokens=100)
+    shown = {r.task.output: r.task.document or "" for r in model.requests if isinstance(r.task, ActionTask)}  # fmt: skip
+    assert set(shown) == {"swarm", "sale"}
+    assert (
+        "# a.txt\n\nThe bees of Ada swarmed" in shown["swarm"] or "swarmed in May" in shown["swarm"]
+    )
+    assert "# b.txt\n\n" in shown["sale"]
+    for text in shown.values():
+        places = [text.find(name) for name in ("# a.txt\n", "# b.txt\n") if name in text]
+        assert places == sorted(places), "in the order of the corpus"
+    assert all(step.context == "retrieve" and 0 < (step.coverage or 0) < 1 for step in answer.steps)
+    assert {event.step for event in searches(trace)} == {"swarm", "sale"}
+    for request in model.requests:
+        assert Pearl().limits.counter.count(request.prompt) <= 2_400
+
+
+def test_a_corpus_that_fits_is_shown_in_full_and_one_document_part_by_part() -> None:
+    model = Scripted(lambda request: "x")
+    plan = '1. a = FIND_EVENT(CTX, "bees") : Find'
+    answer, _ = run(plan, corpus(a="Bees.", b="Goats."), model, window=2_500)
+    assert answer.steps[0].context == "full"
+    answer, _ = run(plan, from_text(A, "a.txt"), model, window=2_500, max_output_tokens=100)
+    assert answer.steps[0].context == "map-reduce"
+
+
+def test_a_quote_from_a_passage_that_was_searched_has_its_rank() -> None:
+    def reply(request: Request) -> str:
+        return "In June.\n> Nils sold the bees in June."
+
+    plan = '1. ans = FIND_EVENT(CTX, "bees sold") : Find'
+    answer, _ = run(plan, corpus(a=A, b=B), Scripted(reply), window=2_500, max_output_tokens=100)
+    (evidence,) = answer.evidence
+    assert evidence.source == "b.txt"
+    assert dict(evidence.ranks) == {"ans": 1}
+    assert evidence.to_json()["ranks"] == {"ans": 1}
+    assert "; rank 1 in ans; ans" in evidence.where
+
+
+def test_what_matches_nothing_shows_the_beginning_of_the_corpus() -> None:
+    model = Scripted(lambda request: "x")
+    plan = '1. ans = FIND_EVENT(CTX, "zebras") : Zebras'
+    _answer, trace = run(plan, corpus(a=A, b=B), model, window=2_500, max_output_tokens=100)
+    task = model.requests[0].task
+    assert isinstance(task, ActionTask)
+    assert (task.document or "").startswith("# a.txt\n\nParagraph 0 of")
+    assert searches(trace)[0].n_hits == 0
+
+
+def test_of_a_passage_that_is_longer_than_the_window_the_best_chunks_are_shown() -> None:
+    words = " ".join(f"goat{i}" for i in range(3_000))
+    model = Scripted(lambda request: "x")
+    long = corpus(a=f"{words} the bees of Ada {words}", b=B)
+    plan = '1. ans = FIND_EVENT(CTX, "bees of Ada") : Find'
+    _answer, _ = run(plan, long, model, window=2_500, max_output_tokens=100)
+    task = model.requests[0].task
+    assert isinstance(task, ActionTask)
+    assert "the bees of Ada" in (task.document or "")
+
+
+class Backwards:
+    """A reranker: the longer, the better; or one that is down."""
+
+    name = "backwards"
+
+    def __init__(self, *, is_down: bool = False) -> None:
+        self.is_down = is_down
+        self.asked: list[tuple[str, list[str]]] = []
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        if self.is_down:
+            raise ModelError("the server cannot be reached", kind="transport")
+        self.asked.append((query, list(texts)))
+        return [float(len(text)) for text in texts]
+
+    async def aclose(self) -> None:
+        pass
+
+
+ROWS = "Salt.\n\nIron and salt.\n\nThe lamp.\n\nSalt again."
+RERANKED = """\
+1. found = RETRIEVE(CTX, "salt", 9) : Find them
+2. best = RERANK(found, "Where is the salt?", 2) : The best of them"""
+
+
+def test_the_model_rates_rows_for_a_query_and_the_best_come_first() -> None:
+    ratings = {"Salt.": 3, "Iron and salt.": 9, "Salt again.": 9}
+
+    def reply(request: Request) -> str:
+        assert isinstance(request.task, ItemsTask)
+        assert dict(request.task.arguments) == {"QUERY": "Where is the salt?"}
+        return "\n".join(f"{i}: {ratings[item]}" for i, item in enumerate(request.task.items, 1))
+
+    model = Scripted(reply)
+    answer, trace = run(RERANKED, from_text(ROWS, "a.txt"), model)
+    rows = answer.steps[1].rows
+    assert rows is not None
+    assert set(rows.values) == {"Iron and salt.", "Salt again."}
+    assert [row.fields["best"] for row in rows] == ["9", "9"]
+    ranks = [row.fields["rank"] or "" for row in rows]
+    assert ranks == sorted(ranks), "with equal ratings they keep their order"
+    assert rows.notes == ("among the 2 that match best; more match",)
+    assert [event.method for event in searches(trace)] == ["bm25+", "model"]
+    assert {dict(row.ranks)["best"] for row in answer.rows} == {1, 2}
+
+
+def test_a_row_that_stays_without_rating_may_be_among_the_best() -> None:
+    def reply(request: Request) -> str:
+        assert isinstance(request.task, ItemsTask)
+        rated = {"Salt.": "1: 3", "Iron and salt.": "1: 9"}
+        items = enumerate(request.task.items, 1)
+        return "\n".join(f"{i}{rated[item][1:]}" for i, item in items if item in rated) or "none"
+
+    answer, _ = run(RERANKED, from_text(ROWS, "a.txt"), Scripted(reply))
+    rows = answer.steps[1].rows
+    assert rows is not None
+    assert rows.values == ["Iron and salt."]
+    assert {row.value for row in rows.doubtful} == {"Salt.", "Salt again."}
+    assert answer.status == "undecided"
+
+
+def test_a_configured_reranker_takes_the_place_of_the_model() -> None:
+    reranker, model = Backwards(), Scripted(lambda request: "1: 1")
+    pearl = Pearl(model)
+    pearl.searcher.reranker = reranker
+    answer = asyncio.run(pearl.execute(RERANKED, from_text(ROWS, "a.txt")))
+    rows = answer.steps[1].rows
+    assert rows is not None
+    assert rows.values == ["Iron and salt.", "Salt again."]
+    assert reranker.asked[-1][0] == "Where is the salt?"
+    assert not model.requests
+
+
+def test_where_the_reranker_is_down_rows_keep_their_order_and_that_is_said() -> None:
+    pearl = Pearl(Scripted(lambda request: "1: 1"))
+    pearl.searcher.reranker = Backwards(is_down=True)
+    answer = asyncio.run(pearl.execute(RERANKED, from_text(ROWS, "a.txt")))
+    found, best = (step.rows for step in answer.steps)
+    assert found is not None
+    assert best is not None
+    assert best.values == found.values[:2]
+    assert any("not reranked" in note and "cannot be reached" in note for note in answer.notes)
+
+
+# --- embeddings -------------------------------------------------------------------------------
+
+
+def embedded(seen: Seen) -> Canned:
+    texts = seen.body["input"]
+    return Canned({"data": [{"index": i, "embedding": [1.0, i]} for i in range(len(texts))]})
+
+
+def test_embeddings_have_the_address_and_the_key_that_the_user_names_for_them(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_MODEL", "sk-of-the-model")
+    monkeypatch.setenv("PEARL_EMBEDDINGS_API_KEY", "sk-of-embeddings")
+    with serving() as server:
+        server.answer = embedded
+        monkeypatch.setenv("PEARL_EMBEDDINGS_URL", server.url)
+        run(
+            '1. found = RETRIEVE(CTX, "bees", 1) : Find them', corpus(a="Bees.", b="Goats."),
+            "openai:m", base_url=openai_server.url, api_key_env="KEY_OF_MODEL",
+            ranker="dense", embeddings="openai:e",
+        )  # fmt: skip
+        keys = {seen.headers["authorization"] for seen in server.requests}
+    assert keys == {"Bearer sk-of-embeddings"}
+    assert openai_server.requests == []
+
+
+def test_without_an_address_of_their_own_embeddings_are_on_the_server_of_the_model(
+    openai_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY_OF_MODEL", "sk-of-the-model")
+    openai_server.answer = embedded
+    run(
+        '1. found = RETRIEVE(CTX, "bees", 1) : Find them', corpus(a="Bees.", b="Goats."),
+        "openai:m", base_url=openai_server.url, api_key_env="KEY_OF_MODEL",
+        ranker="dense", embeddings="openai:e",
+    )  # fmt: skip
+    assert {seen.path for seen in openai_server.requests} == {"/v1/embeddings"}

@@ -1,0 +1,281 @@
+"""Steps that ask a table: a model's query, its rows and figures, and the cells that they are from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.documents.document import join
+from pearl.dsl.graph import build_graph
+from pearl.errors import ExecutionError
+from pearl.interpreter.answer import Answer
+from pearl.interpreter.estimate import CostEstimator
+from pearl.interpreter.requests import RequestBuilder
+from pearl.llm import Constrains, LookupTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.trace import LookedUp, ModelCalled, Trace
+
+TEXT = """Clinic,City,Services,Fee
+H&C,Tel Aviv-Yafo,Ophthalmology; Cardiology,$120
+Jerusalem Clinic,Tel Aviv-Yafo,Dermatology,$80
+Eye House,Haifa,Ophthalmology,$95
+Lod Clinic,Jerusalem,Pediatrics,ask
+"""
+CLINICS = Document(TEXT, "clinics.csv")
+PLAN = '1. found = LOOKUP(CTX, "Which clinics are in Tel Aviv?") : Ask'
+
+
+def query(**spec: Any) -> str:
+    return json.dumps(spec)
+
+
+def where(column: str, op: str, *values: str) -> dict[str, Any]:
+    return {"column": column, "op": op, "value": list(values)}
+
+
+TEL_AVIV = query(select=["Clinic"], where=where("City", "is", "Tel Aviv-Yafo"))
+
+
+def replying(*replies: str) -> Scripted:
+    left = list(replies)
+    return Scripted(lambda request: left.pop(0))
+
+
+def run(plan: str, document: Document, model: Any, **settings: Any) -> tuple[Answer, Trace]:
+    trace = Trace()
+    budget = {"token_budget": settings.pop("token_budget")} if "token_budget" in settings else {}
+    pearl = Pearl(model, **settings)
+    return asyncio.run(pearl.execute(plan, document, trace=trace, **budget)), trace
+
+
+def test_the_rows_of_a_query_cite_file_row_and_cells() -> None:
+    answer, trace = run(PLAN, CLINICS, replying(TEL_AVIV))
+    assert answer.status == "answered"
+    assert answer.text == (
+        "| Clinic | City |\n| --- | --- |\n| H&C | Tel Aviv-Yafo |\n| Jerusalem Clinic | Tel Aviv-Yafo |"
+    )
+    assert [(row.source, row.number) for row in answer.rows] == [
+        ("clinics.csv", 1), ("clinics.csv", 2),
+    ]  # fmt: skip
+    for row in answer.rows:
+        assert [cell.column for cell in row.cells] == ["Clinic", "City"]
+        for cell in row.cells:
+            assert TEXT[cell.span.start : cell.span.end] == cell.text == row.fields[cell.column]
+    assert answer.rows[1].where.startswith("clinics.csv, row 2, Clinic, City, characters ")
+    said = answer.rows[0].to_json()
+    assert (said["row"], said["cells"][1]["text"]) == (1, "Tel Aviv-Yafo")
+    (event,) = [event for event in trace if isinstance(event, LookedUp)]
+    assert (event.step, event.n_lines, event.n_repairs) == ("found", 2, 0)
+    assert json.loads(event.query) == {
+        "select": ["Clinic"], "where": where("City", "is", "Tel Aviv-Yafo")
+    }  # fmt: skip
+    assert Trace.from_jsonl("", trace.to_jsonl()).to_jsonl() == trace.to_jsonl()
+
+
+def test_later_steps_go_on_from_the_rows_and_cite_the_same_cells() -> None:
+    plan = (
+        f'{PLAN}\n2. n = COUNT(found) : Count\n3. names = FIELD(found, "Services") : What they do'
+    )
+    answer, _ = run(plan, CLINICS, replying(TEL_AVIV))
+    assert answer.text == "2\n\n- Ophthalmology; Cardiology\n- Dermatology"
+    assert [row.number for row in answer.rows] == [1, 2]
+    assert answer.rows[0].steps == ("n", "names")
+
+
+def test_a_table_may_be_the_rows_of_an_earlier_step() -> None:
+    plan = """1. rows = SPLIT(CTX, "record") : Rows
+2. there = WHERE(rows, "City", "is not", "Haifa") : Elsewhere
+3. found = LOOKUP(there, "Who does ophthalmology?") : Ask"""
+    reply = query(select=["Clinic"], where=where("Services", "contains", "ophthalmology"))
+    answer, _ = run(plan, CLINICS, replying(reply))
+    (row,) = answer.rows
+    assert row.fields["Clinic"] == "H&C"
+
+
+def test_one_figure_is_a_number_of_all_its_rows() -> None:
+    plan = """1. n = LOOKUP(CTX, "How many clinics are in Tel Aviv?") : Count them
+2. m = LOOKUP(CTX, "How many are in Haifa?") : And those
+3. more = RELATION(n, m) : Compare"""
+    replies = {
+        "n": query(where=where("City", "is", "Tel Aviv-Yafo"), aggregate={"function": "count"}),
+        "m": query(where=where("City", "is", "Haifa"), aggregate={"function": "count"}),
+    }
+
+    def reply(request: Request) -> str:
+        assert isinstance(request.task, LookupTask)
+        return replies[request.task.output]
+
+    answer, _ = run(plan, CLINICS, Scripted(reply))
+    assert [step.text for step in answer.steps] == ["2", "1", "more"]
+    assert {row.number for row in answer.rows} == {1, 2, 3}
+
+
+def test_a_figure_keeps_its_unit_and_a_cell_that_is_no_number_is_told() -> None:
+    reply = query(aggregate={"function": "sum", "column": "Fee"})
+    answer, _ = run('1. fees = LOOKUP(CTX, "All fees together?") : Sum', CLINICS, replying(reply))
+    assert answer.text == "$295"
+    assert any("1 cells of Fee cannot be read" in note for note in answer.notes)
+
+
+def test_undecided_rows_stay_undecided() -> None:
+    reply = query(select=["Clinic"], where=where("Fee", "at least", "90"))
+    answer, _ = run('1. dear = LOOKUP(CTX, "Which fees are 90 or more?") : Ask', CLINICS, replying(reply))  # fmt: skip
+    assert answer.status == "undecided"
+    assert {row.number: row.is_decided for row in answer.rows} == {1: True, 3: True, 4: False}
+
+
+def test_groups_are_lines_of_their_rows() -> None:
+    reply = query(group=["City"], aggregate={"function": "count"}, sort={"by": "count", "descending": True})  # fmt: skip
+    answer, _ = run('1. per = LOOKUP(CTX, "How many in each city?") : Ask', CLINICS, replying(reply))  # fmt: skip
+    assert answer.text.split("\n")[2] == "| Tel Aviv-Yafo | 2 |"
+    assert [row.number for row in answer.rows] == [1, 2, 3, 4]
+
+
+def test_a_reply_that_cannot_be_used_goes_back_and_is_counted() -> None:
+    model = replying("Haifa, I think.", query(where=where("Town", "is", "Haifa")), TEL_AVIV)
+    answer, trace = run(PLAN, CLINICS, model)
+    assert answer.status == "answered"
+    assert answer.steps[0].n_calls == 3
+    calls = [event.purpose for event in trace if isinstance(event, ModelCalled)]
+    assert calls == ["step", "again", "again"]
+    assert "there is no column" in model.requests[2].messages[-1].content
+    assert [message.role for message in model.requests[2].messages] == [
+        "user", "assistant", "user", "assistant", "user",
+    ]  # fmt: skip
+
+
+def test_without_a_query_the_step_is_undecided_after_four_replies() -> None:
+    model = Scripted(lambda request: "Haifa, I think.")
+    answer, _ = run(f"{PLAN}\n2. n = COUNT(found) : Count", CLINICS, model)
+    assert (answer.status, len(model.requests)) == ("undecided", 4)
+    assert "no reply of 4 was a query of this table" in answer.why
+    assert answer.steps[1].is_void
+
+
+def test_nothing_is_nothing_and_says_which_condition_leaves_it() -> None:
+    reply = query(where=where("City", "is", "Eilat"))
+    model = replying(reply, reply)
+    answer, _ = run(PLAN, CLINICS, model)
+    assert (answer.status, answer.text) == ("nothing_found", "Nothing found.")
+    assert any('no row meets: City is "Eilat"' in note for note in answer.notes)
+
+
+def test_a_model_that_takes_a_constraint_is_held_to_the_form_of_a_query() -> None:
+    model = Scripted(lambda request: TEL_AVIV)
+    model.constrains = Constrains(frozenset({"grammar"}))
+    answer, _ = run(PLAN, CLINICS, model)
+    assert answer.status == "answered"
+    (request,) = model.requests
+    assert request.constraint is not None
+    assert '"\\"City\\""' in request.constraint.lark
+
+
+def test_no_table_is_an_error_before_any_call() -> None:
+    model = Scripted(lambda request: "x")
+    with pytest.raises(ExecutionError, match="there is no table"):
+        run(PLAN, Document("Only prose, and no more than that."), model)
+    assert not model.requests
+
+
+def test_of_several_tables_the_one_with_the_words_of_the_question_is_asked() -> None:
+    text = "# Fees\n\n| Fee | Of |\n|---|---|\n| 9 | entry |\n| 5 | exit |\n\nAnd:\n\n| Town | Mayor |\n|---|---|\n| Lod | Gil |\n| Acre | Noa |\n"
+    document = Document(text, "report.md")
+    model = replying(query(select=["Mayor"], where=where("Town", "is", "Lod")))
+    answer, _ = run('1. a = LOOKUP(CTX, "Who is mayor of Lod?") : Ask', document, model)
+    (row,) = answer.rows
+    assert (row.number, [cell.text for cell in row.cells]) == (1, ["Gil", "Lod"])
+    model = Scripted(lambda request: "x")
+    answer, _ = run('1. a = LOOKUP(CTX, "What is it?") : Ask', document, model)
+    assert answer.status == "undecided"
+    assert "2 tables fit the question equally" in answer.why
+    assert "(Fee, Of)" in answer.why
+    assert not model.requests
+
+
+def test_files_with_the_same_columns_are_one_table() -> None:
+    more = Document("Clinic,City,Services,Fee\nNew Clinic,Tel Aviv-Yafo,Imaging,$5\nX,Y,Z,$1\n", "b.csv")  # fmt: skip
+    answer, _ = run(PLAN, join([CLINICS, more]), replying(TEL_AVIV))
+    assert [(row.source, row.number) for row in answer.rows] == [
+        ("clinics.csv", 1), ("clinics.csv", 2), ("b.csv", 1),
+    ]  # fmt: skip
+
+
+def test_a_long_table_is_asked_by_a_short_prompt() -> None:
+    rows = "".join(f"Clinic {i},City {i % 40},Service {i % 90},${i}\n" for i in range(5_000))
+    long = Document(f"Clinic,City,Services,Fee\n{rows}", "long.csv")
+    model = replying(query(where=where("Clinic", "is", "Clinic 4999")))
+    answer, _ = run('1. a = LOOKUP(CTX, "Where is Clinic 4999?") : Ask', long, model)
+    assert [row.number for row in answer.rows] == [5_000]
+    assert len(model.requests[0].prompt) < 8_000
+
+
+def test_a_short_window_leaves_out_rows_and_examples_and_then_repairs() -> None:
+    model = Scripted(lambda request: "x")
+    answer, _ = run(PLAN, CLINICS, model, window=1_000, max_output_tokens=100)
+    assert "Rows like the question:\n(none)" in model.requests[0].prompt
+    assert answer.status == "undecided"
+    for request in model.requests:
+        assert Pearl().limits.counter.count(request.prompt) <= 900
+    with pytest.raises(ExecutionError, match="columns of the table do not fit"):
+        run(PLAN, CLINICS, model, window=300, max_output_tokens=100)
+
+
+def test_the_embedded_model_answers_what_the_table_has_all_words_of_and_nothing_else() -> None:
+    answer, _ = run('1. a = LOOKUP(CTX, "Who does dermatology?") : Ask', CLINICS, "extractive")
+    (row,) = answer.rows
+    assert row.fields["Clinic"] == "Jerusalem Clinic"
+    for question in ("Who does no dermatology?", "Who does dermatology on Friday?"):
+        answer, _ = run(f'1. a = LOOKUP(CTX, "{question}") : Ask', CLINICS, "extractive")
+        assert (answer.status, answer.rows) == ("undecided", ()), question
+
+
+def test_of_two_columns_that_a_word_may_mean_the_embedded_model_chooses_none() -> None:
+    text = "Name,From,To\nA,Haifa,Lod\nB,Lod,Haifa\n"
+    plan = '1. a = LOOKUP(CTX, "Who is in Haifa?") : Ask'
+    answer, _ = run(plan, Document(text, "ways.csv"), "extractive")
+    assert answer.status == "undecided"
+    one = text.replace("B,Lod,Haifa", "B,Lod,Acre")
+    answer, _ = run(plan.replace("Haifa", "Acre"), Document(one, "ways.csv"), "extractive")
+    assert [row.fields["Name"] for row in answer.rows] == ["B"]
+
+
+def bounds(plan: str, **settings: Any) -> Any:
+    pearl = Pearl("extractive", **settings)
+    graph = build_graph(pearl.compile(plan))
+    estimator = CostEstimator(RequestBuilder(graph, CLINICS, pearl.limits))
+    return [estimator.step(step) for step in graph.steps]
+
+
+@pytest.mark.parametrize("window", [None, 1_450, 3_000, 128_000])
+@pytest.mark.parametrize("n_bad", [0, 1, 4])
+def test_what_a_question_takes_is_within_its_forecast(window: int | None, n_bad: int) -> None:
+    settings: dict[str, Any] = (
+        {} if window is None else {"window": window, "max_output_tokens": 120}
+    )
+    (costs,) = bounds(PLAN, **settings)
+    model = replying(*["Haifa? " * 30] * n_bad, TEL_AVIV)
+    answer, _ = run(PLAN, CLINICS, model, **settings)
+    n_tokens = sum(Pearl().limits.counter.count(each.prompt) for each in model.requests)
+    assert costs.calls.least <= len(model.requests) <= costs.calls.most
+    assert costs.input_tokens.least <= n_tokens <= costs.input_tokens.most
+    assert answer.steps[0].n_calls == len(model.requests)
+
+
+def test_a_question_that_a_step_gives_has_bounds_too() -> None:
+    plan = '1. what = FIND_EVENT(CTX, "x") : Find\n2. a = LOOKUP(CTX, what) : Ask\n3. n = COUNT(a) : Count'  # fmt: skip
+    _, costs, count = bounds(plan, window=8_000, max_output_tokens=100)
+    assert (costs.calls.least, costs.calls.most) == (1, 4)
+    assert costs.input_tokens.most == 4 * 7_900
+    assert count.calls.most == 0
+
+
+def test_a_token_budget_is_for_all_requests_of_a_question() -> None:
+    model = Scripted(lambda request: "x")
+    answer, _ = run(PLAN, CLINICS, model, token_budget=2_600)
+    assert answer.status == "undecided"
+    assert 1 <= len(model.requests) < 4
+    assert sum(Pearl().limits.counter.count(each.prompt) for each in model.requests) <= 2_600

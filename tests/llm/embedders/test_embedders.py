@@ -1,0 +1,58 @@
+"""Names of embedders, and the texts that are not embedded twice."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from pearl import plugins
+from pearl.errors import UsageError
+from pearl.llm.embedders import EmbedderSettings, create_embedder
+from tests.server import Server
+
+
+@pytest.mark.parametrize("name", plugins.names("pearl.llm.embedders"))
+def test_every_kind_keeps_to_the_contract(name: str) -> None:
+    module = plugins.load("pearl.llm.embedders", name)
+    assert module.DESCRIPTION
+    assert isinstance(module.IS_CACHED, bool)
+    assert callable(module.create)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("minilmm", "did you mean 'minilm'"),
+        ("model2vek:x", "did you mean 'model2vec:x'"),
+        ("", "model2vec:NAME"),
+        ("potion", "model2vec:NAME"),
+        ("openai", "openai:text-embedding"),
+        ("openai:", "openai:text-embedding"),
+        ("model2vec", "model2vec:minishlab"),
+    ],
+)
+def test_a_name_that_is_none_is_corrected(spec: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        create_embedder(spec)
+
+
+def test_what_was_embedded_is_not_sent_again(openai_server: Server) -> None:
+    async def embed(*texts: str, is_cached: bool = True) -> np.ndarray:
+        settings = EmbedderSettings(openai_server.url, is_cached=is_cached)
+        embedder = create_embedder("openai:m", settings)
+        try:
+            return await embedder.embed(texts, "passage")
+        finally:
+            await embedder.aclose()
+
+    first = asyncio.run(embed("a ship", "a lamp", "a ship"))
+    second = asyncio.run(embed("a lamp", "a storm", "a ship"))
+    assert [seen.body["input"] for seen in openai_server.requests] == [
+        ["a ship", "a lamp"],
+        ["a storm"],
+    ]
+    np.testing.assert_array_equal(first[[0, 1, 0]], second[[2, 0, 2]])
+    asyncio.run(embed("a ship", is_cached=False))
+    assert len(openai_server.requests) == 3

@@ -1,0 +1,171 @@
+"""Vectors that are kept: sound, whole, and no more than there is room for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pearl.errors import ModelError, StoreError
+from pearl.llm.embedding_cache import BATCH, CachedEmbedder, EmbeddingCache
+from pearl.retrieval import TextKind
+from tests.root import ROOT
+
+
+def unit(*values: float) -> NDArray[np.float32]:
+    vector = np.array(values, dtype=np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def key(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+class Counting:
+    """Embeds a text as its length; notes what it was asked for."""
+
+    name = "counting"
+
+    def __init__(self, n_dimensions: int = 3, fails_at: str = "") -> None:
+        self.asked: list[tuple[str, ...]] = []
+        self.n_dimensions = n_dimensions
+        self.fails_at = fails_at
+
+    async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
+        if self.fails_at in texts and self.fails_at:
+            raise ModelError("down", kind="transport")
+        self.asked.append(tuple(texts))
+        return np.stack([unit(*range(1, self.n_dimensions), len(text)) for text in texts])
+
+    async def aclose(self) -> None:
+        pass
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "embeddings.sqlite"
+
+
+def test_what_is_kept_is_there_for_the_next_process(path: Path) -> None:
+    vectors = {key(n): unit(n, 1, 2) for n in range(1_500)}
+    EmbeddingCache(path).keep(vectors)
+    found = EmbeddingCache(path).read([*vectors, key(9_999)])
+    assert found.keys() == vectors.keys()
+    for each in vectors:
+        np.testing.assert_array_equal(found[each], vectors[each])
+    assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"no database", b"SQLite format 3\x00" + bytes(500)])
+def test_a_torn_file_is_begun_anew(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    cache = EmbeddingCache(path)
+    assert cache.read([key(1)]) == {}
+    cache.keep({key(1): unit(1)})
+    assert len(EmbeddingCache(path).read([key(1)])) == 1
+
+
+def test_a_file_that_is_torn_amid_its_use_is_begun_anew(path: Path) -> None:
+    EmbeddingCache(path).keep({key(n): unit(n, 1) for n in range(2_000)})
+    with path.open("r+b") as file:
+        file.seek(4_096)
+        file.write(os.urandom(60_000))
+    cache = EmbeddingCache(path)
+    found = cache.read(map(key, range(2_000)))
+    assert all(abs(np.linalg.norm(vector) - 1) < 1e-3 for vector in found.values())
+    cache.keep({key(n): unit(1, n) for n in range(2_000)})
+    assert len(cache.read(map(key, range(2_000)))) == 2_000
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00\x00\x80", bytes(8), b"\x00\x00\xc0\x7f", "1.0", None])
+def test_a_value_that_is_no_unit_vector_is_not_used(path: Path, data: object) -> None:
+    cache = EmbeddingCache(path)
+    cache.keep({key(1): unit(1), key(2): unit(2)})
+    with closing(sqlite3.connect(path)) as connection, connection:
+        if data is not None:
+            connection.execute("UPDATE vectors SET vector = ? WHERE key = ?", (data, key(1)))
+    assert (key(1) in cache.read([key(1), key(2)])) == (data is None)
+
+
+def test_the_oldest_make_room(path: Path) -> None:
+    cache = EmbeddingCache(path, max_bytes=200_000)
+    wide = np.full(256, 1 / 16, dtype=np.float32)
+    for start in range(0, 1_000, 50):
+        cache.keep({key(n): wide for n in range(start, start + 50)})
+    found = cache.read(map(key, range(1_000)))
+    assert path.stat().st_size < 300_000
+    assert key(999) in found
+    assert key(0) not in found
+    assert len(found) > 100
+
+
+def test_a_file_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="it is a cache"):
+        EmbeddingCache(tmp_path).read([key(1)])
+
+
+def test_two_processes_write_at_once(path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests.llm.test_embedding_cache import *;"
+        "cache = EmbeddingCache(Path(sys.argv[1])); first = int(sys.argv[2])\n"
+        "for n in range(first, first + 200): cache.keep({key(n): unit(n, 1)})"
+    )
+    children = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), str(first)], cwd=ROOT)
+        for first in (0, 150, 300)
+    ]
+    assert [child.wait() for child in children] == [0, 0, 0]
+    assert len(EmbeddingCache(path).read(map(key, range(500)))) == 500
+
+
+def test_a_killed_process_leaves_what_it_kept(path: Path) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path; from tests.llm.test_embedding_cache import *;"
+        "cache = EmbeddingCache(Path(sys.argv[1])); cache.keep({key(1): unit(1)});"
+        "cache._prune = lambda connection: os.kill(os.getpid(), signal.SIGKILL);"
+        "cache.keep({key(n): unit(n) for n in range(2, 5_000)})"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert list(EmbeddingCache(path).read(map(key, range(5_000)))) == [key(1)]
+
+
+def test_equal_texts_are_embedded_once(path: Path) -> None:
+    inner = Counting()
+    embedder = CachedEmbedder(inner, EmbeddingCache(path), 2)
+    texts = ["a", "bb", "a", "ccc", "bb"]
+    vectors = asyncio.run(embedder.embed(texts, "passage"))
+    assert inner.asked == [("a", "bb", "ccc")]
+    np.testing.assert_array_equal(vectors, [unit(1, 2, len(text)) for text in texts])
+    asyncio.run(embedder.embed(["a"], "query"))  # which may be another vector
+    assert inner.asked[1:] == [("a",)]
+    assert asyncio.run(embedder.embed([], "query")).shape == (0, 0)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(path: Path) -> None:
+    texts = [f"text {n}" for n in range(5 * BATCH)]
+    failing = CachedEmbedder(Counting(fails_at=texts[3 * BATCH]), EmbeddingCache(path), 1)
+    with pytest.raises(ModelError):
+        asyncio.run(failing.embed(texts, "passage"))
+    inner = Counting()
+    asyncio.run(CachedEmbedder(inner, EmbeddingCache(path), 1).embed(texts, "passage"))
+    asked = {text for batch in inner.asked for text in batch}
+    assert asked & set(texts[: 4 * BATCH]) == set(texts[3 * BATCH : 4 * BATCH])
+
+
+def test_a_model_that_is_another_one_now_is_asked_for_all(path: Path) -> None:
+    asyncio.run(CachedEmbedder(Counting(3), EmbeddingCache(path), 1).embed(["a", "b"], "passage"))
+    inner = Counting(5)
+    embedder = CachedEmbedder(inner, EmbeddingCache(path), 1)
+    assert asyncio.run(embedder.embed(["a", "b", "c"], "passage")).shape == (3, 5)
+    assert inner.asked == [("c",), ("a", "b", "c")]

@@ -1,0 +1,132 @@
+"""Files → documents: names, texts and metadata of rows, and what is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pearl import plugins
+from pearl.errors import DataError
+from pearl.retrieval.corpus import CorpusDocument
+from pearl.retrieval.corpus.files import find_files
+from pearl.retrieval.corpus.sources import Begun, New
+
+
+def entries(path: Path, known: dict[bytes, int] | None = None) -> list[Any]:
+    (file,) = find_files([path]).files
+    source = plugins.load("pearl.retrieval.corpus.sources", file.kind)
+    return [e for e in source.read(file, known or {}) if not isinstance(e, Begun)]
+
+
+def documents(path: Path) -> list[CorpusDocument]:
+    return [entry.document for entry in entries(path) if isinstance(entry, New)]
+
+
+def jsonl(path: Path, *every: Any) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in every), "utf-8")
+    return path
+
+
+def test_columns_have_their_usual_names(tmp_path: Path) -> None:
+    path = jsonl(
+        tmp_path / "a.jsonl",
+        {"id": 7, "text": "Salt.", "year": 2005, "ok": True, "share": 0.5, "none": None, "l": [1]},
+        {"_id": "x", "contents": "Lake.", "title": "Water"},
+        {"document": "Iron rusts.", "title": "Iron"},
+        {"id": " ", "_id": "y", "text": "", "document": "Sea."},
+    )
+    assert [(d.name, d.text, d.metadata) for d in documents(path)] == [
+        ("7", "Salt.", {"year": "2005", "ok": "true", "share": "0.5"}),
+        ("x", "Water\n\nLake.", {"title": "Water"}),
+        ("3", "Iron rusts.", {"title": "Iron"}),
+        ("y", "Sea.", {}),
+    ]
+    assert all(document.is_row for document in documents(path))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".parquet"])
+def test_other_files_of_rows(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    match suffix:
+        case ".json":
+            path.write_text(json.dumps([{"id": "a", "text": "Salt", "n": "1"}, {"text": "Sea"}]))
+        case ".parquet":
+            pa = pytest.importorskip("pyarrow")
+            from pyarrow import parquet
+
+            table = pa.table({"id": ["a", None], "text": ["Salt", "Sea"], "n": ["1", None]})
+            parquet.write_table(table, path)
+        case _:
+            mark = "," if suffix == ".csv" else "\t"
+            lines = [["id", "text", "n"], ["a", "Salt", "1"], ["", "Sea", ""]]
+            path.write_text("\n".join(mark.join(line) for line in lines))
+    first, second = documents(path)
+    assert (first.name, first.text, first.metadata) == ("a", "Salt", {"n": "1"})
+    assert (second.text, second.metadata) == ("Sea", {})
+    assert second.name == ("3" if suffix in (".csv", ".tsv") else "1" if suffix == ".json" else "2")
+
+
+def test_a_table_without_a_text_is_read_cell_by_cell(tmp_path: Path) -> None:
+    path = tmp_path / "sales.csv"
+    path.write_text("year,city,sales\n2005,Oslo,7\n2006,,9\n,,\n")
+    found = documents(path)
+    assert [(d.name, d.text) for d in found] == [
+        ("2", "year: 2005\ncity: Oslo\nsales: 7"),
+        ("3", "year: 2006\nsales: 9"),
+    ]
+    assert found[0].metadata == {"year": "2005", "city": "Oslo", "sales": "7"}
+
+
+def test_rows_that_are_none_are_left_out_with_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"text": "Salt"}\n{"id": "b"}\n{"text": 3}\nno\n{"id": [], "text": "x"}\n\n[1]\n'
+    )
+    found = entries(path)
+    assert [type(entry) for entry in found] == [New] + [DataError] * 5
+    lines = [entry.line for entry in found[1:]]
+    assert lines == [2, 3, 4, 5, 7]
+    assert "there is no text" in str(found[1])
+
+
+def test_what_is_known_is_passed_in_runs(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "a.jsonl", {"id": "a", "text": "x"}, {"text": "y"}, {"text": "y"})
+    first, second, third = entries(path)
+    assert second.digest != third.digest  # their lines are their names
+    known = {first.digest: 5, third.digest: 9}
+    one, new, other = entries(path, known)
+    assert (list(one), new, list(other)) == ([5], second, [9])
+    path.write_text(f"\n{path.read_text()}")
+    # Lines have moved: the second without an id is called 4 now, and the first as the second was.
+    run, moved = entries(path, known)
+    assert (list(run), moved.document.name) == ([5, 9], "4")
+
+
+def test_names_of_rows_say_the_file_where_there_are_several(tmp_path: Path) -> None:
+    jsonl(tmp_path / "a.jsonl", {"id": "1", "text": "x"})
+    assert [d.name for d in documents(tmp_path / "a.jsonl")] == ["1"]
+    assert [d.name for d in documents(tmp_path)] == ["a.jsonl#1"]
+
+
+def test_a_file_is_a_document_with_its_pages(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One.\fTwo.")
+    (found,) = documents(tmp_path / "a.txt")
+    assert found == CorpusDocument("a.txt", "One.\nTwo.", {}, (("1", 0), ("2", 5)))
+    (entry,) = entries(tmp_path / "a.txt")
+    assert entries(tmp_path / "a.txt", {entry.digest: 3}) == [(3,)]
+
+
+@pytest.mark.parametrize("data", [b"", b" \n", bytes(range(256))])
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(data)
+    with pytest.raises(DataError, match=r"a\.txt"):
+        entries(tmp_path / "a.txt")
+
+
+def test_a_file_without_rows_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("\n")
+    with pytest.raises(DataError, match="no rows"):
+        entries(tmp_path / "a.jsonl")

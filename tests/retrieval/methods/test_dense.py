@@ -1,0 +1,147 @@
+"""Dense ranking is exact: the order of float64 cosines, whatever the mask."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from pearl.errors import UsageError
+from pearl.retrieval import SearchSettings, nearest_neighbours
+from pearl.retrieval.index.vectors import JoinedVectors
+from pearl.retrieval.methods import Query, Ranking, dense
+
+
+@dataclass
+class OfVectors:
+    """An index as far as this method reads it."""
+
+    vectors: Any
+    terms: Any = None
+
+
+def unit(rows: NDArray[Any]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    made: NDArray[np.float32] = (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+    return made
+
+
+def ranked(vectors: Any, vector: NDArray[np.float32], k: int, mask: Any = None) -> Ranking:
+    return dense.rank(Query({}, vector, mask), OfVectors(vectors), SearchSettings("dense"), k)
+
+
+def written_out(vectors: NDArray[np.float32], vector: NDArray[np.float32], mask: Any) -> list[int]:
+    scores = [sum(float(a) * float(b) for a, b in zip(row, vector, strict=True)) for row in vectors]
+    wanted = [n for n in range(len(vectors)) if vectors[n].any() and (mask is None or mask[n])]
+    return sorted(wanted, key=lambda n: (-round(scores[n], 12), n))
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 60),
+    st.integers(0, 70),
+    st.sampled_from([None, 0.1, 0.9]),
+)
+def test_it_is_the_order_of_exact_cosines(seed: int, n: int, k: int, share: float | None) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = unit(rng.integers(-2, 3, (n, 5)).astype(float))  # with ties, and some that are 0
+    vector = unit(rng.standard_normal(5))
+    mask = None if share is None else rng.random(n) < share
+    found = ranked(vectors, vector, k, mask)
+    assert found.passages.tolist() == written_out(vectors, vector, mask)[:k]
+    exact = vectors[found.passages].astype(float) @ vector.astype(float)
+    np.testing.assert_allclose(found.scores, exact, atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 40))
+def test_segments_and_their_order_make_no_difference(seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors = unit(rng.standard_normal((50, 8)))
+    vector = unit(rng.standard_normal(8))
+    mask = rng.random(50) < 0.5
+    order = rng.permutation(50)
+    slots = np.argsort(order)[rng.permutation(50)[:30]]
+    parts = [part.copy() for part in np.split(vectors[order], [0, 13, 14, 40])]
+    joined = JoinedVectors(parts, slots)
+    whole = np.concatenate(parts)[slots]
+    np.testing.assert_array_equal(joined[:], whole)
+    np.testing.assert_array_equal(joined[3:9], whole[3:9])
+    for some in (None, mask[:30]):
+        one, other = ranked(joined, vector, k, some), ranked(whole, vector, k, some)
+        assert one.passages.tolist() == other.passages.tolist()
+        np.testing.assert_array_equal(one.scores, other.scores)
+
+
+def test_equal_passages_stand_in_the_order_of_the_corpus() -> None:
+    rng = np.random.default_rng(3)
+    one = unit(rng.standard_normal(384))
+    vectors = unit(rng.standard_normal((5_000, 384)))
+    equal = [7, 8, 1_023, 2_048, 4_999]
+    vectors[equal] = one
+    assert ranked(vectors, one, 3).passages.tolist() == equal[:3]
+    assert ranked(vectors, one, 5).passages.tolist() == equal
+
+
+def test_a_blank_passage_is_never_found() -> None:
+    vectors = np.array([[0, 0], [-1, 0], [0, 0], [0.6, 0.8]], dtype=np.float32)
+    vector = np.array([1, 0], dtype=np.float32)
+    assert ranked(vectors, vector, 2).passages.tolist() == [3, 1]
+    assert ranked(vectors, vector, 9).passages.tolist() == [3, 1]
+    assert ranked(vectors, vector, 9, np.array([True, False, True, False])).passages.tolist() == []
+
+
+def test_vectors_of_a_file_are_ranked_where_they_are(tmp_path: Any) -> None:
+    vectors = unit(np.random.default_rng(1).standard_normal((300, 16)))
+    np.save(tmp_path / "vectors.npy", vectors)
+    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    assert ranked(mapped, vectors[5], 1).passages.tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "vector", "said"),
+    [
+        (np.eye(3, dtype=np.float32), np.ones(4, np.float32), "has 4 dimensions, those of the index have 3"),
+        (None, np.ones(4, np.float32), "there are none"),
+        (np.eye(3, dtype=np.float32), None, "there are none"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_an_error(vectors: Any, vector: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        ranked(vectors, vector, 3)
+
+
+def test_faiss_is_used_for_many_vectors_and_many_queries_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    centres = unit(rng.standard_normal((60, 24)))
+    vectors = unit(np.repeat(centres, 100, axis=0) + 0.15 * rng.standard_normal((6_000, 24)))
+    built: list[int] = []
+    build = nearest_neighbours._built
+    monkeypatch.setattr(nearest_neighbours, "_built", lambda v: built.append(len(v)) or build(v))
+    monkeypatch.setattr(nearest_neighbours, "LEAST_VECTORS", 6_000)
+    monkeypatch.setattr(nearest_neighbours, "AFTER_QUERIES", 2)
+    mask = rng.random(6_000) < 0.5
+    exact = [ranked(vectors.copy(), query, 10) for query in centres[:8]]
+    for _ in range(2):
+        for query, right in zip(centres[:8], exact, strict=True):
+            found = ranked(vectors, query, 10)
+            assert found.passages.tolist() == right.passages.tolist()
+            np.testing.assert_array_equal(found.scores, right.scores)
+            # With a filter, every vector is compared.
+            few = ranked(vectors, query, 10, mask)
+            assert few.passages.tolist() == written_out(vectors, query, mask)[:10]
+    assert built == [6_000]
+    assert len(ranked(vectors, centres[0], 6_000).passages) == 6_000
+    ranked(vectors[:5_999], centres[0], 1)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    other = vectors.copy()
+    for query in centres[:8]:
+        ranked(other, query, 10)
+    assert built == [6_000]

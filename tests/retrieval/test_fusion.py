@@ -1,0 +1,74 @@
+"""Fusion of rankings: the written formulas, on random rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.retrieval.fusion import rank_fusion, weighted_fusion
+from pearl.retrieval.methods import Ranking
+
+Pairs = list[tuple[int, float]]
+
+
+def ranking(scores: Mapping[int, float]) -> Ranking:
+    """The best first, ties by number."""
+    pairs = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+    numbers = np.array([number for number, _ in pairs], np.int32)
+    return Ranking(numbers, np.array([score for _, score in pairs], np.float64))
+
+
+def pairs(found: Ranking) -> Pairs:
+    return list(zip(found.passages.tolist(), found.scores.tolist(), strict=True))
+
+
+def best(scores: Mapping[int, float], k: int) -> Pairs:
+    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+
+
+SCORES = st.dictionaries(st.integers(0, 30), st.integers(-20, 40).map(lambda n: n / 4), max_size=12)
+LEGS = st.dictionaries(st.sampled_from(["bm25+", "dense", "tfidf"]), SCORES, max_size=3)
+K = st.integers(0, 40)
+
+
+@given(LEGS, K)
+def test_rank_fusion_is_the_sum_of_reciprocal_ranks(
+    legs: Mapping[str, Mapping[int, float]], k: int
+) -> None:
+    rankings = {name: ranking(scores) for name, scores in legs.items()}
+    total: dict[int, float] = {}
+    for leg in rankings.values():
+        for rank, number in enumerate(leg.passages.tolist(), 1):
+            total[number] = total.get(number, 0.0) + 1 / (60 + rank)
+    fused = rank_fusion(rankings, k)
+    assert pairs(fused) == best(total, k)
+    assert {name: pairs(leg) for name, leg in fused.legs.items()} == {
+        name: pairs(leg) for name, leg in rankings.items()
+    }
+
+
+@given(LEGS, K, st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+def test_weighted_fusion_is_the_weighted_sum_of_scaled_scores(
+    legs: Mapping[str, Mapping[int, float]], k: int, weight: float
+) -> None:
+    union = {number for scores in legs.values() for number in scores}
+    total = dict.fromkeys(union, 0.0)
+    for scores in legs.values():
+        every = {number: scores.get(number, 0.0) for number in union}
+        low, high = min(every.values(), default=0), max(every.values(), default=0)
+        for number, score in every.items():
+            total[number] += weight * ((score - low) / (high - low) if high > low else 1.0)
+    rankings = {name: ranking(scores) for name, scores in legs.items()}
+    fused = weighted_fusion(rankings, dict.fromkeys(legs, weight), k)
+    assert pairs(fused) == best(total, k)
+
+
+def test_a_passage_that_a_leg_lacks_is_below_all_that_match_there() -> None:
+    legs = {"bm25+": ranking({1: 3.0, 2: 2.5}), "dense": ranking({1: 0.2, 2: 0.3, 3: 0.4})}
+    fused = weighted_fusion(legs, {"bm25+": 0.5, "dense": 0.5}, 3)
+    # bm25+: 1, 2.5 / 3 and 0; dense: 0, 0.5 and 1
+    assert [number for number, _ in pairs(fused)] == [2, 1, 3]
+    np.testing.assert_allclose(fused.scores, [(2.5 / 3 + 0.5) / 2, 0.5, 0.5])

@@ -1,0 +1,163 @@
+"""The inverted index equals a count by hand, in memory, stored, in segments and merged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.documents.passages import terms
+from pearl.errors import DataError
+from pearl.retrieval import assembly, postings
+from pearl.retrieval.postings import Postings, SegmentedPostings, TermIndex, merge
+
+WORDS = (
+    "key",
+    "Keys",
+    "lamp's",
+    "the",
+    "well-known",
+    "1,200",
+    "café",
+    "東京都へ",
+    "...",
+    "kept,",
+    "x",
+)
+
+texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=12)
+
+
+def dead_of(texts: list[str], draw: Any) -> np.ndarray[Any, Any]:
+    return np.array(draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts))), bool)
+
+
+def rows(index: TermIndex, term: str) -> list[tuple[int, int]]:
+    passages, counts = index.postings(term)
+    return list(zip(passages.tolist(), counts.tolist(), strict=True))
+
+
+def equal(one: Postings, two: Postings) -> bool:
+    pairs = zip(one.arrays().items(), two.arrays().items(), strict=True)
+    return all(a == b and x.dtype == y.dtype and np.array_equal(x, y) for (a, x), (b, y) in pairs)
+
+
+@given(texts, st.sampled_from(("english", "porter", "none")), st.sampled_from((1, 3, 1 << 20)))
+def test_postings_are_the_counts_of_the_terms(texts: list[str], stem: Any, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "BATCH", block)
+        patch.setattr(assembly, "MAX_TOKENS", block)
+        index = Postings.build(texts, stem)
+    found = [Counter(terms(text, stem=stem)) for text in texts]
+    assert index.lengths.tolist() == [sum(counts.values()) for counts in found]
+    known = sorted({term for counts in found for term in counts}, key=str.encode)
+    assert [name.decode() for name in index.vocabulary] == known
+    for term in known:
+        expected = [(i, counts[term]) for i, counts in enumerate(found) if counts[term]]
+        assert rows(index, term) == expected
+    assert rows(index, "zebra") == rows(index, "") == rows(index, "\ud800") == []
+
+
+def test_terms_are_those_of_the_one_rule_on_text_of_many_kinds() -> None:
+    text = "Ada\u00a0Lovelace's  well-known\tnotes\u2028of 1,843.5—ﬁrst İstanbul ß's ﷺ 東京 tide-東京x ''''"
+    index = Postings.build([text])
+    assert Counter(terms(text)) == {
+        name.decode(): int(rows(index, name.decode())[0][1]) for name in index.vocabulary
+    }
+
+
+@pytest.mark.parametrize(("n", "kind"), [(255, "uint8"), (256, "uint16"), (65_536, "uint32")])
+def test_counts_take_the_smallest_type_that_holds_them(n: int, kind: str) -> None:
+    index = Postings.of_terms([["key"], ["key"] * n, ["lamp"]])
+    assert index.counts.dtype == kind
+    assert rows(index, "key") == [(0, 1), (1, n)]
+
+
+def test_merged_counts_take_the_smallest_type_again() -> None:
+    parts = [Postings.of_terms([["key"] * 300, ["key"]]), Postings.of_terms([["oar"]])]
+    assert merge(parts, [np.array([True, False]), None]).counts.dtype == "uint8"
+
+
+def test_an_index_is_the_same_after_storing(tmp_path: Any) -> None:
+    index = Postings.build(["the key is kept", "no lamp", "key of 東京"])
+    for name, array in index.arrays().items():
+        np.save(tmp_path / f"{name}.npy", array)
+    stored = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in index.arrays()}
+    again = Postings.from_arrays(stored)
+    assert equal(index, again)
+    assert isinstance(again.passages, np.memmap)
+    assert rows(again, "key") == [(0, 1), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("letters", None),
+        ("lengths", np.array([[3, 2]], np.int32)),
+        ("passages", np.array([0.0])),
+        ("edges", np.array([], np.int64)),
+        ("edges", np.array([0, 99, 3, 9], np.int64)),
+        ("starts", np.array([0, 9, 2, 3], np.int64)),
+        ("starts", np.array([0, 1, 2], np.int64)),
+        ("counts", np.array([1], np.uint8)),
+        ("lengths", np.array([-1, 2], np.int32)),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(name: str, array: Any) -> None:
+    arrays = Postings.of_terms([["key"], ["lamp", "oar"]]).arrays()
+    arrays = {**arrays, name: array} if array is not None else {**arrays}
+    if array is None:
+        del arrays[name]
+    with pytest.raises(DataError, match="build the index again"):
+        Postings.from_arrays(arrays)
+
+
+@pytest.mark.parametrize("number", [-1, 2, 2_000_000_000])
+def test_postings_of_passages_that_there_are_not_are_refused(number: int) -> None:
+    arrays = Postings.of_terms([["key"], ["key"]]).arrays()
+    arrays["passages"] = np.array([0, number], np.int32)
+    with pytest.raises(DataError, match="passages it lacks"):
+        Postings.from_arrays(arrays).postings("key")
+
+
+@given(st.lists(texts, max_size=4), st.data())
+def test_segments_without_the_deleted_are_as_a_fresh_index(
+    parts: list[list[str]], data: st.DataObject
+) -> None:
+    dead = [dead_of(part, data.draw) for part in parts]
+    masks = [mask if mask.any() else data.draw(st.sampled_from((None, mask))) for mask in dead]
+    segments = [Postings.build(part) for part in parts]
+    many = SegmentedPostings(segments, masks)
+    gone = np.concatenate([np.zeros(0, bool), *dead])
+    live = np.flatnonzero(~gone)
+    every = [text for part in parts for text in part]
+    fresh = Postings.build([every[i] for i in live])
+    assert (many.n_passages, many.n_live) == (len(every), len(live))
+    assert many.mean_length == fresh.mean_length
+    assert many.lengths[live].tolist() == fresh.lengths.tolist()
+    for name in {name for part in segments for name in part.vocabulary}:
+        found = rows(many, name.decode())
+        assert found == [(int(live[i]), n) for i, n in rows(fresh, name.decode())]
+    for part, counts in zip(segments, many.frequencies, strict=True):
+        for name, n in zip(part.vocabulary, counts.tolist(), strict=True):
+            assert n == len(rows(fresh, name.decode()))
+    assert equal(merge(segments, masks), fresh)
+
+
+def test_masks_of_another_length_are_refused() -> None:
+    part = Postings.of_terms([["key"]])
+    for dead in ([], [np.zeros(2, bool)]):
+        with pytest.raises(ValueError, match=r"masks|argument"):
+            SegmentedPostings([part], dead)
+        with pytest.raises(ValueError, match=r"masks|argument"):
+            merge([part], dead)
+
+
+def test_no_passages() -> None:
+    for index in (Postings.build([]), SegmentedPostings([], []), merge([], [])):
+        assert (index.n_passages, index.n_live, index.mean_length) == (0, 0, 0.0)
+        assert rows(index, "key") == []

@@ -1,0 +1,53 @@
+"""What a question says beside its own words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pearl.retrieval.analysis import analyzer
+from pearl.retrieval.queries import contextual_query, years_in
+
+
+@pytest.mark.parametrize(
+    ("text", "years"),
+    [
+        ("in 2008?", (2008,)),
+        ("2008, 2009 and 2010.", (2008, 2009, 2010)),
+        ("2008 and 2010", (2008, 2010)),
+        ("between 2008 and 2010", (2008, 2009, 2010)),
+        ("from 2008 to 2010", (2008, 2009, 2010)),
+        ("2008 through 2010", (2008, 2009, 2010)),
+        ("2008–10", (2008, 2009, 2010)),
+        ("the 2008/09 season", (2008, 2009)),
+        ("FY2008-FY2009", (2008, 2009)),
+        ("FY08, fy '09 and fiscal year 2010", (2008, 2009, 2010)),
+        ("filed 2008-06-01", (2008,)),
+        ("filed 2009-10-05", (2009,)),
+        ("1850 to 1950", (1850, 1950)),
+        ("2010 to 2008", (2008, 2010)),
+        ("$2008, 2,008, 2008 %, 2008.5 or 20089", ()),
+        ("version 3.2008, 10-K2008x", ()),
+        ("", ()),
+    ],
+)
+def test_years(text: str, years: tuple[int, ...]) -> None:
+    assert years_in(text) == years
+
+
+def test_the_question_and_the_first_one_count_in_full() -> None:
+    query = contextual_query("and tea?", ["price of salt", "", "its change", "the tea price"])
+    assert [weight for _, weight in query.parts] == [1.0, 0.6, 0.6, 1.0]
+    terms = query.terms(analyzer("english"))
+    assert terms == {"price": 1.0, "salt": 1.0, "chang": 0.6, "tea": 1.0}
+    assert query.text == "price of salt\nits change\nthe tea price\nand tea?"
+
+
+def test_stop_words_count_only_where_there_is_nothing_else() -> None:
+    analyse = analyzer("english")
+    assert list(contextual_query("what is it?", ["salt"]).terms(analyse)) == ["salt"]
+    assert list(contextual_query("what is it?").terms(analyse)) == analyse("what is it?")
+
+
+def test_a_question_alone_is_itself() -> None:
+    assert contextual_query("salt").parts == (("salt", 1.0),)
+    assert contextual_query("salt", [" "]).parts == (("salt", 1.0),)

@@ -1,0 +1,267 @@
+"""Searches: what is searched for, left out, boosted and reordered, and what is said of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pearl.errors import ModelError, UsageError
+from pearl.retrieval import SearchSettings, TextKind
+from pearl.retrieval.corpus import CorpusDocument, Cutting
+from pearl.retrieval.index import Index
+from pearl.retrieval.search import Searcher, SearchResult
+
+METALS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("iron", "Iron is mined in the north.", {"year": "2005"}),
+    ("salt", "Salt is mined in the south. Salt is cheap.", {"year": "2009"}),
+    ("lead", "Lead is mined in the north, as iron is.", {"year": "2009"}),
+    ("gold", "Gold is traded. In 2005 it was dear.", {}),
+)
+
+
+@pytest.fixture(scope="module")
+def index() -> Index:
+    documents = [CorpusDocument(name, text, fields) for name, text, fields in METALS]
+    return Index.build(documents, Cutting("document"))
+
+
+def found(index: Index, query: str | Sequence[str], k: int = 10, **options: Any) -> SearchResult:
+    named = {name: options.pop(name) for name in ("filters", "history", "mask") if name in options}
+    return asyncio.run(Searcher(**options).search(index, query, k, **named))
+
+
+def ids(found: SearchResult) -> list[str]:
+    return [hit.passage.document for hit in found.hits]
+
+
+class Reversing:
+    """A reranker for which the last is the best."""
+
+    name = "reversing"
+
+    def __init__(self, score: Callable[[int], float] = float) -> None:
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+        self._score = score
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.asked.append((query, tuple(texts)))
+        return [self._score(i) for i in range(len(texts))]
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Down:
+    """An embedder and a reranker whose server is down."""
+
+    name = "down"
+
+    async def embed(self, texts: Sequence[str], kind: TextKind) -> np.ndarray[Any, Any]:
+        raise ModelError("no server at http://localhost:1", kind="transport")
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        raise ModelError("no server at http://localhost:1", kind="transport")
+
+    async def aclose(self) -> None:
+        pass
+
+
+# --- queries ----------------------------------------------------------------------------------
+
+
+def test_ranks_and_scores_go_down(index: Index) -> None:
+    hits = found(index, "iron mined in the north").hits
+    assert [hit.rank for hit in hits] == [1, 2, 3]
+    assert [hit.passage.document for hit in hits] == ["iron", "lead", "salt"]
+    assert hits[0].score > hits[1].score > hits[2].score > 0
+
+
+@pytest.mark.parametrize("query", ["", " \n", "zebra", "?!", [], [""]])
+def test_what_matches_nothing_finds_nothing(index: Index, query: str | list[str]) -> None:
+    assert found(index, query) == SearchResult(())
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 0), (1, 1), (3, 3), (1_000, 3)])
+def test_k_is_clipped(index: Index, k: int, n: int) -> None:
+    assert len(found(index, "mined", k).hits) == n
+
+
+def test_an_empty_corpus_has_no_hits() -> None:
+    assert found(Index.build([]), "iron", filters=()).hits == ()
+
+
+def test_sub_queries_are_merged_by_rank(index: Index) -> None:
+    both = found(index, ["cheap salt", "traded gold", "cheap salt"], 2)
+    assert ids(both) == ["salt", "gold"]
+    assert both.hits[0].legs == {"cheap salt": (1, found(index, "cheap salt").hits[0].score)}
+    assert both.hits[0].score == pytest.approx(1 / 61)
+
+
+def test_earlier_questions_say_what_is_meant(index: Index) -> None:
+    assert ids(found(index, "and is it dear?")) == ["gold"]
+    asked = found(index, "and is it dear?", 2, history=["Where is lead mined?"])
+    assert ids(asked) == ["lead", "gold"]
+    assert found(index, "what is it?", history=["lead"]).hits[0].passage.document == "lead"
+
+
+def test_a_thesaurus_adds_terms(index: Index, tmp_path: Path) -> None:
+    path = tmp_path / "words.txt"
+    path.write_text("saline salt\n", encoding="utf-8")
+    assert found(index, "saline").hits == ()
+    assert ids(found(index, "saline", settings=SearchSettings(thesaurus=str(path)))) == ["salt"]
+    assert ids(found(index, "saline", expansion=lambda terms: {**terms, "gold": 0.5})) == ["gold"]
+
+
+# --- filters and years ------------------------------------------------------------------------
+
+
+def test_filters_leave_out_before_ranking(index: Index) -> None:
+    assert ids(found(index, "mined", 1, filters=["year=2009"])) == ["salt"]
+    assert ids(found(index, "mined", filters=["year>=2005", "document!=salt"])) == ["iron", "lead"]
+
+
+def test_a_mask_and_filters_hold_together(index: Index) -> None:
+    mask = np.array([True, False, True, True])
+    assert ids(found(index, "mined", mask=mask)) == ["iron", "lead"]
+    assert ids(found(index, "mined", mask=mask, filters=["year=2009"])) == ["lead"]
+
+
+def test_what_filters_cannot_read_is_said(index: Index) -> None:
+    documents = [
+        CorpusDocument("a", "iron", {"year": "2005"}),
+        CorpusDocument("b", "iron", {"year": "?"}),
+    ]
+    asked = found(Index.build(documents), "iron", filters=["year>=2000"])
+    assert ids(asked) == ["a"]
+    assert asked.notes == ("1 passage left out: 'year' cannot be compared there",)
+
+
+def test_years_of_the_query_boost_and_cut_nothing(index: Index) -> None:
+    plain = found(index, "mined in 2009")
+    boosted = found(index, "mined in 2009", settings=SearchSettings(year_boost=3.0))
+    assert sorted(ids(plain)) == sorted(ids(boosted))
+    assert {*ids(boosted)[:2]} == {"salt", "lead"}  # by their fields
+    before = {hit.passage.document: hit.score for hit in plain.hits}
+    for hit in boosted.hits:
+        factor = 3.0 if hit.passage.fields.get("year") == "2009" else 1.0
+        assert hit.score == pytest.approx(factor * before[hit.passage.document])
+        assert hit.legs["bm25+"][1] == pytest.approx(before[hit.passage.document])
+
+
+def test_a_year_in_the_text_counts_too(index: Index) -> None:
+    boosted = found(index, "gold FY2005 iron", settings=SearchSettings(year_boost=2.0))
+    assert all(hit.score == 2 * hit.legs["bm25+"][1] for hit in boosted.hits[:2])
+    assert {*ids(boosted)[:2]} == {"gold", "iron"}
+
+
+# --- reranking --------------------------------------------------------------------------------
+
+
+def test_the_best_are_reordered(index: Index) -> None:
+    reranker = Reversing()
+    asked = found(index, "iron mined", 2, reranker=reranker)
+    assert ids(asked) == ["salt", "lead"]
+    assert [hit.score for hit in asked.hits] == [2.0, 1.0]
+    assert asked.hits[0].legs["rerank"] == (1, 2.0)
+    assert asked.hits[0].legs["bm25+"][0] == 3
+    ((query, texts),) = reranker.asked
+    assert query == "iron mined"
+    assert texts[0] == METALS[0][1]
+
+
+def test_equal_scores_keep_their_order_and_what_is_not_reranked_follows(index: Index) -> None:
+    settings = SearchSettings(n_reranked=2)
+    plain = ids(found(index, "iron mined"))
+    reranker = Reversing(lambda _: 0.5)
+    assert ids(found(index, "iron mined", 2, settings=settings, reranker=reranker)) == plain[:2]
+    assert len(reranker.asked[0][1]) == 2
+
+
+def test_a_reranker_that_is_down_leaves_the_order_and_is_said(index: Index) -> None:
+    asked = found(index, "iron mined", reranker=Down())
+    assert ids(asked) == ids(found(index, "iron mined"))
+    assert asked.notes == ("not reranked: no server at http://localhost:1",)
+
+
+def test_scores_that_are_no_numbers_reorder_nothing(index: Index) -> None:
+    asked = found(index, "iron mined", reranker=Reversing(lambda _: float("nan")))
+    assert ids(asked) == ids(found(index, "iron mined"))
+    assert "no number" in asked.notes[0]
+
+
+def test_a_reranker_of_no_hits_is_not_asked(index: Index) -> None:
+    reranker = Reversing()
+    found(index, "zebra", reranker=reranker)
+    assert reranker.asked == []
+
+
+# --- vectors ----------------------------------------------------------------------------------
+
+
+def test_hybrid_goes_on_with_words_where_no_vector_can_be_had(index: Index) -> None:
+    asked = found(index, "iron mined", settings=SearchSettings("hybrid"), embedder=Down())
+    plain = found(index, "iron mined")
+    assert asked.hits == plain.hits
+    assert asked.notes == (
+        "ranked by words alone (bm25+), without vectors: no server at http://localhost:1",
+    )
+
+
+class Other(Down):
+    """An embedder behind whose name another model stands for queries than stood for passages."""
+
+    async def embed(self, texts: Sequence[str], kind: TextKind) -> np.ndarray[Any, Any]:
+        return np.eye(len(texts), 3 if kind == "query" else 4, dtype=np.float32)
+
+
+def test_vectors_of_another_model_than_those_of_the_index_rank_nothing(index: Index) -> None:
+    asked = found(index, "iron mined", settings=SearchSettings("hybrid"), embedder=Other())
+    assert asked.hits == found(index, "iron mined").hits
+    assert asked.notes == (
+        "ranked by words alone (bm25+), without vectors: down made vectors of 4 dimensions before, "
+        "and now of 3",
+    )
+    with pytest.raises(ModelError, match="of 4 dimensions before, and now of 3"):
+        found(index, "iron mined", settings=SearchSettings("dense"), embedder=Other())
+
+
+def test_without_an_embedder_nothing_is_searched_by_meaning() -> None:
+    with pytest.raises(UsageError, match="'hybrid' needs embeddings"):
+        Searcher(SearchSettings("hybrid"))
+
+
+# --- free passages ----------------------------------------------------------------------------
+
+
+def test_short_passages_are_beside_the_k_best(index: Index) -> None:
+    settings = SearchSettings(free_words=7)
+    asked = found(index, "mined iron", 1, settings=settings)
+    assert [(hit.passage.document, hit.is_free) for hit in asked.hits] == [
+        ("iron", True),
+        ("lead", False),
+    ]
+    again = found(index, "mined iron", 1, settings=settings, reranker=Reversing())
+    assert {hit.passage.document: hit.is_free for hit in again.hits} == {
+        "iron": True,
+        "salt": False,
+    }
+
+
+# --- settings ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("k1", -0.1), ("b", 1.1), ("b", float("nan")), ("delta", float("inf")), ("year_boost", 0.5),
+        ("dense_weight", -1.0), ("n_reranked", 0), ("stem", "german"), ("idf", "x"), ("fusion", ""),
+    ],
+)  # fmt: skip
+def test_settings_out_of_range_are_refused(setting: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=setting):
+        SearchSettings(**{setting: value})

@@ -1,0 +1,128 @@
+"""Scores are those of the written formula to 1e-12, one index or several segments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.retrieval import SearchSettings
+from pearl.retrieval.methods import Query, find_method
+from pearl.retrieval.postings import Postings, SegmentedPostings
+from pearl.retrieval.weighting import idf
+from tests.retrieval.searching import Terms, bm25, ranked
+
+VOCABULARY = ("key", "lamp", "oar", "tide", "boat")
+
+passages = st.lists(st.lists(st.sampled_from(VOCABULARY), max_size=12), max_size=14)
+queries = st.dictionaries(st.sampled_from((*VOCABULARY, "zebra")), st.floats(0.1, 2), max_size=5)
+settings = st.builds(
+    SearchSettings,
+    k1=st.floats(0, 5),
+    b=st.floats(0, 1),
+    delta=st.floats(0, 3),
+    idf=st.sampled_from(("lucene", "plus", "robertson")),
+)
+
+
+@given(passages, queries, settings, st.sampled_from(("bm25", "bm25+")))
+def test_scores_are_those_of_the_formula(
+    passages: list[list[str]], query: dict[str, float], settings: SearchSettings, method: str
+) -> None:
+    found = ranked(passages, Query(query), settings=settings, method=method)
+    expected = bm25(passages, query, settings, settings.delta if method == "bm25+" else 0.0)
+    scores = dict(zip(found.passages.tolist(), found.scores.tolist(), strict=True))
+    assert scores == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    order = sorted(scores, key=lambda number: (-scores[number], number))
+    assert found.passages.tolist() == order
+
+
+@given(
+    st.lists(passages, max_size=3), queries, settings, st.data(),
+    st.sampled_from(("bm25", "bm25+", "tfidf")),
+)  # fmt: skip
+def test_segments_with_deletions_score_as_a_fresh_index(
+    parts: list[list[list[str]]],
+    query: dict[str, float],
+    settings: SearchSettings,
+    data: st.DataObject,
+    method: str,
+) -> None:
+    flags = st.booleans()
+    dead = [
+        np.array(data.draw(st.lists(flags, min_size=len(p), max_size=len(p))), bool) for p in parts
+    ]
+    live = np.flatnonzero(~np.concatenate([np.zeros(0, bool), *dead]))
+    every = [passage for part in parts for passage in part]
+    k = data.draw(st.integers(0, 12))
+    short = replace(settings, free_words=data.draw(st.integers(0, 4)))
+    many = ranked(
+        SegmentedPostings([Postings.of_terms(part) for part in parts], dead),
+        Query(query), k, short, method,
+    )  # fmt: skip
+    fresh = ranked([every[i] for i in live], Query(query), k, short, method)
+    assert many.passages.tolist() == live[fresh.passages].tolist()
+    assert many.scores.tolist() == fresh.scores.tolist()
+
+
+@given(passages, queries, settings, st.sampled_from(("bm25", "bm25+", "tfidf")))
+def test_an_explanation_adds_up_to_the_score_bit_for_bit(
+    passages: list[list[str]], query: dict[str, float], settings: SearchSettings, method: str
+) -> None:
+    index = Terms(Postings.of_terms(passages))
+    found = find_method(method).rank(Query(query), index, settings, 99)
+    scores = dict(zip(found.passages.tolist(), found.scores.tolist(), strict=True))
+    for number, passage in enumerate(passages):
+        parts = find_method(method).explain(Query(query), index, settings, number)  # type: ignore[attr-defined]
+        assert [part.term for part in parts] == [term for term in query if term in passage]
+        if parts:
+            assert sum(part.score for part in parts) == scores[number]
+        for part in parts:
+            assert part.tf == passage.count(part.term)
+            assert part.length == len(passage)
+            assert part.n_with == sum(part.term in other for other in passages)
+            assert part.score == part.weight * part.idf * part.gain
+
+
+@pytest.mark.parametrize("kind", ["lucene", "plus", "robertson"])
+def test_no_idf_is_below_zero_and_rarer_is_never_less(kind: str) -> None:
+    found = [idf(kind, 10, n) for n in range(1, 11)]
+    assert all(a >= b >= 0 for a, b in pairwise(found))
+
+
+def test_the_idf_of_the_seed() -> None:
+    assert idf("lucene", 10, 3) == pytest.approx(math.log(7.5 / 3.5 + 1), abs=1e-15)
+
+
+def test_norms_are_those_of_the_settings_asked_for() -> None:
+    postings = Postings.of_terms([["key"], ["key", "oar", "oar"]])
+    for b in (0.0, 1.0, 0.0, 0.5, 0.25, 0.75, 0.1, 0.2, 0.3, 0.4, 1.0):
+        s = SearchSettings(b=b)
+        expected = bm25([["key"], ["key", "oar", "oar"]], {"key": 1.0}, s, s.delta)
+        found = ranked(postings, "key", settings=s)
+        scores = dict(zip(found.passages.tolist(), found.scores.tolist(), strict=True))
+        assert scores == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 20, 70, 1_000])
+def test_rare_terms_in_many_passages(k: int) -> None:
+    """Where few passages match they are found by sorting, and those that cannot be best are left out."""
+    rng = np.random.default_rng(3)
+    rows = [["tide"] * int(n) for n in rng.integers(1, 9, 2_000)]
+    for term in VOCABULARY[:3]:
+        for number in rng.choice(2_000, 60, replace=False).tolist():
+            rows[number] = [*rows[number], *[term] * int(rng.integers(1, 3))]
+    mask = rng.random(2_000) < 0.7
+    query = {"key": 1.0, "lamp": 0.5, "oar": 2.0}
+    expected = bm25(rows, query, SearchSettings(), 1.0)
+    for hidden in (None, mask):
+        left = [n for n in expected if hidden is None or hidden[n]]
+        order = sorted(left, key=lambda number: (-expected[number], number))[:k]
+        found = ranked(rows, Query(query, mask=hidden), k)
+        assert found.scores.tolist() == pytest.approx([expected[n] for n in order], rel=1e-12)
+        assert sorted(found.passages.tolist()) == sorted(order)

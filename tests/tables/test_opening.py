@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.tables.opening import WEEK, read_hours, read_moment
+
+
+@pytest.mark.parametrize(
+    ("text", "intervals"),
+    [
+        ("Mon 8-12, Mon 14:00-18:00", ((480, 720), (840, 1080))),
+        ("Mon 9am-1pm and 4 pm - 7 pm", ((540, 780), (960, 1140))),
+        ("Sun 20:00-02:00", ((0, 120), (6 * 1440 + 1200, WEEK))),
+        ("Mon-Tue 24h", ((0, 2880),)),
+        ("daily closed", ()),
+        ("Mon 09:00-20:00; Sat 20:00-23:00", ((540, 1200), (8400, 8580))),
+        ("Mon 09:00-20:000", None),
+        ("24/7", ((0, WEEK),)),
+        ("Mon 25:00-26:00", None),
+        ("Mon 13pm-2pm", None),
+        ("Mon 8-12 except holidays", None),
+        ("", None),
+    ],
+)
+def test_hours(text: str, intervals: object) -> None:
+    assert read_hours(text) == intervals
+
+
+@given(st.text(max_size=40) | st.from_regex(r"(?:Mon|Fri-Sun) [0-9:apm -]{1,20}", fullmatch=True))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for start, end in read_hours(text) or ():
+        assert 0 <= start < end <= WEEK
+    if moment := read_moment(text):
+        assert 0 <= moment.start < WEEK
+        assert moment.end - moment.start <= 1440

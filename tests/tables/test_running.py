@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.documents.rows import Row, Rows
+from pearl.tables.query_table import QueryTable
+from pearl.tables.running import run, why_empty
+from pearl.tables.specification import AllOf, AnyOf, Condition, Not, Query, Where, read_query
+from tests.tables.filtering import Record, meets, plain
+
+CITIES = [
+    "Haifa",
+    "HAIFA ",
+    "Tel Aviv-Yafo",
+    "tel  aviv-yafo",
+    "Zürich",
+    "Zurich",
+    "İzmir",
+    "",
+    "%",
+    "_",
+    "a'b",
+]
+FEES = ["120", "90", "90.5", "0", "-3", "1000", "", "on request", "7"]
+TEXTS = st.sampled_from(
+    [
+        *CITIES,
+        "aviv",
+        "viv",
+        "yafo",
+        "Aviv Yafo",
+        "zur",
+        "ha",
+        "ab",
+        "ü",
+        "(+)",
+        "'; DROP TABLE cells; --",
+    ]
+)
+
+records = st.lists(
+    st.fixed_dictionaries({"City": st.sampled_from(CITIES), "Fee": st.sampled_from(FEES)}),
+    min_size=1,
+    max_size=25,
+)
+
+
+def on_text() -> st.SearchStrategy[Where]:
+    one = st.builds(
+        lambda op, value: Condition(column="City", op=op, value=(value,)),
+        st.sampled_from(["is", "is not", "in", "not in"]),
+        TEXTS,
+    )
+    part = st.builds(
+        lambda op, value: Condition(column="City", op=op, value=(value,)),
+        st.sampled_from(["contains", "does not contain"]),
+        TEXTS.filter(str.strip),
+    )
+    empty = st.sampled_from(["is empty", "is not empty"]).map(
+        lambda op: Condition(column="City", op=op)  # type: ignore[arg-type]
+    )
+    several = st.lists(TEXTS, min_size=1, max_size=4).map(
+        lambda values: Condition(column="City", op="in", value=tuple(values))
+    )
+    return st.one_of(one, part, empty, several)
+
+
+def on_number() -> st.SearchStrategy[Where]:
+    return st.builds(
+        lambda op, value: Condition(column="Fee", op=op, value=(value,)),
+        st.sampled_from(["is", "is not", "before", "after", "at least", "at most"]),
+        st.sampled_from(["0", "7", "90", "90.5", "-3", "500"]),
+    )
+
+
+wheres = st.recursive(
+    st.one_of(on_text(), on_number()),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(lambda several: AllOf(all=tuple(several))),
+        st.lists(inner, min_size=1, max_size=3).map(lambda several: AnyOf(any=tuple(several))),
+        inner.map(lambda no: Not(no=no)),
+    ),
+    max_leaves=6,
+)
+
+
+def table(found: list[Record]) -> QueryTable:
+    return QueryTable(Rows(tuple(Row("", dict(record)) for record in found)))
+
+
+def with_a_number(found: list[Record]) -> list[Record]:
+    """More than half of the different values are numbers: the column is of numbers."""
+    return [*found, {"City": "Eilat", "Fee": "11"}, {"City": "Eilat", "Fee": "12"}]
+
+
+@given(records, wheres)
+def test_a_query_finds_what_a_plain_filter_finds(found: list[Record], where: Where) -> None:
+    found = with_a_number(found)
+    result = run(Query(where=where), table(found))
+    said = [meets(record, where, ["Fee"]) for record in found]
+    assert [line.rows[0] for line in result.lines] == [i for i, yes in enumerate(said) if yes]
+    assert list(result.undecided) == [i for i, yes in enumerate(said) if yes is None]
+
+
+@given(records, wheres)
+def test_groups_and_figures_are_those_of_the_rows(found: list[Record], where: Where) -> None:
+    found = with_a_number(found)
+    query = read_query(
+        {
+            "group": "City",
+            "aggregate": [{"function": "count"}, {"function": "sum", "column": "Fee"}],
+        }
+    ).model_copy(update={"where": where})
+    result = run(query, table(found))
+    kept = [record for record in found if meets(record, where, ["Fee"])]
+    sizes = Counter(plain(record["City"]) for record in kept)
+    assert {plain(line.cells[0] or ""): int(line.cells[1] or "") for line in result.lines} == sizes
+    for line in result.lines:
+        fees = [found[row]["Fee"] for row in line.rows]
+        numbers = [Decimal(fee) for fee in fees if fee not in ("", "on request")]
+        assert (line.cells[2] or None) == (f"{sum(numbers):f}" if numbers else None)
+        assert {plain(found[row]["City"]) for row in line.rows} == {plain(line.cells[0] or "")}
+
+
+@given(records, st.booleans(), st.integers(0, 5))
+def test_an_order_puts_what_has_no_number_last(
+    found: list[Record], descending: bool, limit: int
+) -> None:
+    found = with_a_number(found)
+    query = read_query({"sort": {"by": "fee", "descending": descending}})
+    lines = run(query, table(found)).lines
+    fees = [found[line.rows[0]]["Fee"] for line in lines]
+    numbers = [float(fee) for fee in fees if fee not in ("", "on request")]
+    assert numbers == sorted(numbers, reverse=descending)
+    assert all(fee in ("", "on request") for fee in fees[len(numbers) :])
+    cut = run(query.model_copy(update={"limit": limit}), table(found))
+    assert cut.lines == lines[:limit]
+    assert cut.n_lines == len(lines)
+
+
+def test_a_column_that_is_asked_about_is_shown_beside_those_that_are_filtered_on() -> None:
+    one = table([{"Name": "H&C", "City": "Haifa", "Access": "no animals"}])
+    query = read_query(
+        {"select": ["access"], "where": {"column": "name", "op": "contains", "value": "h&c"}}
+    )
+    result = run(query, one)
+    assert result.columns == ("Access", "Name")
+    assert result.lines[0].cells == ("no animals", "H&C")
+
+
+def test_sums_are_exact() -> None:
+    tenth = table([{"x": "0.1"}, {"x": "0.2"}, {"x": "7"}])
+    query = read_query({"aggregate": [{"function": "sum", "column": "x"}]})
+    assert run(query, tenth).lines[0].cells == ("7.3",)
+
+
+def test_cells_that_are_no_numbers_are_told_and_not_summed() -> None:
+    mixed = table([{"Fee": "10"}, {"Fee": "20"}, {"Fee": "ask"}, {"Fee": ""}])
+    result = run(read_query({"aggregate": [{"function": "mean", "column": "Fee"}]}), mixed)
+    assert result.lines[0].cells == ("15",)
+    assert "1 cells of Fee cannot be read and are not in the mean" in result.notes
+
+
+def test_units_are_not_mixed() -> None:
+    mixed = table([{"Dose": "10 mg"}, {"Dose": "20 mg"}, {"Dose": "3 g"}])
+    result = run(read_query({"aggregate": [{"function": "sum", "column": "Dose"}]}), mixed)
+    assert (result.columns, result.lines[0].cells) == (("sum of Dose (mg)",), ("30",))
+    assert any("3 g" in note for note in result.notes)
+    with pytest.raises(ValueError, match="in mg, and '2 g' is in g"):
+        run(read_query({"where": {"column": "Dose", "op": ">", "value": "2 g"}}), mixed)
+
+
+def test_dates_are_compared_as_periods() -> None:
+    dated = table(
+        [
+            {"When": "2023-05-31"},
+            {"When": "2023-06-15"},
+            {"When": "June 2023"},
+            {"When": "2023"},
+            {"When": ""},
+        ]
+    )
+    after = run(
+        read_query({"where": {"column": "when", "op": "at least", "value": "June 2023"}}), dated
+    )
+    assert [line.rows[0] for line in after.lines] == [1, 2]
+    assert after.undecided == (3,)
+    within = run(read_query({"where": {"column": "when", "op": "is", "value": "June 2023"}}), dated)
+    assert [line.rows[0] for line in within.lines] == [1, 2]
+    assert within.undecided == (3,)
+
+
+def test_opening_hours() -> None:
+    hours = table(
+        [
+            {"Hours": "Sun-Thu 08:00-16:00; Fri 08:00-12:00"},
+            {"Hours": "Mon-Wed 22:00-02:00"},
+            {"Hours": "by appointment"},
+            {"Hours": ""},
+            {"Hours": "24/7"},
+        ]
+    )
+
+    def found(value: str) -> list[int]:
+        query = read_query({"where": {"column": "hours", "op": "open", "value": value}})
+        result = run(query, hours)
+        assert result.undecided == (2,)
+        return [line.rows[0] for line in result.lines]
+
+    assert found("Friday") == [0, 4]
+    assert found("Friday 12:00") == [4]
+    assert found("Thu 11:59") == [0, 4]
+    assert found("Thursday 01:30") == [1, 4]
+    assert found("Monday 15:00-17:00") == [4]
+    assert found("Monday 23:00-01:00") == [1, 4]
+    assert found("Sunday 23:00-01:00") == [4]
+
+
+def test_an_undecided_cell_is_neither_counted_nor_dropped() -> None:
+    rows = Rows((Row("", {"kind": "spam"}), Row("", {"kind": None}), Row("", {"kind": "ham"})))
+    result = run(
+        read_query({"where": {"column": "kind", "op": "is not", "value": "spam"}}), QueryTable(rows)
+    )
+    assert [line.rows for line in result.lines] == [(2,)]
+    assert result.undecided == (1,)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (
+            [{"column": "City", "op": "is", "value": "Haifa"}, {"column": "Kind", "op": "is", "value": "Pharmacies"}],
+            'no row meets: Kind is "Pharmacies" (Kind has: Pharmacy',
+        ),
+        (
+            [{"column": "City", "op": "is", "value": "Haifa"}, {"column": "Kind", "op": "is", "value": "Clinic"}],
+            'rows that meet each: City is "Haifa": 1, Kind is "Clinic": 1. Without City is "Haifa" there are 1',
+        ),
+    ],
+)  # fmt: skip
+def test_an_empty_result_says_which_condition_emptied_it(where: object, said: str) -> None:
+    small = table([{"City": "Haifa", "Kind": "Pharmacy"}, {"City": "Eilat", "Kind": "Clinic"}])
+    result = run(read_query({"where": where}), small)
+    assert not result.lines
+    assert said in why_empty(result.query, small)
+
+
+def test_codes_with_leading_zeros_are_texts() -> None:
+    codes = table([{"Code": "0048"}, {"Code": "48"}])
+    result = run(read_query({"where": {"column": "Code", "op": "is", "value": "48"}}), codes)
+    assert [line.rows for line in result.lines] == [(1,)]
+
+
+def test_a_word_is_not_found_within_another() -> None:
+    services = table(
+        [
+            {"x": "Neurology; Dietetics"},
+            {"x": "Urology"},
+            {"x": "(urologist)"},
+            {"x": "C++"},
+            {"x": "C"},
+        ]
+    )
+
+    def found(value: str) -> list[int]:
+        query = read_query({"where": {"column": "x", "op": "contains", "value": value}})
+        return [line.rows[0] for line in run(query, services).lines]
+
+    assert found("urolog") == [1, 2]
+    assert found("neurology dietetics") == [0]
+    assert found("C++") == [3]
+
+
+def test_numbers_are_read_as_tables_of_finance_write_them() -> None:
+    money = table(
+        [{"Net": "$9,000"}, {"Net": "$ (1,315)"}, {"Net": "$1.5 million"}, {"Net": "12%"}]
+    )
+    total = run(read_query({"aggregate": {"function": "sum", "column": "net"}}), money)
+    assert total.lines[0].cells == ("1507685",)
+    assert any("12%" in note for note in total.notes)
+    below = run(read_query({"where": {"column": "net", "op": "before", "value": "0"}}), money)
+    assert [line.rows for line in below.lines] == [(1,)]
+    assert below.undecided == (3,)
+    shares = table([{"x": "12.5%"}, {"x": "27 ( 27 % )"}, {"x": "0.3"}])
+    high = run(read_query({"where": {"column": "x", "op": "at least", "value": "20"}}), shares)
+    assert [line.rows for line in high.lines] == [(1,)]
+    assert high.undecided == (2,)
+
+
+def test_dates_are_grouped_and_filtered_by_their_parts() -> None:
+    days = ["2023-06-01", "2023-06-02", "2022-06-01", "June 2023", "soon", ""]
+    dated = table([{"Opened": day} for day in days])
+    query = {"group": "opened by Year", "aggregate": {"function": "count"}}
+    lines = run(
+        read_query({**query, "where": {"column": "Opened", "op": "is not empty"}}), dated
+    ).lines
+    assert [line.cells for line in lines] == [("2023", "3"), ("2022", "1"), (None, "1")]
+    fridays = read_query({"where": {"column": "Opened by weekday", "op": "is", "value": "friday"}})
+    found = run(fridays, dated)
+    assert [line.rows for line in found.lines] == [(1,)]
+    assert found.undecided == (3, 4)
+    with pytest.raises(ValueError, match="no part of a column of dates"):
+        run(read_query({"group": "City by year"}), table([{"City": "Haifa"}]))

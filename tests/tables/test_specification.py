@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.documents.rows import Row, Rows
+from pearl.tables.checking import QueryError, check
+from pearl.tables.query_table import QueryTable
+from pearl.tables.specification import MAX_CONDITIONS, Query, conditions, read_query
+
+TABLE = QueryTable(
+    Rows(
+        (
+            Row(
+                "", {"Clinic name": "H&C", "City": "Haifa", "Fee": "120 mg", "Since": "2020-01-01"}
+            ),
+            Row("", {"Clinic name": "Dan", "City": "Eilat", "Fee": "90 mg", "Since": "2021-03-01"}),
+        )
+    )
+)
+
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(
+            st.sampled_from(
+                ["select", "where", "group", "aggregate", "sort", "limit", "column", "op", "value",
+                 "all", "any", "no", "by", "function"]
+            ),
+            inner,
+            max_size=5,
+        ),
+    ),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(json_values)
+def test_whatever_is_said_is_a_query_or_an_error(said: object) -> None:
+    try:
+        query = read_query(said)
+    except ValueError:
+        return
+    assert read_query(query.model_dump(mode="json")) == query
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"where": {"column": "City", "op": "is"}}, "'is' takes one value"),
+        ({"where": {"column": "City", "op": "in", "value": []}}, "takes a list of values"),
+        ({"where": {"column": "City", "op": "contains", "value": " "}}, "needs a text"),
+        ({"where": {"column": "City", "op": "is empty", "value": "x"}}, "takes no value"),
+        ({"aggregate": {"function": "sum"}}, "'sum' needs a column"),
+        ({"limit": -1}, "limit: "),
+        ({"filter": 1}, "filter: there is no such field"),
+        ([], "the query: "),
+    ],
+)  # fmt: skip
+def test_what_is_no_query_is_told(said: object, told: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is what counts
+        read_query(said)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("depth", [30, 100_000])
+def test_deep_nesting_is_refused(depth: int) -> None:
+    where: object = {"column": "City", "op": "is", "value": "x"}
+    for _ in range(depth):
+        where = {"no": where}
+    with pytest.raises(ValueError, match="nested more than"):
+        read_query({"where": where})
+
+
+def test_many_conditions_are_refused() -> None:
+    one = {"column": "City", "op": "is", "value": "x"}
+    assert (
+        len(list(conditions(read_query({"where": [one] * MAX_CONDITIONS}).where))) == MAX_CONDITIONS
+    )
+    with pytest.raises(ValueError, match="61 conditions are more than 60"):
+        read_query({"where": [one] * (MAX_CONDITIONS + 1)})
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"select": ["Towm", "Cty"]}, "there is no column 'Cty'; did you mean 'City'? the table has: Clinic name, City"),
+        ({"where": {"column": "City", "op": "at least", "value": "3"}}, "compares numbers and dates, and City is of text; it has 'Haifa', 'Eilat'"),
+        ({"where": {"column": "Fee", "op": "at least", "value": "much"}}, "Fee is of numbers, and 'much' is not surely one; it has '120 mg', '90 mg'"),
+        ({"where": {"column": "Since", "op": "before", "value": "long ago"}}, "Since is of dates, and 'long ago' is none; it has '2020-01-01'"),
+        ({"where": {"column": "City", "op": "open", "value": "Friday"}}, "'open' is of opening hours"),
+        ({"aggregate": {"function": "mean", "column": "City"}}, "'mean' is of numbers, and City is of text"),
+        ({"aggregate": {"function": "count"}, "sort": {"by": "Fee"}}, "the result has no 'Fee' to sort by; it has: count"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_the_table_is_told_with_what_it_has(said: object, told: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        check(read_query(said), TABLE)
+    assert told in str(caught.value)
+
+
+def test_names_are_found_in_other_case_and_number() -> None:
+    query = check(read_query({"select": ["clinic_names", "CITIES"], "group": "city"}), TABLE)
+    assert query.select == ("Clinic name", "City")
+    assert [one.name for one in query.aggregate] == ["count"]
+    assert isinstance(query, Query)

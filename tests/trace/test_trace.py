@@ -1,0 +1,65 @@
+"""Traces in files and between processes, and what an event shows of a search."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from pathlib import Path
+
+import pytest
+
+from pearl import Pearl, Trace, read_trace
+from pearl.actions.searching import Fetched, FetchedPassage
+from pearl.documents.document import from_text
+from pearl.errors import DataError, Span
+from pearl.trace import SCHEMA_VERSION, RunFinished, RunStarted, StepFailed, retrieved
+from pearl.trace.events import MAX_PASSAGES
+
+
+def test_traces_are_written_and_read_back(tmp_path: Path) -> None:
+    trace = Trace("q1")
+    document = from_text("Mara stayed because she had lost the ticket.", "ferry.txt")
+    asyncio.run(Pearl(window=4_000).ask("Why did Mara stay?", document, trace=trace))
+    path = tmp_path / "trace.jsonl"
+    path.write_text(trace.to_jsonl(), encoding="utf-8")
+    (again,) = read_trace(path)
+    assert list(again) == list(trace)
+    started = next(event for event in again if isinstance(event, RunStarted))
+    assert started.window == 4_000
+    assert started.token_count
+    finished = list(again)[-1]
+    assert isinstance(finished, RunFinished)
+    assert finished.status == "answered"
+    path.write_text('{"v": 1, "id": "", "event": "nonsense"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"trace\.jsonl:1: not an event"):
+        read_trace(path)
+
+
+def test_a_trace_of_another_version_is_refused(tmp_path: Path) -> None:
+    trace = Trace("q1")
+    trace.append(StepFailed(step="a", error="it broke"))
+    path = tmp_path / "trace.jsonl"
+    path.write_text(trace.to_jsonl().replace(f'"v":{SCHEMA_VERSION}', '"v":99'), encoding="utf-8")
+    with pytest.raises(DataError, match=r"trace\.jsonl:1: trace version 99, this is 1"):
+        read_trace(path)
+
+
+def test_a_trace_goes_to_another_process_with_its_times_and_without_its_listener() -> None:
+    heard = []
+    trace = Trace("q1", heard.append)
+    trace.append(StepFailed(step="a", error="it broke"))
+    other = pickle.loads(pickle.dumps(trace))
+    assert (other.id, list(other)) == ("q1", list(trace))
+    other.append(StepFailed(step="b", error="it broke"))
+    assert len(heard) == 1
+
+
+def test_of_a_search_the_best_passages_are_shown_and_all_are_counted() -> None:
+    hits = tuple(
+        FetchedPassage("text", Span(i, i + 4), "a.txt", i + 1, 1.0 / (i + 1)) for i in range(50)
+    )
+    event = retrieved("found", Fetched(("boat",), "bm25+", 50, hits, ("a note",)))
+    assert (event.n_hits, len(event.passages)) == (50, MAX_PASSAGES)
+    assert [passage.rank for passage in event.passages] == list(range(1, MAX_PASSAGES + 1))
+    assert "text" not in event.model_dump_json().replace("a.txt", "")
+    assert event.notes == ("a note",)
