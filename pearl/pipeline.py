@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pearl.actions.library import load_library
-from pearl.actions.operators import with_operators, without_search
 from pearl.data.domains import load_domain
+from pearl.data.turns import Turn
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
@@ -29,8 +30,11 @@ from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.planner.cache import PlanCache
-from pearl.planner.examples import Example, callable_with, load_examples, select
+from pearl.planner.material import PlannerMaterial
+from pearl.planner.periods import Calendar
+from pearl.planner.routing import route as route_question
 from pearl.planner.shape import SHAPES, Shape, shape_card
+from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.index import IndexedDocument
@@ -73,6 +77,13 @@ class Pearl:
         fallback: `direct` answers in one step where no valid plan can be had.
         shape: What the planner is told about a document: `none`, `counts` of what it consists of,
             or names of `fields`, too, which is for documents that are trusted.
+        route: Whether a question that its parts plan is not given to the planner; None for what the
+            domain has.
+        as_of: Date that relative periods of questions refer to; None for today where the domain is
+            one of dated reports, else they stay as they are.
+        fiscal_year_end: Month and day on which fiscal years end.
+        apart: Whether models are shown tables apart from the text; None for what the domain has.
+        n_plans: Independent plans that are written and run; how far they agree is told.
         replies: As in `Client`.
         budget: As in `Client`.
         client_settings: The others of `ClientSettings`: `base_url`, `concurrency`, `window`, ...
@@ -83,6 +94,7 @@ class Pearl:
         settings: The arguments that are not the client's.
         library: The action library, as it is written.
         actions: What a plan can call: the library, and the operators on rows.
+        material: What the planner is shown.
         searcher: Ranks passages.
         embeddings: The name of what makes vectors of them.
         reranker: The name of what reorders them, without its address.
@@ -125,6 +137,11 @@ class Pearl:
         recheck: int = 0,
         fallback: Literal["direct"] | None = None,
         shape: Shape = "none",
+        route: bool | None = None,
+        as_of: date | None = None,
+        fiscal_year_end: tuple[int, int] = (12, 31),
+        apart: bool | None = None,
+        n_plans: int = 1,
         replies: Replies | None = None,
         budget: Budget | None = None,
         **client_settings: Any,
@@ -136,7 +153,8 @@ class Pearl:
             "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
             "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
             "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
-            "shape": shape,
+            "shape": shape, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
+            "apart": apart, "n_plans": n_plans,
         }  # fmt: skip
         if context not in STRATEGIES:
             raise UsageError(
@@ -169,9 +187,11 @@ class Pearl:
             if isinstance(library, ActionLibrary)
             else load_library(library or self.domain.library)
         )
-        self.actions = with_operators(self.library)
-        self.bank = examples or self.domain.examples
-        self.nearest = nearest
+        self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
+        self.actions = self.material.actions
+        self.is_routed = self.domain.is_routed if route is None else route
+        self.as_of, self.fiscal_year_end = as_of, fiscal_year_end
+        self.n_plans = n_plans
         self.max_repairs = max_repairs
         self.max_steps = max_steps
         self.fallback = fallback
@@ -187,34 +207,11 @@ class Pearl:
             is_strict=strict_items,
             recheck=recheck,
             is_constrained=self.client.reply_fallback.level.by is not None,
+            is_apart=self.domain.is_apart if apart is None else apart,
         )
         self._asked: Model = self.client
         self._items = self.client.items
         self._plans = PlanCache()
-
-    @cached_property
-    def examples(self) -> tuple[Example, ...]:
-        """The bank that the planner is shown, or part of it; read when it is first needed."""
-        return load_examples(self.bank, self.actions)
-
-    def shown_actions(self, *, is_corpus: bool = False) -> ActionLibrary:
-        """The actions in the planner's prompt: those that search for a corpus only."""
-        return self.actions if is_corpus else self._of_one
-
-    @cached_property
-    def _examples_of_one(self) -> tuple[Example, ...]:
-        return callable_with(self.examples, self._of_one)
-
-    @cached_property
-    def _of_one(self) -> ActionLibrary:
-        return without_search(self.actions, self.library)
-
-    def examples_for(self, question: str, *, is_corpus: bool = False) -> tuple[Example, ...]:
-        """The examples in the planner's prompt for a question."""
-        shown = self.examples if is_corpus else self._examples_of_one
-        if self.nearest is None or self.nearest >= len(shown):
-            return shown
-        return select(shown, question, self.nearest)
 
     async def __aenter__(self) -> Self:
         return self
@@ -236,6 +233,7 @@ class Pearl:
         self,
         question: str,
         *,
+        history: Sequence[Turn] = (),
         card: str = "",
         is_corpus: bool = False,
         rejected: Sequence[Rejected] = (),
@@ -245,6 +243,7 @@ class Pearl:
 
         Args:
             question: Not blank.
+            history: The turns of the conversation before it.
             card: What is told about the document, as `card` gives it.
             is_corpus: Whether it will be run over a corpus, whose passages can be searched.
             rejected: Valid plans that were run in vain, and why.
@@ -255,17 +254,63 @@ class Pearl:
             PlanningError: No valid plan came out of the repair loop.
             ModelError: The model gave no usable reply.
         """
+        understood = await self.understand(question, history=history, trace=trace)
+        return await self._write(
+            understood.question, card=card, is_corpus=is_corpus, rejected=rejected, trace=trace
+        )
+
+    async def understand(
+        self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
+    ) -> Understood:
+        """Make a question clear by itself, with absolute periods.
+
+        Raises:
+            UsageError: The question is blank.
+            ModelError: The model gave no usable reply.
+        """
         with self.client.breaker.running():
+            return await understand(
+                one_line(question),
+                self.calls(trace),
+                history=history,
+                calendar=self._calendar(),
+                trace=trace,
+            )
+
+    def _calendar(self) -> Calendar | None:
+        """What relative periods refer to."""
+        as_of = self.as_of or (date.today() if self.domain.is_dated else None)
+        return None if as_of is None else Calendar(as_of, self.fiscal_year_end)
+
+    async def _write(
+        self,
+        question: str,
+        *,
+        card: str = "",
+        is_corpus: bool = False,
+        rejected: Sequence[Rejected] = (),
+        trace: Trace | None = None,
+    ) -> CheckedPlan:
+        """The plan of a question that is clear by itself, by its parts or by the planner."""
+        shown = self.material.actions_for(is_corpus=is_corpus)
+        advice = ""
+        with self.client.breaker.running():
+            if self.is_routed and not rejected:
+                found = await route_question(question, shown, self.calls(trace), trace=trace)
+                if found.plan is not None:
+                    return found.plan
+                advice = found.advice
             return await write_plan(
                 question,
-                self.shown_actions(is_corpus=is_corpus),
+                shown,
                 self.calls(trace),
-                examples=self.examples_for(question, is_corpus=is_corpus),
+                examples=self.material.examples_for(question, is_corpus=is_corpus),
                 max_repairs=self.max_repairs,
                 max_steps=self.max_steps,
                 max_output_tokens=self.limits.max_output_tokens,
                 rejected=rejected,
                 card=card,
+                advice=advice,
                 fallback=self.client.plan_fallback,
                 trace=trace,
             )
@@ -311,6 +356,7 @@ class Pearl:
         question: str,
         document: Document,
         *,
+        history: Sequence[Turn] = (),
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Answer:
@@ -319,6 +365,7 @@ class Pearl:
         Args:
             question: Not blank.
             document: What is asked.
+            history: The turns of the conversation before it, the first one first.
             token_budget: As in `execute`; the planner, which sees no document, is not part of it.
             trace: Records all events.
 
@@ -329,19 +376,23 @@ class Pearl:
             ExecutionError: A step failed.
         """
         trace = Trace() if trace is None else trace
+        understood = await self.understand(question, history=history, trace=trace)
+        alone = understood.question
         try:
             card = ""
             if self.shape != "none":
                 card = await off_loop(len(document.text), partial(self.card, document))
             is_corpus = isinstance(document, IndexedDocument)
-            write = partial(self.plan, question, card=card, is_corpus=is_corpus, trace=trace)
-            checked = await self._plans.get((question, card, is_corpus), write)
+            write = partial(self._write, alone, card=card, is_corpus=is_corpus, trace=trace)
+            checked = await self._plans.get((alone, card, is_corpus), write)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
                 raise
-            return await self.answer(question, document, token_budget=token_budget, trace=trace)
-        return await self.execute(checked, document, token_budget=token_budget, trace=trace)
+            answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
+        else:
+            answer = await self.execute(checked, document, token_budget=token_budget, trace=trace)
+        return answer if alone == understood.asked else replace(answer, understood=understood)
 
     async def answer(
         self,

@@ -67,7 +67,9 @@ async def prompt() -> tuple[str, str]:
     from pearl.pipeline import Pearl
 
     pearl, model = Pearl(), Scripted(lambda request: "none")
-    await Miner(model, load_library("seed"), pearl.examples, pearl.library).ask(Question("", 0, ""))
+    await Miner(model, load_library("seed"), pearl.material.examples, pearl.library).ask(
+        Question("", 0, "")
+    )
     head, body = model.requests[0].messages
     return head.content, body.content
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pearl.data.turns import Turn
 from pearl.documents.document import Document, file_source, load
 from pearl.errors import DataError
 
@@ -41,6 +42,9 @@ class Sample:
         gold: Index of the correct option, from 0.
         subsets: Subsets of the data that it belongs to, such as `hard` or `long`.
         gold_passages: Texts of the document that hold the answer, in its order; empty if not known.
+        history: The turns of the conversation before it, with the answers that are right.
+        dialogue: Names the conversation; samples of one conversation follow each other. "" for none.
+        program: The arithmetic that leads to the reference, as `EVALUATE` takes it; "" if not known.
         extra: Other fields of its row, preserved when it is written.
     """
 
@@ -52,6 +56,9 @@ class Sample:
     reference: str | None = None
     subsets: frozenset[str] = frozenset()
     gold_passages: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
+    history: tuple[Turn, ...] = field(default=(), repr=False, kw_only=True)
+    dialogue: str = field(default="", kw_only=True)
+    program: str = field(default="", repr=False, kw_only=True)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @property

@@ -204,7 +204,7 @@ async def evaluate(
         BudgetError, PausedError: No call can be made any more.
     """
     refuse_unfit(samples, evaluation.methods)
-    refuse_known(samples, pearl.examples)
+    refuse_known(samples, pearl.material.examples)
     found = local.run(pearl, evaluation.units(samples), listener=listener)
     async with aclosing(found) as outcomes:
         async for outcome in outcomes:

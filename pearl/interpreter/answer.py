@@ -19,9 +19,11 @@ from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, p
 from pearl.documents.rows import Rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
+from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.row_evidence import RowEvidence, ranks_at, row_evidence
 from pearl.interpreter.step_result import MAX_SHOWN, MAX_TRACED_ROWS, StepResult
 from pearl.llm import Usage
+from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
 
 __all__ = ["Answer", "compose"]
@@ -39,6 +41,8 @@ class Answer:
         steps: Every step with its value, in plan order.
         outputs: The steps that form the answer: those whose output no other step uses.
         method: `plan`, or `direct` if there was no valid plan and the fallback was enabled.
+        understood: How the question was understood; None where it was planned as it was asked.
+        agreement: How far independent plans agree; None where one was written.
     """
 
     question: str
@@ -55,6 +59,8 @@ class Answer:
     duration_s: float
     trace: Trace = field(repr=False, compare=False)
     rows: tuple[RowEvidence, ...] = field(default=(), repr=False)
+    understood: Understood | None = None
+    agreement: Agreement | None = None
 
     def __str__(self) -> str:
         return self.text

@@ -67,6 +67,7 @@ class ContextLimits:
         recheck: Rows that are asked about again, each in a call of its own, to see how many replies
             agree.
         is_constrained: Whether replies about rows are held to their form, so that none is missing.
+        is_apart: Whether the tables of a document are shown apart from its text.
     """
 
     counter: Counter
@@ -82,6 +83,7 @@ class ContextLimits:
     is_strict: bool = False
     recheck: int = 0
     is_constrained: bool = False
+    is_apart: bool = False
 
     @property
     def reply_tokens(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from pearl.actions.item_reply import ItemKind
+from pearl.data.turns import Turn
 from pearl.documents.digest import digest
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
@@ -22,6 +23,7 @@ __all__ = [
     "Completion",
     "ConstrainBy",
     "Constrains",
+    "DecomposeTask",
     "ItemsTask",
     "LookupTask",
     "Message",
@@ -31,6 +33,7 @@ __all__ = [
     "PrefixUse",
     "RefineTask",
     "Request",
+    "StandaloneTask",
     "TableTerm",
     "Task",
     "Usage",
@@ -64,6 +67,27 @@ class PlanTask:
     library: ActionLibrary
     round: int = 0
     n_rejected: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneTask:
+    """Put a question of a conversation so that it is clear without the turns before it."""
+
+    question: str
+    history: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecomposeTask:
+    """Say what a question consists of, and how difficult it is.
+
+    Attributes:
+        round: 0 for the first request, n for the n-th after a reply that was sent back.
+    """
+
+    question: str
+    library: ActionLibrary
+    round: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +232,8 @@ class RefineTask:
 
 Task = (
     PlanTask
+    | StandaloneTask
+    | DecomposeTask
     | ActionTask
     | ItemsTask
     | CombineTask

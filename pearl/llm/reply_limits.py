@@ -15,11 +15,13 @@ from pearl.llm import (
     ActionTask,
     ChooseTask,
     CombineTask,
+    DecomposeTask,
     ItemsTask,
     LookupTask,
     MineTask,
     PlanTask,
     RefineTask,
+    StandaloneTask,
     Task,
 )
 
@@ -74,7 +76,14 @@ def reply_limit(
             shown = FRAME_TOKENS + DRAFT_TOKENS * len(task.drafts)
         case ItemsTask():
             shown = FRAME_TOKENS + items_limit(task, Counter(), max_item_tokens)
-        case ActionTask() | CombineTask() | LookupTask() | ChooseTask():
+        case (
+            ActionTask()
+            | CombineTask()
+            | LookupTask()
+            | ChooseTask()
+            | StandaloneTask()
+            | DecomposeTask()
+        ):
             return reading_limit(window, max_output_tokens)
         case _:
             assert_never(task)

@@ -184,7 +184,9 @@ def miner_of(pearl: Pearl, seed_library: str) -> Miner:
     return Miner(
         pearl.calls(),
         load_library(seed_library),
-        load_examples(pearl.bank, pearl.library),  # none with operators, which no library lacks
+        load_examples(
+            pearl.material.bank, pearl.library
+        ),  # none with operators, which no library lacks
         pearl.library,
         pearl.client.settings.constrain,
         max_output_tokens=pearl.limits.max_output_tokens,

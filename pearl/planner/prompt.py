@@ -95,7 +95,11 @@ def _listed(heading: str, actions: Iterable[Action]) -> str:
 
 
 def plan_messages(
-    question: str, library: ActionLibrary, examples: Sequence[Example] = (), card: str = ""
+    question: str,
+    library: ActionLibrary,
+    examples: Sequence[Example] = (),
+    card: str = "",
+    advice: str = "",
 ) -> tuple[Message, ...]:
     """Request a plan; actions, rules and examples come first, as a common prefix of all questions.
 
@@ -104,12 +108,14 @@ def plan_messages(
         library: What the plan may call.
         examples: Shown in this order.
         card: What may be told about the document (`pearl.planner.shape`); "" for nothing.
+        advice: What may be told about the question (`pearl.planner.routing`); "" for nothing.
     """
     parts = [
         *material("Actions", library, _RULES, examples),
         "Write the plan for this question.",
         *([f"What CTX consists of: {card}"] if card else []),
         f"Question: {question}",
+        *([advice] if advice else []),
     ]
     return Message("system", _PLANNER), Message("user", "\n\n".join(parts))
 

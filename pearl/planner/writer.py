@@ -80,6 +80,7 @@ async def write_plan(
     max_output_tokens: int | None = None,
     rejected: Sequence[Rejected] = (),
     card: str = "",
+    advice: str = "",
     fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> CheckedPlan:
@@ -95,6 +96,7 @@ async def write_plan(
         max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
         rejected: Valid plans that failed or gave wrong answers.
         card: What is told about the document; "" for nothing.
+        advice: What is told about the parts of the question; "" for nothing.
         fallback: The constraints to try; None for those that the model supports.
         trace: Records every attempt.
 
@@ -106,7 +108,7 @@ async def write_plan(
     """
     question = one_line(question)
     messages = first = (
-        *plan_messages(question, library, examples, card),
+        *plan_messages(question, library, examples, card, advice),
         *rejection_messages(rejected),
     )
     attempts: list[Attempt] = []

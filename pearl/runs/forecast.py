@@ -310,8 +310,8 @@ class Forecaster:
     def _plan(self, question: str, card: str, *, is_corpus: bool) -> None:
         """Add the planning of a question, once per question and what is told of the document."""
         pearl = self._pearl
-        shown = pearl.shown_actions(is_corpus=is_corpus)
-        examples = pearl.examples_for(one_line(question), is_corpus=is_corpus)
+        shown = pearl.material.actions_for(is_corpus=is_corpus)
+        examples = pearl.material.examples_for(one_line(question), is_corpus=is_corpus)
         messages = plan_messages(one_line(question), shown, examples, card)
         self._n_unplanned += 1
         key = digest(["question", question, card, str(is_corpus)])

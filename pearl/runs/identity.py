@@ -83,13 +83,22 @@ class RunConfig(Frozen):
     """What the planner was told about documents."""
     fallback: str | None = None
     """What answered where no valid plan could be had."""
+    route: bool = False
+    """Whether questions that their parts plan were not given to the planner."""
+    as_of: str | None = None
+    """What relative periods referred to; None for the day of the run, or for nothing."""
+    fiscal_year_end: tuple[int, int] = (12, 31)
+    apart: bool = False
+    """Whether tables were shown apart from the text."""
+    n_plans: int = 1
+    """Independent plans for each question."""
     constrain: str = "auto"
     """What the model was to be held to while it wrote plans."""
 
 
 def run_config(pearl: Pearl) -> dict[str, Any]:
     """The fields of a `RunConfig`, without `kind` and `v`, for the header that a file begins with."""
-    bank = "\n".join(print_plan(example.plan) for example in pearl.examples)
+    bank = "\n".join(print_plan(example.plan) for example in pearl.material.examples)
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
@@ -97,10 +106,10 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "library": pearl.library.name,
         "n_actions": len(pearl.library),
         "library_sha256": library_digest(pearl.library),
-        "bank": Path(pearl.bank).name,
-        "n_examples": len(pearl.examples),
+        "bank": Path(pearl.material.bank).name,
+        "n_examples": len(pearl.material.examples),
         "bank_sha256": text_sha256(bank),
-        "nearest": pearl.nearest,
+        "nearest": pearl.material.nearest,
         "ranker": pearl.searcher.settings.method,
         "embeddings": pearl.embeddings,
         "reranker": pearl.reranker,
@@ -116,6 +125,11 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "recheck": pearl.limits.recheck,
         "shape": pearl.shape,
         "fallback": pearl.fallback,
+        "route": pearl.is_routed,
+        "as_of": None if pearl.as_of is None else pearl.as_of.isoformat(),
+        "fiscal_year_end": list(pearl.fiscal_year_end),
+        "apart": pearl.limits.is_apart,
+        "n_plans": pearl.n_plans,
         "constrain": pearl.client.settings.constrain,
     }
 

@@ -19,11 +19,13 @@ from pearl.llm import (
     ActionTask,
     ChooseTask,
     CombineTask,
+    DecomposeTask,
     ItemsTask,
     LookupTask,
     MineTask,
     PlanTask,
     RefineTask,
+    StandaloneTask,
     Task,
     Usage,
 )
@@ -43,6 +45,8 @@ from pearl.trace.events import (
     PlanFailed,
     PlanRewritten,
     Purpose,
+    QuestionRouted,
+    QuestionUnderstood,
     Retrieved,
     RunFinished,
     RunStarted,
@@ -67,6 +71,8 @@ __all__ = [
     "PlanFailed",
     "PlanRewritten",
     "Purpose",
+    "QuestionRouted",
+    "QuestionUnderstood",
     "Retrieved",
     "RunFinished",
     "RunStarted",
@@ -179,6 +185,8 @@ def _purpose(task: Task) -> dict[str, Any]:
     match task:
         case PlanTask():
             return {"purpose": "plan", "attempt": task.round + 1}
+        case StandaloneTask() | DecomposeTask():
+            return {"purpose": "question"}
         case ActionTask() | ItemsTask() | LookupTask():
             return {"purpose": "step", "step": task.output}
         case CombineTask():

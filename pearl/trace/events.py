@@ -26,6 +26,8 @@ __all__ = [
     "PlanFailed",
     "PlanRewritten",
     "Purpose",
+    "QuestionRouted",
+    "QuestionUnderstood",
     "Retrieved",
     "RunFinished",
     "RunStarted",
@@ -71,6 +73,29 @@ class PlanAttempted(EventBase):
     usage: Usage = Usage()
     shape: str = ""
     """What the planner was told about the document; "" for nothing."""
+
+
+class QuestionUnderstood(EventBase):
+    """A question was put in other words before it was planned."""
+
+    event: Literal["question_understood"] = "question_understood"
+    asked: str
+    question: str
+    """Clear by itself, with absolute periods."""
+    notes: tuple[str, ...] = ()
+    """Which periods were put in, and by which date."""
+
+
+class QuestionRouted(EventBase):
+    """The parts of a question, and who plans it."""
+
+    event: Literal["question_routed"] = "question_routed"
+    level: int
+    """Difficulty, 1 to 5."""
+    parts: tuple[str, ...]
+    """One line each."""
+    by: Literal["rule", "planner"]
+    usage: Usage = Usage()
 
 
 class ConstraintRefused(EventBase):
@@ -278,7 +303,7 @@ class RunFinished(EventBase):
 
 
 Event = Annotated[
-    PlanAttempted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
+    PlanAttempted | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
     | ModelWaited | ModelCalled | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip

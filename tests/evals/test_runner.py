@@ -157,7 +157,7 @@ def test_the_whole_bank_counts_and_not_only_what_is_shown(tmp_path: Path) -> Non
         text = f"Question: What of {i}?\n\n{PLAN}"
         (bank / f"{i}.plan").write_text(text, encoding="utf-8")
     pearl = Pearl(acting(), examples=bank, nearest=1)
-    assert {type(example) for example in pearl.examples} == {Example}
+    assert {type(example) for example in pearl.material.examples} == {Example}
     with pytest.raises(DataError, match=r"'What of [24]\??' and 1 more"):
         run(pearl, [sample("a", question="What of 4"), sample("b", question="what of 2")], "mcq")
 

@@ -177,7 +177,7 @@ def _evaluate(
 
     def prepare(pearl: Pearl) -> Work[Any]:
         if not is_executed:
-            runner.refuse_known(samples, pearl.examples)
+            runner.refuse_known(samples, pearl.material.examples)
         header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
         # Methods and seeds may be added to what is there.

@@ -176,7 +176,7 @@ async def _many(
     with ExitStack() as stack:
         async with open_pearl(options, replies) as pearl:
             # A bank that is not there is told first.
-            await asyncio.to_thread(lambda: pearl.examples)
+            await asyncio.to_thread(lambda: pearl.material.examples)
             file = stack.enter_context(writer.open(out))
             events_file = stack.enter_context(writer.open(trace)) if trace else None
             reporter = stack.enter_context(Reporter(len(rows)))

@@ -38,6 +38,9 @@ class Domain:
     library: str
     examples: str
     formats: tuple[frozenset[str], ...] = ()
+    is_dated: bool = False
+    is_routed: bool = False
+    is_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pearl.llm import (
     CombineTask,
     Completion,
     Constrains,
+    DecomposeTask,
     ItemsTask,
     LookupTask,
     MineTask,
@@ -22,14 +23,17 @@ from pearl.llm import (
     PlanTask,
     RefineTask,
     Request,
+    StandaloneTask,
 )
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive.choosing import choose_option
+from pearl.llm.backends.extractive.decomposition import decompose
 from pearl.llm.backends.extractive.drafts import propose, refine
 from pearl.llm.backends.extractive.items import judge
 from pearl.llm.backends.extractive.planning import write_other_plan, write_plan
 from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out, combine
+from pearl.llm.backends.extractive.standalone import make_standalone
 from pearl.llm.backends.extractive.table_queries import write_query
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
@@ -71,6 +75,10 @@ class ExtractiveModel:
             case PlanTask() as task:
                 write = write_other_plan if task.n_rejected else write_plan
                 text = write(task.question, task.library)
+            case StandaloneTask() as task:
+                text = make_standalone(task)
+            case DecomposeTask() as task:
+                text = decompose(task)
             case ActionTask() as task:
                 text = carry_out(task, self._index)
             case ItemsTask() as task:

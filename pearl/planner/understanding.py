@@ -1,0 +1,60 @@
+"""What is asked → what is planned: a question that is clear by itself, with absolute periods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pearl.data.turns import Turn
+from pearl.llm import Model
+from pearl.planner.periods import Calendar, resolve_periods
+from pearl.planner.standalone import make_standalone
+from pearl.trace import QuestionUnderstood, Trace
+
+__all__ = ["Understood", "understand"]
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A question as it is planned.
+
+    Attributes:
+        asked: As it was asked.
+        question: Clear by itself.
+        notes: Which periods were put in, and by which date.
+    """
+
+    asked: str
+    question: str
+    notes: tuple[str, ...] = ()
+
+
+async def understand(
+    question: str,
+    model: Model,
+    *,
+    history: Sequence[Turn] = (),
+    calendar: Calendar | None = None,
+    trace: Trace | None = None,
+) -> Understood:
+    """Make a question clear by itself; the model is asked only where there is a history.
+
+    Args:
+        question: One line.
+        model: Rewrites a question that follows others.
+        history: The turns before it, the first one first.
+        calendar: What relative periods refer to; None to leave them as they are.
+        trace: Told where the question changes.
+
+    Raises:
+        ModelError: The model gave no usable reply.
+    """
+    alone = question
+    if history:
+        alone = await make_standalone(question, history, model, trace=trace)
+    notes: tuple[str, ...] = ()
+    if calendar is not None:
+        alone, notes = resolve_periods(alone, calendar)
+    if trace is not None and alone != question:
+        trace.append(QuestionUnderstood(asked=question, question=alone, notes=notes))
+    return Understood(question, alone, notes)
