@@ -99,6 +99,7 @@ class RunConfig(Frozen):
 def run_config(pearl: Pearl) -> dict[str, Any]:
     """The fields of a `RunConfig`, without `kind` and `v`, for the header that a file begins with."""
     bank = "\n".join(print_plan(example.plan) for example in pearl.material.examples)
+    planned = pearl.planner.settings
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
@@ -116,18 +117,18 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "context": pearl.limits.strategy,
         "window": pearl.limits.window,
         "max_output_tokens": pearl.limits.max_output_tokens,
-        "max_repairs": pearl.max_repairs,
-        "max_steps": pearl.max_steps,
+        "max_repairs": planned.max_repairs,
+        "max_steps": planned.max_steps,
         "items_per_call": pearl.limits.items_per_call,
         "max_item_tokens": pearl.limits.max_item_tokens,
         "max_reasks": pearl.limits.max_reasks,
         "strict_items": pearl.limits.is_strict,
         "recheck": pearl.limits.recheck,
-        "shape": pearl.shape,
+        "shape": planned.shape,
         "fallback": pearl.fallback,
-        "route": pearl.is_routed,
-        "as_of": None if pearl.as_of is None else pearl.as_of.isoformat(),
-        "fiscal_year_end": list(pearl.fiscal_year_end),
+        "route": planned.is_routed,
+        "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
+        "fiscal_year_end": list(planned.fiscal_year_end),
         "apart": pearl.limits.is_apart,
         "n_plans": pearl.n_plans,
         "constrain": pearl.client.settings.constrain,
