@@ -332,7 +332,8 @@ class Pearl:
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
             answer = await self.execute(checked, document, token_budget=token_budget, trace=trace)
-        return answer if alone == understood.asked else replace(answer, understood=understood)
+        is_plain = alone == understood.asked and not understood.notes
+        return answer if is_plain else replace(answer, understood=understood)
 
     async def answer(
         self,
