@@ -69,6 +69,7 @@ class Pearl:
         items_per_call: Rows that one call asks about at most.
         max_item_tokens: Tokens of a line about a row at most.
         max_reasks: Requests in a row for rows without a reply that may bring none.
+        strict: Whether a reply that is cut off fails its step; else its beginning is kept, and told.
         strict_items: Whether a row that stays undecided fails its step.
         recheck: Rows of each such step that are asked about again, one a call, to see how many
             replies agree.
@@ -132,6 +133,7 @@ class Pearl:
         items_per_call: int = 32,
         max_item_tokens: int = 64,
         max_reasks: int = 1,
+        strict: bool = False,
         strict_items: bool = False,
         recheck: int = 0,
         fallback: Literal["direct"] | None = None,
@@ -151,7 +153,7 @@ class Pearl:
             "reranker_url": reranker_url, "max_output_tokens": max_output_tokens,
             "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
             "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
-            "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
+            "strict": strict, "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
             "shape": shape, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
             "apart": apart, "n_plans": n_plans,
         }  # fmt: skip
@@ -184,7 +186,7 @@ class Pearl:
         self.limits = ContextLimits(
             self.client.counter, context, self.client.window, max_output_tokens,
             items_per_call=items_per_call, max_item_tokens=max_item_tokens, max_reasks=max_reasks,
-            is_strict=strict_items, recheck=recheck,
+            is_strict=strict, is_strict_rows=strict_items, recheck=recheck,
             is_constrained=self.client.reply_fallback.level.by is not None,
             is_apart=self.domain.is_apart if apart is None else apart,
         )  # fmt: skip

@@ -183,6 +183,10 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         show_default=True,
         help="Times in a row that asking again for rows without a reply may bring none.",
     ),
+    "strict": click.option(
+        "--strict", envvar="PEARL_STRICT", is_flag=True,
+        help="A reply that is cut off fails its step; else its beginning is kept, and told.",
+    ),
     "strict_items": click.option(
         "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,
         help="A row that stays undecided fails its step.",
@@ -253,7 +257,7 @@ PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
 """Of those that have plans written, too."""
 
 READING = (
-    "context", "ranker", "embeddings", "reranker", "reranker_url", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict_items",
+    "context", "ranker", "embeddings", "reranker", "reranker_url", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict", "strict_items",
     "recheck",
 )  # fmt: skip
 """Of those that show a model documents, too."""

@@ -68,6 +68,10 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
+    for step in answer.steps:
+        if step.truncated:
+            told = f"Degraded: step '{step.output}': {step.truncated}"
+            console.print(Text(told, style="bold yellow"))
     in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
     for number, row in enumerate(answer.rows[:MAX_SHOWN], start=1):
         if number == 1:

@@ -262,7 +262,7 @@ def tasks_code(session: Session, summary: Summary, n_tasks: int | None, n_done: 
     if session.budget is not None and session.budget.n_refused:
         notice(f"a limit of the run is reached\n  help: {GO_ON}")
         return BudgetError.exit_code
-    return 0 if summary.first_failure is None else 1
+    return 0 if summary.first_failure is None and not summary.n_unsure else 1
 
 
 def resume_command(id: str) -> str:

@@ -239,6 +239,7 @@ class ExecutionError(PearlError):
 
     Attributes:
         step: Output name of the step, None where the failure is not one step's.
+        finished: The steps that have a result, in plan order: `pearl.interpreter.step_result.StepResult`.
     """
 
     exit_code = 6
@@ -246,6 +247,7 @@ class ExecutionError(PearlError):
     def __init__(self, message: str, *, step: str | None = None, help: str | None = None) -> None:
         super().__init__(message, help=help)
         self.step = step
+        self.finished: tuple[Any, ...] = ()
 
 
 class BudgetError(PearlError):

@@ -111,7 +111,7 @@ async def _record(resources: Resources, sample: Sample, trace: Trace) -> EvalRec
     usage = Usage(result.usage.input_tokens, result.usage.output_tokens, result.usage.cached_tokens)
     n_calls = sum(step.calls for step in result.steps)
     update: dict[str, Any] = {"answer": answer, "plan": result.plan, "coverage": result.coverage}
-    if result.status not in ("answered", "nothing_found"):
+    if result.status not in ("answered", "degraded", "nothing_found"):
         update["error"] = _why(result)
     elif sample.options:
         try:

@@ -13,15 +13,13 @@ from html import escape
 from typing import Any, Literal
 
 from pearl.actions.estimates import is_estimate
-from pearl.actions.values import Scalar, Value
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed
-from pearl.documents.rows import Rows
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
 from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.row_evidence import RowEvidence, ranks_at, row_evidence
-from pearl.interpreter.step_result import MAX_SHOWN, MAX_TRACED_ROWS, StepResult
+from pearl.interpreter.step_result import MAX_SHOWN, StepResult
 from pearl.llm import Usage
 from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
@@ -69,12 +67,15 @@ class Answer:
     def status(self) -> AnswerStatus:
         """`undecided` if a step of the answer is, or any step that has no value therefore.
 
+        `degraded` if the reply to any step was cut off: what follows from it may lack something.
         `nothing_found` if no step of the answer found anything.
         """
         results = {step.output: step for step in self.steps}
         is_unsure = any(results[name].state == "undecided" for name in self.outputs)
         if is_unsure or any(step.is_void for step in self.steps):
             return "undecided"
+        if any(step.truncated for step in self.steps):
+            return "degraded"
         found_nothing = all(results[name].state == "nothing" for name in self.outputs)
         return "nothing_found" if found_nothing else "answered"
 
@@ -85,6 +86,12 @@ class Answer:
         first = next((step for step in unsure if not step.is_native), next(iter(unsure), None))
         first = None if self.status != "undecided" else first
         return "" if first is None else f"step '{first.output}' ({first.action}): {first.why}"
+
+    @property
+    def truncated(self) -> str:
+        """What was cut off, with the first step whose reply was; "" if nothing was."""
+        cut = next((step for step in self.steps if step.truncated), None)
+        return "" if cut is None else f"step '{cut.output}' ({cut.action}): {cut.truncated}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -114,21 +121,7 @@ class Answer:
             ],
             "unverified_quotes": [quote.to_json() for quote in self.unverified],
             **({"notes": list(self.notes)} if self.notes else {}),
-            "steps": [
-                {
-                    "output": s.output,
-                    "action": s.action,
-                    "value": _plain(s.value),
-                    "state": s.state,
-                    **({"why": s.why} if s.why else {}),
-                    "quotes": list(s.quotes),
-                    "native": s.is_native,
-                    "context": s.context,
-                    "coverage": s.coverage,
-                    "calls": s.n_calls,
-                }
-                for s in self.steps
-            ],
+            "steps": [step.to_json() for step in self.steps],
             "coverage": self.coverage,
             "usage": {
                 "input_tokens": self.usage.n_input_tokens,
@@ -173,17 +166,6 @@ class Answer:
             "<pre style='font-family:monospace;white-space:pre-wrap;word-break:normal'>"
             f"{escape(self.plan)}</pre><table>{steps}</table></details>"
         )
-
-
-def _plain(value: Value) -> str | int | float | bool | list[str]:
-    """A value as JSON data; of rows, the first ones: all that count are the answer's evidence."""
-    match value:
-        case Rows():
-            return value.lines(MAX_TRACED_ROWS)
-        case Scalar():
-            return value.value
-        case _:
-            return value
 
 
 def _implausible(usage: Usage) -> dict[str, int]:

@@ -65,7 +65,8 @@ class ContextLimits:
         max_reasks: Rounds in a row that may bring nothing, of those that ask again for what is
             missing of a batch.
         max_item_tokens: Maximum tokens of a line about a row.
-        is_strict: Whether a row that stays undecided fails its step.
+        is_strict: Whether a reply of which there is only the beginning fails its step.
+        is_strict_rows: Whether a row that stays undecided fails its step.
         recheck: Rows that are asked about again, each in a call of its own, to see how many replies
             agree.
         is_constrained: Whether replies about rows are held to their form, so that none is missing.
@@ -86,6 +87,7 @@ class ContextLimits:
     max_reasks: int = 1
     max_item_tokens: int = 64
     is_strict: bool = False
+    is_strict_rows: bool = False
     recheck: int = 0
     is_constrained: bool = False
     is_apart: bool = False
@@ -281,6 +283,23 @@ class RequestBuilder:
             return None
         document = getattr(request.task, "document", None)
         return None if self._excess(again.messages, document or "") > 0 else again
+
+    def roomier(self, request: Request) -> Request | None:
+        """The same request with more room for its reply; None if it has all the room there is.
+
+        A limit that the user set is one. With a token budget, both prompts must fit the step's share.
+        """
+        limits = self.limits
+        n_tokens = self._counted(request)
+        share = limits.max_prompt_tokens
+        if limits.max_output_tokens is not None or (share is not None and 2 * n_tokens > share):
+            return None
+        room = 2 * limits.reply_tokens
+        if limits.window is not None:
+            room = min(room, limits.window - n_tokens - PROMPT_MARGIN)
+        if room <= limits.reply_tokens:
+            return None
+        return replace(request, max_output_tokens=room)
 
     def whole(self, task: ActionTask) -> ActionTask:
         """Return a task that reads no document if it fits one call.

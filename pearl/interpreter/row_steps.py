@@ -49,12 +49,17 @@ ReadText = Callable[[ActionTask], Awaitable["TextRead"]]
 
 @dataclass(frozen=True, slots=True)
 class TextRead:
-    """The result of reading one row as a document of its own."""
+    """The result of reading a text.
+
+    Attributes:
+        truncated: Why its reply is only the beginning of one; "" if it is whole.
+    """
 
     text: str
     reply: Reply
     usage: Usage
     n_calls: int
+    truncated: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,7 @@ class RowReader:
         if self._limits.recheck and self._row_step.may_be_rechecked:
             note = await self._recheck({text: reply for text, reply in found.items() if reply})
             result = result.noting(note) if note else result
-        if self._limits.is_strict and result.undecided:
+        if self._limits.is_strict_rows and result.undecided:
             n = len(result.undecided)
             raise ExecutionError(
                 f"{n:,} of {len(rows):,} rows are undecided", step=self._step.output,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from pearl.actions.reply import State
 from pearl.actions.searching import Fetched
@@ -38,6 +38,7 @@ class StepResult:
         state: `nothing` if nothing was found; `undecided` if the reply could not be parsed as its
             type, or the value is computed from such a reply.
         why: Why it is undecided.
+        truncated: What was cut off of its reply, or of one that it is made of; "" if nothing was.
         fetched: The passages that were searched for it; None if nothing was.
         cited: Which cells of a table it is from; None if it is from none.
 
@@ -58,6 +59,7 @@ class StepResult:
     quotes: tuple[str, ...] = ()
     state: State = "found"
     why: str = ""
+    truncated: str = ""
     fetched: Fetched | None = field(default=None, repr=False)
     cited: Cited | None = field(default=None, repr=False)
 
@@ -92,6 +94,22 @@ class StepResult:
         """What later steps are shown: a model's full reply, because its quotes may matter."""
         return self.value if isinstance(self.value, Rows | Scalar) else self.reply or self.text
 
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON data."""
+        return {
+            "output": self.output,
+            "action": self.action,
+            "value": _plain(self.value),
+            "state": self.state,
+            **({"why": self.why} if self.why else {}),
+            **({"truncated": self.truncated} if self.truncated else {}),
+            "quotes": list(self.quotes),
+            "native": self.is_native,
+            "context": self.context,
+            "coverage": self.coverage,
+            "calls": self.n_calls,
+        }
+
     @property
     def event(self) -> StepFinished:
         """What the trace says of it."""
@@ -100,6 +118,7 @@ class StepResult:
             action=self.action,
             value=as_text(self.value, MAX_TRACED_ROWS),
             state=self.state,
+            truncated=self.truncated,
             is_native=self.is_native,
             context=self.context,
             coverage=self.coverage,
@@ -107,3 +126,14 @@ class StepResult:
             usage=self.usage,
             duration_s=self.duration_s,
         )
+
+
+def _plain(value: Value) -> str | int | float | bool | list[str]:
+    """A value as JSON data; of rows, the first ones: all that count are the answer's evidence."""
+    match value:
+        case Rows():
+            return value.lines(MAX_TRACED_ROWS)
+        case Scalar():
+            return value.value
+        case _:
+            return value

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pearl.actions import by_search, native
 from pearl.actions.ranking import NONE
-from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
+from pearl.actions.reply import Reply, State, follows_form, read_reply, reply_constraint
 from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
@@ -25,13 +25,14 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action, ValueType
-from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
+from pearl.errors import BudgetError, ExecutionError, ModelError, PausedError, PearlError
 from pearl.interpreter.context import Context
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
 from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.interpreter.step_result import StepResult
+from pearl.interpreter.truncation import CUT_SHORT, Said, kept_text, why_short
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
 from pearl.llm.gathering import first_failure, gather
@@ -39,6 +40,7 @@ from pearl.llm.item_cache import ItemCache
 from pearl.llm.messages import constrained
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
+    CallFailed,
     ConstraintRefused,
     ModelCalled,
     Purpose,
@@ -118,6 +120,8 @@ class _Interpreter:
                     tasks.append(group.create_task(self._when_ready(step, before)))
         except BaseExceptionGroup as failed:
             first = first_failure(failed)
+            if isinstance(first, ExecutionError):
+                first.finished = tuple(each.result() for each in tasks if _is_finished(each))
             raise first from first.__cause__
         return tuple(task.result() for task in tasks)
 
@@ -162,7 +166,7 @@ class _Interpreter:
             "none" if context is None else context.strategy,
             None if context is None or shown is not None else context.coverage,
             read.n_calls, read.usage, time.monotonic() - began, shown,
-            read.text, read.reply.quotes, read.reply.state, read.reply.why,
+            read.text, read.reply.quotes, read.reply.state, read.reply.why, read.truncated,
             None if context is None else self._told(step, context.fetched),
         )  # fmt: skip
 
@@ -322,20 +326,22 @@ class _Interpreter:
         parts = await gather(
             [self._ask_for(step, "part", self._calls.request(p), task.gives) for p in pieces]
         )
-        texts = [part.text for part in parts]
-        usage = sum((part.usage for part in parts), Usage())
-        n_calls = len(parts)
+        said, texts = list(parts), [part.text for part in parts]
         while len(groups := self._calls.groups(task, texts)) > 1:
             merged = await gather([self._merge(step, task, group) for group in groups])
-            texts = [completion.text for completion in merged]
-            usage = sum((completion.usage for completion in merged), usage)
-            n_calls += sum(len(group) > 1 for group in groups)
+            texts = [each.text for each in merged]
+            said += merged
         read = await self._read(step, "combine", CombineTask(task, tuple(groups[0])))
-        return replace(read, usage=usage + read.usage, n_calls=n_calls + read.n_calls)
+        return replace(
+            read,
+            usage=sum((each.usage for each in said), read.usage),
+            n_calls=sum(each.n_calls for each in said) + read.n_calls,
+            truncated=next((each.truncated for each in said if each.truncated), read.truncated),
+        )
 
-    async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> Completion:
+    async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> Said:
         if len(group) == 1:
-            return Completion(group[0], self._model.name)
+            return Said(group[0], Usage(), 0)
         request = self._calls.request(CombineTask(task, tuple(group)))
         return await self._ask_for(step, "combine", request, task.gives)
 
@@ -346,17 +352,49 @@ class _Interpreter:
         request = self._calls.request(task)
         wanted = (task.step if isinstance(task, CombineTask) else task).gives
         source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
-        completion = await self._ask_for(step, purpose, request, wanted)
-        reply = read_reply(completion.text, wanted, source=source)
-        first = TextRead(completion.text, reply, completion.usage, 1)
-        again = self._calls.again(request, completion.text, wanted) if reply.why else None
+        said = await self._ask_for(step, purpose, request, wanted)
+        if not said.text:
+            unread = Reply("undecided", f"undecided: {said.truncated}", why=said.truncated)
+            return TextRead("", unread, said.usage, said.n_calls, said.truncated)
+        reply = read_reply(said.text, wanted, source=source)
+        first = TextRead(said.text, reply, said.usage, said.n_calls, said.truncated)
+        if not reply.why or said.truncated:  # what does not end will not have a form
+            return first
+        again = self._calls.again(request, said.text, wanted)
         if again is None:
             return first
-        completion = await self._ask_for(step, "again", again, wanted)
-        reply = read_reply(completion.text, wanted, source=source, is_second=True)
-        return TextRead(completion.text, reply, first.usage + completion.usage, 2)
+        said = await self._ask_for(step, "again", again, wanted)
+        reply = read_reply(said.text, wanted, source=source, is_second=True)
+        n_calls = first.n_calls + said.n_calls
+        return TextRead(said.text, reply, first.usage + said.usage, n_calls, said.truncated)
 
     async def _ask_for(
+        self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
+    ) -> Said:
+        """Get a reply of a type; of one that does not end, its beginning."""
+        try:
+            completion = await self._ask_of_type(step, purpose, request, wanted)
+            return Said(completion.text, completion.usage)
+        except ModelError as error:
+            if error.kind not in CUT_SHORT or self._calls.limits.is_strict:
+                raise
+            first = error
+        last, n_calls, usage = first, 1, first.usage or Usage()
+        # A loop has no end: more room would only make it longer.
+        roomier = self._calls.roomier(request) if first.kind == "truncated" else None
+        if roomier is not None:
+            n_calls = 2
+            try:
+                completion = await self._ask_of_type(step, "again", roomier, wanted)
+                return Said(completion.text, usage + completion.usage, 2)
+            except ModelError as error:
+                if error.kind not in CUT_SHORT:
+                    raise
+                last, usage = error, usage + (error.usage or Usage())
+        text = kept_text(last.reply) or kept_text(first.reply)
+        return Said(text, usage, n_calls, why_short(last, text))
+
+    async def _ask_of_type(
         self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
     ) -> Completion:
         """Send a request for a reply of a type."""
@@ -377,16 +415,30 @@ class _Interpreter:
     ) -> Completion:
         """Send a request, constrained to the form of its reply if the model supports that."""
         began = time.monotonic()
-        if constraint is None:
-            completion = await self._model.complete(request)
-        else:
-            completion, _ = await self._fallback.ask(
-                lambda level: self._model.complete(constrained(request, constraint, level.by)),
-                lambda level, error: self._trace.append(
-                    ConstraintRefused(constraint=level.name, reason=error.message)
-                ),
-                flaw,
+        try:
+            if constraint is None:
+                completion = await self._model.complete(request)
+            else:
+                completion, _ = await self._fallback.ask(
+                    lambda level: self._model.complete(constrained(request, constraint, level.by)),
+                    lambda level, error: self._trace.append(
+                        ConstraintRefused(constraint=level.name, reason=error.message)
+                    ),
+                    flaw,
+                )
+        except ModelError as error:
+            self._trace.append(
+                CallFailed(
+                    step=step.output,
+                    purpose=purpose,
+                    model=self._model.name,
+                    kind=error.kind,
+                    reply=error.reply,
+                    duration_s=time.monotonic() - began,
+                    usage=error.usage or Usage(),
+                )
             )
+            raise
         self._trace.append(
             ModelCalled(
                 step=step.output,
@@ -399,6 +451,10 @@ class _Interpreter:
             )
         )
         return completion
+
+
+def _is_finished(task: asyncio.Task[StepResult]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def _traced(result: StepResult) -> str:

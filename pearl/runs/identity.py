@@ -79,6 +79,7 @@ class RunConfig(Frozen):
     items_per_call: int = 32
     max_item_tokens: int = 64
     max_reasks: int = 1
+    strict: bool = False
     strict_items: bool = False
     recheck: int = 0
     shape: str = "none"
@@ -124,7 +125,8 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "items_per_call": pearl.limits.items_per_call,
         "max_item_tokens": pearl.limits.max_item_tokens,
         "max_reasks": pearl.limits.max_reasks,
-        "strict_items": pearl.limits.is_strict,
+        "strict": pearl.limits.is_strict,
+        "strict_items": pearl.limits.is_strict_rows,
         "recheck": pearl.limits.recheck,
         "shape": planned.shape,
         "fallback": pearl.fallback,

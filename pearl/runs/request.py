@@ -155,6 +155,7 @@ class _Planning(RunRequest):
     items_per_call: PositiveInt = 32
     max_item_tokens: PositiveInt = 64
     max_reasks: NonNegativeInt = 1
+    strict: bool = False
     strict_items: bool = False
     recheck: NonNegativeInt = 0
     shape: Literal["none", "counts", "fields"] = "none"

@@ -43,6 +43,7 @@ class Summary:
         n_done: Tasks with an outcome, failures included.
         n_known: Tasks whose rows are from before.
         n_unfinished: Tasks that the end of the run has cut off; they are done when it goes on.
+        n_unsure: Outcomes that are undecided, or may lack something.
         statuses: How many rows of the run have which status, those from before included.
         error: What ended the run for all tasks: a limit that is reached, no credit, ...
         limits: What the server bore of the calls.
@@ -54,6 +55,7 @@ class Summary:
     n_known: int = 0
     n_failed: int = 0
     n_unfinished: int = 0
+    n_unsure: int = 0
     statuses: dict[str, int] = field(default_factory=dict)
     first_failure: Outcome[Any] | None = None
     last: Outcome[Any] | None = None
@@ -78,6 +80,8 @@ class Summary:
         elif outcome.is_failed:
             self.n_failed += 1
             self.first_failure = self.first_failure or outcome
+        elif outcome.unit.is_unsure(outcome.result):
+            self.n_unsure += 1
 
 
 class SessionRun:

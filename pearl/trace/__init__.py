@@ -32,6 +32,7 @@ from pearl.llm import (
 from pearl.llm.progress import CallProgress, CallWait
 from pearl.trace.events import (
     AnswerStatus,
+    CallFailed,
     ConstraintRefused,
     Event,
     EventBase,
@@ -59,6 +60,7 @@ from pearl.trace.events import (
 __all__ = [
     "SCHEMA_VERSION",
     "AnswerStatus",
+    "CallFailed",
     "ConstraintRefused",
     "Event",
     "FoundPassage",
@@ -150,7 +152,7 @@ class Trace:
 
     @property
     def n_calls(self) -> int:
-        """Replies so far."""
+        """Calls so far that were answered, or failed."""
         return sum(
             event.n_calls if isinstance(event, OptionChosen | QuestionUnderstood) else 1
             for event in self._replies()
@@ -158,9 +160,10 @@ class Trace:
 
     def _replies(
         self,
-    ) -> Iterator[QuestionUnderstood | PlanAttempted | ModelCalled | OptionChosen]:
+    ) -> Iterator[QuestionUnderstood | PlanAttempted | ModelCalled | CallFailed | OptionChosen]:
+        counted = QuestionUnderstood | PlanAttempted | ModelCalled | CallFailed | OptionChosen
         for event in self._events:
-            if isinstance(event, QuestionUnderstood | PlanAttempted | ModelCalled | OptionChosen):
+            if isinstance(event, counted):
                 yield event
 
     def to_jsonl(self) -> str:

@@ -8,12 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pearl.actions.reply import State
 from pearl.actions.searching import Fetched
+from pearl.errors import ModelErrorKind
 from pearl.llm import PrefixUse, Usage
 from pearl.llm.fallback import ConstraintLevelName
 from pearl.llm.progress import Phase
 
 __all__ = [
     "AnswerStatus",
+    "CallFailed",
     "ConstraintRefused",
     "Event",
     "FoundPassage",
@@ -37,7 +39,7 @@ __all__ = [
     "retrieved",
 ]
 
-AnswerStatus = Literal["answered", "nothing_found", "undecided"]
+AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided"]
 """Whether there is an answer, the document has none, or it is uncertain."""
 
 MAX_PASSAGES = 20
@@ -199,6 +201,21 @@ class ModelCalled(EventBase):
     """How the call used the server's prefix cache; None if unknown."""
 
 
+class CallFailed(EventBase):
+    """A call gave no usable reply; what there is of one is kept here, with what it cost."""
+
+    event: Literal["call_failed"] = "call_failed"
+    step: str
+    purpose: Purpose
+    model: str
+    kind: ModelErrorKind
+    reply: str
+    """The text received; "" if there is none."""
+    duration_s: float
+    usage: Usage
+    """Zero where the server did not say."""
+
+
 class FoundPassage(BaseModel):
     """A passage that a search found.
 
@@ -262,6 +279,8 @@ class StepFinished(EventBase):
     action: str
     value: str
     state: State = "found"
+    truncated: str = ""
+    """What was cut off; "" if nothing was."""
     is_native: bool
     context: Literal["full", "map-reduce", "retrieve", "rows", "none"]
     coverage: float | None
@@ -307,7 +326,7 @@ class RunFinished(EventBase):
 
 Event = Annotated[
     PlanAttempted | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
-    | ModelWaited | ModelCalled | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
+    | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
 

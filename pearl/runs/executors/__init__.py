@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Un
 
 from pearl import plugins
 from pearl.documents.document import Document
-from pearl.errors import BudgetError, ModelError, PausedError, PearlError, UsageError
+from pearl.errors import BudgetError, ExecutionError, ModelError, PausedError, PearlError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.pipeline import Pearl
@@ -117,6 +117,10 @@ class Unit(ABC):
 
     def is_failure(self, result: Any) -> bool:
         """Whether the result of `perform` is a failure."""
+        return False
+
+    def is_unsure(self, result: Any) -> bool:
+        """Whether the result of `perform` says that it may lack something, or is undecided."""
         return False
 
     @abstractmethod
@@ -204,16 +208,22 @@ class Task(Unit):
         plan = resources.plan(self.plan, self.question)
         return await resources.pearl.execute(plan, document, trace=trace)
 
+    def is_unsure(self, result: Answer) -> bool:
+        """Whether the answer is undecided, or a reply to one of its steps was cut off."""
+        return result.status in ("undecided", "degraded")
+
     def row(self, result: Answer | None, error: Exception | None) -> Mapping[str, Any]:
         """One row of a results file; `status` is that of the answer, `failed`, or `unfinished`."""
         if result is not None:
             return {"id": self.id, **self.extra, **result.to_json()}
+        finished = error.finished if isinstance(error, ExecutionError) else ()
         return {
             "id": self.id,
             **self.extra,
             "status": "unfinished" if isinstance(error, BudgetError | PausedError) else "failed",
             "question": self.question,
             "error": {"type": type(error).__name__, "message": str(error)},
+            **({"steps": [step.to_json() for step in finished]} if finished else {}),
         }
 
 
