@@ -21,9 +21,8 @@ assert ROOT is not None
 PLANS = sorted(ROOT.glob("*/*.plan"))
 
 
-def library_of(bank: str) -> ActionLibrary:
-    name = bank if bank in library_names() else load_domain(bank).library
-    return with_operators(load_library(name))
+def library_of(domain: str) -> ActionLibrary:
+    return with_operators(load_library(load_domain(domain).library))
 
 
 def _id(path: Path) -> str:
