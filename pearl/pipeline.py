@@ -81,7 +81,7 @@ class Pearl:
             domain has.
         as_of: Date that relative periods of questions refer to; None for today where the domain is
             one of dated reports, else they stay as they are.
-        fiscal_year_end: Month and day on which fiscal years end.
+        fiscal_year_end: Month and day on which fiscal years end; goes with a date.
         apart: Whether models are shown tables apart from the text; None for what the domain has.
         n_plans: Independent plans that are written and run; how far they agree is told.
         replies: As in `Client`.
@@ -96,6 +96,7 @@ class Pearl:
         actions: What a plan can call: the library, and the operators on rows.
         material: What the planner is shown.
         searcher: Ranks passages.
+        calendar: What relative periods refer to, or None.
         embeddings: The name of what makes vectors of them.
         reranker: The name of what reorders them, without its address.
 
@@ -190,7 +191,15 @@ class Pearl:
         self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
         self.actions = self.material.actions
         self.is_routed = self.domain.is_routed if route is None else route
-        self.as_of, self.fiscal_year_end = as_of, fiscal_year_end
+        # One day for all questions, which a run that goes on another day does not mix with its own.
+        self.as_of = as_of or (date.today() if self.domain.is_dated else None)
+        self.settings["as_of"], self.fiscal_year_end = self.as_of, fiscal_year_end
+        if self.as_of is None and fiscal_year_end != (12, 31):
+            raise UsageError(
+                "fiscal_year_end says nothing without as_of",
+                help="give the date that questions refer to: --as-of today, or as_of=date(2024, 5, 1)",
+            )
+        self.calendar = None if self.as_of is None else Calendar(self.as_of, fiscal_year_end)
         self.n_plans = n_plans
         self.max_repairs = max_repairs
         self.max_steps = max_steps
@@ -273,14 +282,9 @@ class Pearl:
                 one_line(question),
                 self.calls(trace),
                 history=history,
-                calendar=self._calendar(),
+                calendar=self.calendar,
                 trace=trace,
             )
-
-    def _calendar(self) -> Calendar | None:
-        """What relative periods refer to."""
-        as_of = self.as_of or (date.today() if self.domain.is_dated else None)
-        return None if as_of is None else Calendar(as_of, self.fiscal_year_end)
 
     async def _write(
         self,
@@ -392,7 +396,9 @@ class Pearl:
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
             answer = await self.execute(checked, document, token_budget=token_budget, trace=trace)
-        return answer if alone == understood.asked else replace(answer, understood=understood)
+        if not understood.says_more:
+            return answer
+        return replace(answer, question=understood.asked, understood=understood)
 
     async def answer(
         self,

@@ -21,12 +21,17 @@ class Understood:
     Attributes:
         asked: As it was asked.
         question: Clear by itself.
-        notes: Which periods were put in, and by which date.
+        notes: Which periods were put in, by which date, and which are open.
     """
 
     asked: str
     question: str
     notes: tuple[str, ...] = ()
+
+    @property
+    def says_more(self) -> bool:
+        """Whether there is something to tell: another question, or notes."""
+        return self.question != self.asked or bool(self.notes)
 
 
 async def understand(
@@ -44,17 +49,19 @@ async def understand(
         model: Rewrites a question that follows others.
         history: The turns before it, the first one first.
         calendar: What relative periods refer to; None to leave them as they are.
-        trace: Told where the question changes.
+        trace: Told where there is something to tell.
 
     Raises:
         ModelError: The model gave no usable reply.
     """
     alone = question
     if history:
-        alone = await make_standalone(question, history, model, trace=trace)
+        said = await make_standalone(question, history, model, trace=trace)
+        alone = " ".join(said.split()) or question
     notes: tuple[str, ...] = ()
     if calendar is not None:
         alone, notes = resolve_periods(alone, calendar)
-    if trace is not None and alone != question:
+    understood = Understood(question, alone, notes)
+    if trace is not None and understood.says_more:
         trace.append(QuestionUnderstood(asked=question, question=alone, notes=notes))
-    return Understood(question, alone, notes)
+    return understood
