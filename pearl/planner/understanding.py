@@ -21,7 +21,8 @@ class Understood:
     Attributes:
         asked: As it was asked.
         question: Clear by itself.
-        notes: Which periods were put in, by which date, and which are open.
+        notes: Why it could not be made clear, if so; which periods were put in, by which date, and
+            which are open.
     """
 
     asked: str
@@ -40,6 +41,7 @@ async def understand(
     *,
     history: Sequence[Turn] = (),
     calendar: Calendar | None = None,
+    max_output_tokens: int | None = None,
     trace: Trace | None = None,
 ) -> Understood:
     """Make a question clear by itself; the model is asked only where there is a history.
@@ -49,19 +51,22 @@ async def understand(
         model: Rewrites a question that follows others.
         history: The turns before it, the first one first.
         calendar: What relative periods refer to; None to leave them as they are.
-        trace: Told where there is something to tell.
+        max_output_tokens: Of a reply of the model; None for a limit by the kind of request.
+        trace: Told where there is something to tell, or the model is asked.
 
     Raises:
-        ModelError: The model gave no usable reply.
+        ModelError: The model cannot be asked.
     """
-    alone = question
-    if history:
-        said = await make_standalone(question, history, model, trace=trace)
-        alone = " ".join(said.split()) or question
-    notes: tuple[str, ...] = ()
+    made = await make_standalone(question, history, model, max_output_tokens=max_output_tokens)
+    alone, notes = made.question, made.notes
     if calendar is not None:
-        alone, notes = resolve_periods(alone, calendar)
+        alone, periods = resolve_periods(alone, calendar)
+        notes += periods
     understood = Understood(question, alone, notes)
-    if trace is not None and understood.says_more:
-        trace.append(QuestionUnderstood(asked=question, question=alone, notes=notes))
+    if trace is not None and (understood.says_more or made.n_calls):
+        trace.append(
+            QuestionUnderstood(
+                asked=question, question=alone, notes=notes, usage=made.usage, n_calls=made.n_calls
+            )
+        )
     return understood

@@ -225,9 +225,11 @@ def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:
 async def _plan(pearl: Pearl, sample: Sample, trace: Any, *, for_corpus: bool) -> dict[str, Any]:
     try:
         card = ""
-        if pearl.shape != "none" and sample.document is not None:
+        if pearl.planner.settings.shape != "none" and sample.document is not None:
             card = await asyncio.to_thread(lambda: pearl.card(sample.load()))
-        checked = await pearl.plan(sample.question, card=card, is_corpus=for_corpus, trace=trace)
+        checked = await pearl.plan(
+            sample.question, history=sample.history, card=card, is_corpus=for_corpus, trace=trace
+        )
         return _row(sample.question, checked, trace)
     except PlanningError as error:
         attempts = [attempt.reply for attempt in error.attempts]
