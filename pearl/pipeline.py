@@ -79,7 +79,7 @@ class Pearl:
             domain has.
         as_of: Date that relative periods of questions refer to; None for today where the domain is
             one of dated reports, else they stay as they are.
-        fiscal_year_end: Month and day on which fiscal years end.
+        fiscal_year_end: Month and day on which fiscal years end; goes with a date.
         apart: Whether models are shown tables apart from the text; None for what the domain has.
         n_plans: Independent plans that are written and run; how far they agree is told.
         replies: As in `Client`.
@@ -170,13 +170,16 @@ class Pearl:
         )
         self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
         self.actions = self.material.actions
+        # One day for all questions, which a run that goes on another day does not mix with its own.
+        as_of = as_of or (date.today() if self.domain.is_dated else None)
+        self.settings["as_of"] = as_of
         self.planner = Planner(
             self.client,
             self.material,
             PlannerSettings(
                 max_repairs, max_steps, max_output_tokens, shape,
                 is_routed=self.domain.is_routed if route is None else route,
-                as_of=as_of, is_dated=self.domain.is_dated, fiscal_year_end=fiscal_year_end,
+                as_of=as_of, fiscal_year_end=fiscal_year_end,
             ),
         )  # fmt: skip
         self.n_plans = n_plans
@@ -332,8 +335,9 @@ class Pearl:
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
             answer = await self.execute(checked, document, token_budget=token_budget, trace=trace)
-        is_plain = alone == understood.asked and not understood.notes
-        return answer if is_plain else replace(answer, understood=understood)
+        if not understood.says_more:
+            return answer
+        return replace(answer, question=understood.asked, understood=understood)
 
     async def answer(
         self,

@@ -16,9 +16,10 @@ N_FIRST = 11
 GROUPS = {
     "Question and document": (
         "question", "together", "data", "tasks", "results", "rescore", "domain", "split", "columns",
-        "subset", "limit", "longest", "held_out", "allow_outside", "context", "ranker",
+        "subset", "limit", "longest", "held_out", "allow_outside", "context", "apart", "ranker",
+        "as_of", "fiscal_year_end",
     ),
-    "Plan": ("for_corpus", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape"),
+    "Plan": ("for_corpus", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape", "route", "n_plans"),
     "Model": (
         "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
         "prefix", "temperature", "unsandboxed",

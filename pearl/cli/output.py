@@ -61,6 +61,9 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             console.print(Text(step.preview))
         console.print()
         head("Answer")
+    understood = answer.understood
+    if understood is not None and understood.question != understood.asked:
+        console.print(Text(f"Understood as: {understood.question}", style="dim"))
     pieces, others = placed(answer.text, answer.evidence)
     for text, evidence in pieces:
         where = "" if evidence is None else f"  ({evidence.where})"
@@ -97,7 +100,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             how = "row by row"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
-    for note in answer.notes:
+    for note in (*(() if understood is None else understood.notes), *answer.notes):
         console.print(Text(f"Note: {note}", style="yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart", "negation"} else "yellow"

@@ -34,6 +34,7 @@ class Answer:
     """An answer with its evidence.
 
     Attributes:
+        question: As it was asked.
         text: The answer.
         evidence: Passages of the document, in the order in which the steps quote them.
         unverified: Quotes that could not be verified, with their step and the reason.
@@ -103,6 +104,7 @@ class Answer:
         return {
             "status": self.status,
             "question": self.question,
+            **_understood(self.understood),
             "document": self.document,
             "answer": self.text,
             "method": self.method,
@@ -159,6 +161,7 @@ class Answer:
             for quote in self.unverified
         )
         flagged += "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        understood = "" if self.understood is None else self.understood.question
         steps = "".join(
             f"<tr><td><code>{escape(s.output)}</code></td><td><code>{escape(s.action)}</code></td>"
             f"<td style='text-align:left;white-space:pre-wrap'>{escape(s.preview)}</td></tr>"
@@ -166,6 +169,7 @@ class Answer:
         )
         return (
             f"<p><b>{escape(self.question)}</b></p>"
+            f"{understood and f'<p>Understood as: {escape(understood)}</p>'}"
             f"<p style='white-space:pre-wrap'>{answer}</p>"
             f"{evidence and f'<p>Evidence</p><ol>{evidence}</ol>'}"
             f"{rows and f'<p>Rows behind it: {len(self.rows):,}</p><ol>{rows}</ol>'}<ul>{flagged}</ul>"
@@ -184,6 +188,13 @@ def _plain(value: Value) -> str | int | float | bool | list[str]:
             return value.value
         case _:
             return value
+
+
+def _understood(understood: Understood | None) -> dict[str, Any]:
+    """The question as it was planned, with its notes; nothing where it was planned as it was asked."""
+    if understood is None:
+        return {}
+    return {"understood": {"question": understood.question, "notes": list(understood.notes)}}
 
 
 def _implausible(usage: Usage) -> dict[str, int]:

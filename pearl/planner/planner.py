@@ -33,12 +33,11 @@ class PlannerSettings:
         max_output_tokens: Tokens of a reply at most; None for a limit by the kind of request.
         shape: What the planner is told about a document.
         is_routed: Whether a question that its parts plan is not given to the model.
-        as_of: Date that relative periods of questions refer to; None for `is_dated` to decide.
-        is_dated: Whether they refer to today where there is no such date; else they stay.
-        fiscal_year_end: Month and day on which fiscal years end.
+        as_of: Date that relative periods of questions refer to; None where they stay as they are.
+        fiscal_year_end: Month and day on which fiscal years end; goes with a date.
 
     Raises:
-        UsageError: There is no such shape.
+        UsageError: There is no such shape, or no such date.
     """
 
     max_repairs: int = MAX_REPAIRS
@@ -47,7 +46,6 @@ class PlannerSettings:
     shape: Shape = "none"
     is_routed: bool = False
     as_of: date | None = None
-    is_dated: bool = False
     fiscal_year_end: tuple[int, int] = (12, 31)
 
     def __post_init__(self) -> None:
@@ -55,12 +53,16 @@ class PlannerSettings:
             raise UsageError(
                 f"unknown shape '{self.shape}'", help=suggest(self.shape, SHAPES, "shapes")
             )
+        if self.calendar is None and self.fiscal_year_end != (12, 31):
+            raise UsageError(
+                "fiscal_year_end says nothing without as_of",
+                help="give the date that questions refer to: --as-of today, or as_of=date(2024, 5, 1)",
+            )
 
     @property
     def calendar(self) -> Calendar | None:
         """What relative periods refer to; None to leave them as they are."""
-        as_of = self.as_of or (date.today() if self.is_dated else None)
-        return None if as_of is None else Calendar(as_of, self.fiscal_year_end)
+        return None if self.as_of is None else Calendar(self.as_of, self.fiscal_year_end)
 
 
 class Planner:
