@@ -216,6 +216,20 @@ class EvalRequest(_Planning):
     part_tokens: Tokens
     by_document: bool = False
     fallback: Literal["direct"] | None = None
+    history: Literal["gold", "own", "none"] = "gold"
+    together: bool = False
+    corpus: tuple[Text, ...] = ()
+    unit: Text | None = None
+    size: PositiveInt | None = None
+    overlap: PositiveInt | None = None
+    stem: Text | None = None
+    at: Text | None = None
+
+    @property
+    def inputs(self) -> Iterator[str]:
+        """Every file that is read, as it was named; of a model its file."""
+        yield from self.corpus
+        yield from super().inputs
 
 
 class MineRequest(RunRequest):
