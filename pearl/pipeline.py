@@ -15,27 +15,25 @@ from pearl.data.turns import Turn
 from pearl.documents.document import Document
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
-from pearl.errors import PlanningError, UsageError, suggest
+from pearl.errors import PlanningError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
-from pearl.interpreter.context import STRATEGIES, Strategy
+from pearl.interpreter.context import Strategy
 from pearl.interpreter.execution import answer_plan, direct_plan
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.searchers import new_searcher
 from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.llm import Model
-from pearl.llm.client import Client, ClientSettings
+from pearl.llm.client import Client, as_client
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
-from pearl.planner.cache import PlanCache
 from pearl.planner.material import PlannerMaterial
-from pearl.planner.periods import Calendar
-from pearl.planner.routing import route as route_question
-from pearl.planner.shape import SHAPES, Shape, shape_card
-from pearl.planner.understanding import Understood, understand
-from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
+from pearl.planner.planner import Planner, PlannerSettings
+from pearl.planner.shape import Shape, shape_card
+from pearl.planner.understanding import Understood
+from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.index import IndexedDocument
 from pearl.retrieval.search import Searcher
@@ -95,6 +93,7 @@ class Pearl:
         library: The action library, as it is written.
         actions: What a plan can call: the library, and the operators on rows.
         material: What the planner is shown.
+        planner: Writes the plans.
         searcher: Ranks passages.
         embeddings: The name of what makes vectors of them.
         reranker: The name of what reorders them, without its address.
@@ -156,25 +155,7 @@ class Pearl:
             "shape": shape, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
             "apart": apart, "n_plans": n_plans,
         }  # fmt: skip
-        if context not in STRATEGIES:
-            raise UsageError(
-                f"unknown context strategy '{context}'",
-                help=suggest(context, STRATEGIES, "strategies"),
-            )
-        if shape not in SHAPES:
-            raise UsageError(f"unknown shape '{shape}'", help=suggest(shape, SHAPES, "shapes"))
-        if min(items_per_call, max_item_tokens) < 1 or min(max_reasks, recheck) < 0:
-            raise UsageError(
-                "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
-                help="leave them out for 32, 64, 1 and 0",
-            )
-        if isinstance(model, Client) and (client_settings or replies or budget):
-            raise UsageError("a client has its settings already", help="give them to the Client")
-        self.client = (
-            model
-            if isinstance(model, Client)
-            else Client(ClientSettings(model, **client_settings), replies=replies, budget=budget)
-        )
+        self.client = as_client(model, client_settings, replies=replies, budget=budget)
         self._is_own_searcher = searcher is None
         self.embeddings, self.reranker = embeddings, reranker
         self.searcher = searcher or new_searcher(
@@ -189,29 +170,26 @@ class Pearl:
         )
         self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
         self.actions = self.material.actions
-        self.is_routed = self.domain.is_routed if route is None else route
-        self.as_of, self.fiscal_year_end = as_of, fiscal_year_end
+        self.planner = Planner(
+            self.client,
+            self.material,
+            PlannerSettings(
+                max_repairs, max_steps, max_output_tokens, shape,
+                is_routed=self.domain.is_routed if route is None else route,
+                as_of=as_of, is_dated=self.domain.is_dated, fiscal_year_end=fiscal_year_end,
+            ),
+        )  # fmt: skip
         self.n_plans = n_plans
-        self.max_repairs = max_repairs
-        self.max_steps = max_steps
         self.fallback = fallback
-        self.shape = shape
         self.limits = ContextLimits(
-            self.client.counter,
-            context,
-            self.client.window,
-            max_output_tokens,
-            items_per_call=items_per_call,
-            max_item_tokens=max_item_tokens,
-            max_reasks=max_reasks,
-            is_strict=strict_items,
-            recheck=recheck,
+            self.client.counter, context, self.client.window, max_output_tokens,
+            items_per_call=items_per_call, max_item_tokens=max_item_tokens, max_reasks=max_reasks,
+            is_strict=strict_items, recheck=recheck,
             is_constrained=self.client.reply_fallback.level.by is not None,
             is_apart=self.domain.is_apart if apart is None else apart,
-        )
+        )  # fmt: skip
         self._asked: Model = self.client
         self._items = self.client.items
-        self._plans = PlanCache()
 
     async def __aenter__(self) -> Self:
         return self
@@ -227,7 +205,7 @@ class Pearl:
 
     def card(self, document: Document) -> str:
         """What the planner is told about a document; "" for nothing."""
-        return shape_card(document, self.shape, self.limits.counter.count)
+        return shape_card(document, self.planner.settings.shape, self.limits.counter.count)
 
     async def plan(
         self,
@@ -255,9 +233,10 @@ class Pearl:
             ModelError: The model gave no usable reply.
         """
         understood = await self.understand(question, history=history, trace=trace)
-        return await self._write(
-            understood.question, card=card, is_corpus=is_corpus, rejected=rejected, trace=trace
-        )
+        return await self.planner.write(
+            understood.question, self.calls(trace),
+            card=card, is_corpus=is_corpus, rejected=rejected, trace=trace,
+        )  # fmt: skip
 
     async def understand(
         self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
@@ -268,52 +247,9 @@ class Pearl:
             UsageError: The question is blank.
             ModelError: The model gave no usable reply.
         """
-        with self.client.breaker.running():
-            return await understand(
-                one_line(question),
-                self.calls(trace),
-                history=history,
-                calendar=self._calendar(),
-                trace=trace,
-            )
-
-    def _calendar(self) -> Calendar | None:
-        """What relative periods refer to."""
-        as_of = self.as_of or (date.today() if self.domain.is_dated else None)
-        return None if as_of is None else Calendar(as_of, self.fiscal_year_end)
-
-    async def _write(
-        self,
-        question: str,
-        *,
-        card: str = "",
-        is_corpus: bool = False,
-        rejected: Sequence[Rejected] = (),
-        trace: Trace | None = None,
-    ) -> CheckedPlan:
-        """The plan of a question that is clear by itself, by its parts or by the planner."""
-        shown = self.material.actions_for(is_corpus=is_corpus)
-        advice = ""
-        with self.client.breaker.running():
-            if self.is_routed and not rejected:
-                found = await route_question(question, shown, self.calls(trace), trace=trace)
-                if found.plan is not None:
-                    return found.plan
-                advice = found.advice
-            return await write_plan(
-                question,
-                shown,
-                self.calls(trace),
-                examples=self.material.examples_for(question, is_corpus=is_corpus),
-                max_repairs=self.max_repairs,
-                max_steps=self.max_steps,
-                max_output_tokens=self.limits.max_output_tokens,
-                rejected=rejected,
-                card=card,
-                advice=advice,
-                fallback=self.client.plan_fallback,
-                trace=trace,
-            )
+        return await self.planner.understand(
+            question, self.calls(trace), history=history, trace=trace
+        )
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Read and check the text of a plan; line breaks around it do not count.
@@ -321,9 +257,10 @@ class Pearl:
         Raises:
             PlanError: With every diagnostic.
         """
-        checked = compile_plan(text.strip("\n"), self.actions, max_steps=self.max_steps)
+        max_steps = self.planner.settings.max_steps
+        checked = compile_plan(text.strip("\n"), self.actions, max_steps=max_steps)
         if question and not checked.plan.question:
-            return _asking(checked, question)
+            return checked.asking(question)
         return checked
 
     async def execute(
@@ -348,7 +285,7 @@ class Pearl:
             ExecutionError: A step failed.
         """
         checked = self.compile(plan) if isinstance(plan, str) else plan
-        limits = self._within(token_budget, checked)
+        limits = share(self.limits, token_budget, checked.n_model_steps)
         return await self._run(checked, document, limits, "plan", token_budget, trace)
 
     async def ask(
@@ -380,11 +317,14 @@ class Pearl:
         alone = understood.question
         try:
             card = ""
-            if self.shape != "none":
+            if self.planner.settings.shape != "none":
                 card = await off_loop(len(document.text), partial(self.card, document))
             is_corpus = isinstance(document, IndexedDocument)
-            write = partial(self._write, alone, card=card, is_corpus=is_corpus, trace=trace)
-            checked = await self._plans.get((alone, card, is_corpus), write)
+            write = partial(
+                self.planner.write, alone, self.calls(trace),
+                card=card, is_corpus=is_corpus, trace=trace,
+            )  # fmt: skip
+            checked = await self.planner.plans.get((alone, card, is_corpus), write)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
@@ -392,7 +332,8 @@ class Pearl:
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
             answer = await self.execute(checked, document, token_budget=token_budget, trace=trace)
-        return answer if alone == understood.asked else replace(answer, understood=understood)
+        is_plain = alone == understood.asked and not understood.notes
+        return answer if is_plain else replace(answer, understood=understood)
 
     async def answer(
         self,
@@ -419,13 +360,7 @@ class Pearl:
             ExecutionError: The step failed.
         """
         checked = direct_plan(one_line(question))
-        limits = self._within(token_budget, checked)
-        if context is not None:
-            limits = replace(limits, strategy=context)
-        if part_tokens is not None:
-            most = min(part_tokens, limits.max_prompt_tokens or part_tokens)
-            limits = replace(limits, max_prompt_tokens=most)
-        limits = share_parts(limits, token_budget)
+        limits = share_parts(self.limits, token_budget, context, part_tokens)
         return await self._run(checked, document, limits, "direct", token_budget, trace)
 
     async def choose(
@@ -458,16 +393,10 @@ class Pearl:
         """
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await choose(
-                question,
-                options,
-                self.calls(trace),
-                share(self.limits, token_budget, 1),
-                answer=answer,
-                document=document,
-                is_reasoned=is_reasoned,
-                searcher=self.searcher,
-                trace=trace,
-            )
+                question, options, self.calls(trace), share(self.limits, token_budget, 1),
+                answer=answer, document=document, is_reasoned=is_reasoned,
+                searcher=self.searcher, trace=trace,
+            )  # fmt: skip
 
     def asking(self, client: Client) -> Pearl:
         """One that asks another client; it writes plans of its own."""
@@ -509,12 +438,3 @@ class Pearl:
                 method=method, fallback=self.client.reply_fallback, items=self._items,
                 searcher=self.searcher, trace=trace,
             )  # fmt: skip
-
-    def _within(self, token_budget: int | None, checked: CheckedPlan) -> ContextLimits:
-        """The limits of each step, where all of them share a budget."""
-        n_calls = sum(not checked.action(step).is_native for step in checked.plan.steps)
-        return share(self.limits, token_budget, n_calls)
-
-
-def _asking(checked: CheckedPlan, question: str) -> CheckedPlan:
-    return replace(checked, plan=replace(checked.plan, question=question))

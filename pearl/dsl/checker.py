@@ -61,6 +61,15 @@ class CheckedPlan:
         """The action that a step calls."""
         return self.actions[step.action]
 
+    @property
+    def n_model_steps(self) -> int:
+        """Steps that a model carries out."""
+        return sum(not self.action(step).is_native for step in self.plan.steps)
+
+    def asking(self, question: str) -> CheckedPlan:
+        """The same plan, as that of another question."""
+        return replace(self, plan=replace(self.plan, question=question))
+
     def __str__(self) -> str:
         return print_plan(self.plan)
 

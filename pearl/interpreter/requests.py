@@ -18,8 +18,10 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.signatures import ValueType
+from pearl.errors import UsageError, suggest
 from pearl.interpreter.context import (
     DEFAULT_RETRIEVED_TOKENS,
+    STRATEGIES,
     Context,
     ContextOverflowError,
     Shown,
@@ -68,6 +70,9 @@ class ContextLimits:
             agree.
         is_constrained: Whether replies about rows are held to their form, so that none is missing.
         is_apart: Whether the tables of a document are shown apart from its text.
+
+    Raises:
+        UsageError: There is no such strategy, or a number is out of range.
     """
 
     counter: Counter
@@ -84,6 +89,21 @@ class ContextLimits:
     recheck: int = 0
     is_constrained: bool = False
     is_apart: bool = False
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise UsageError(
+                f"unknown context strategy '{self.strategy}'",
+                help=suggest(self.strategy, STRATEGIES, "strategies"),
+            )
+        if (
+            min(self.items_per_call, self.max_item_tokens) < 1
+            or min(self.max_reasks, self.recheck) < 0
+        ):
+            raise UsageError(
+                "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
+                help="leave them out for 32, 64, 1 and 0",
+            )
 
     @property
     def reply_tokens(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import ceil
 
 from pearl.errors import ExecutionError
-from pearl.interpreter.context import ContextOverflowError
+from pearl.interpreter.context import ContextOverflowError, Strategy
 from pearl.interpreter.requests import ContextLimits
 
 __all__ = ["reported_as_budget", "share", "share_parts"]
@@ -28,11 +28,28 @@ def share(limits: ContextLimits, token_budget: int | None, n_calls: int) -> Cont
     return replace(limits, strategy="retrieve", max_prompt_tokens=each, max_retrieved=each)
 
 
-def share_parts(limits: ContextLimits, token_budget: int | None) -> ContextLimits:
-    """The limits of a call that is split into as many parts as the budget allows.
+def share_parts(
+    limits: ContextLimits,
+    token_budget: int | None,
+    strategy: Strategy | None = None,
+    part_tokens: int | None = None,
+) -> ContextLimits:
+    """The limits of one call, or of as many parts of it as the budget allows.
 
     n parts take at most n - 1 merging calls, whose prompts are no longer.
+
+    Args:
+        limits: The limits of a call without a budget.
+        token_budget: Input tokens of all calls together; None for no budget.
+        strategy: How a document is read that is longer; None for what goes with the budget.
+        part_tokens: Tokens of a prompt, where fewer than the limits leave are wanted.
     """
+    limits = share(limits, token_budget, 1)
+    if strategy is not None:
+        limits = replace(limits, strategy=strategy)
+    if part_tokens is not None:
+        least = min(part_tokens, limits.max_prompt_tokens or part_tokens)
+        limits = replace(limits, max_prompt_tokens=least)
     most = limits.prompt_tokens
     if token_budget is None or most is None:
         return limits

@@ -6,11 +6,13 @@ middleware between a caller and a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pearl.documents.tokens import Counter
+from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
@@ -26,7 +28,7 @@ from pearl.llm.middleware.retry import DEADLINE_S, Retrying
 from pearl.llm.middleware.sampling import Sampling
 from pearl.llm.middleware.wrapper import Wrapper
 
-__all__ = ["Client", "ClientSettings", "Layer"]
+__all__ = ["Client", "ClientSettings", "Layer", "as_client"]
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
@@ -236,6 +238,32 @@ class Client(Wrapper):
 
     def _warming_up(self, model: Model) -> Model:
         return PrefixWarmup(model, self.settings.prefix, n_places=self.settings.concurrency)
+
+
+def as_client(
+    model: str | Model,
+    settings: Mapping[str, Any],
+    *,
+    replies: Replies | None = None,
+    budget: Budget | None = None,
+) -> Client:
+    """The client of a model, or the one that is given in place of a model.
+
+    Args:
+        model: As in `ClientSettings`, or a `Client`.
+        settings: The others of `ClientSettings`.
+        replies: As in `Client`.
+        budget: As in `Client`.
+
+    Raises:
+        UsageError: A client is given with settings, or a setting names nothing that exists.
+        ModelError: The model cannot be set up: no key.
+    """
+    if not isinstance(model, Client):
+        return Client(ClientSettings(model, **settings), replies=replies, budget=budget)
+    if settings or replies or budget:
+        raise UsageError("a client has its settings already", help="give them to the Client")
+    return model
 
 
 def _sampling(seed: int | None, temperature: float | None) -> Layer | None:

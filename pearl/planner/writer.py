@@ -150,10 +150,10 @@ async def write_plan(
                 )
             )  # fmt: skip
         if checked is not None and not found:
-            return _asking(checked, question)
+            return checked.asking(question)
         messages = repair_messages(first, text, found)
     if doubted is not None:
-        return _asking(doubted, question)
+        return doubted.asking(question)
     last = next(d for d in attempts[-1].diagnostics if d.severity == "error")
     raise PlanningError(
         f"no valid plan after {_counted(len(attempts))}; last problem: {last.message} [{last.code}]",
@@ -175,10 +175,6 @@ def _unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
             help="give CTX to the step that finds what the others go on from",
         ),
     )
-
-
-def _asking(checked: CheckedPlan, question: str) -> CheckedPlan:
-    return replace(checked, plan=replace(checked.plan, question=question))
 
 
 def _of_best(checked: CheckedPlan) -> tuple[Diagnostic, ...]:

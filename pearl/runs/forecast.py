@@ -225,7 +225,7 @@ class Forecaster:
                 if task.plan is None:
                     card = ""
                     is_corpus = task.is_corpus or isinstance(document, IndexedDocument)
-                    if self._pearl.shape != "none":
+                    if self._pearl.planner.settings.shape != "none":
                         card = self._pearl.card(document or task.document())
                     self._plan(task.question or "", card, is_corpus=is_corpus)
                     return
@@ -323,12 +323,15 @@ class Forecaster:
         is_held = pearl.client.settings.constrain != "off"
         n_phases = 2 if is_held and pearl.client.constrains.by & {"grammar", "json"} else 1
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
-        most = n_phases * (1 + pearl.max_repairs)
+        most = n_phases * (1 + pearl.planner.settings.max_repairs)
         is_exact = most == 1
         limits = pearl.limits
         task = PlanTask(question, shown)
         reply_tokens = reply_limit(
-            task, limits.window, limits.max_output_tokens, max_steps=pearl.max_steps
+            task,
+            limits.window,
+            limits.max_output_tokens,
+            max_steps=pearl.planner.settings.max_steps,
         )
         costs = StepCosts(
             Range(1, most), Range(first, first if is_exact else None),

@@ -17,6 +17,7 @@ from pearl.actions import by_search
 from pearl.actions.item_reply import ItemKind
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
+from pearl.data.turns import Turn
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType
@@ -33,6 +34,7 @@ from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
+from pearl.planner.standalone import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
 from pearl.retrieval import DEFAULT_METHOD
 from pearl.tables.lookup import PROMPT_TEXTS
@@ -99,6 +101,7 @@ class RunConfig(Frozen):
 def run_config(pearl: Pearl) -> dict[str, Any]:
     """The fields of a `RunConfig`, without `kind` and `v`, for the header that a file begins with."""
     bank = "\n".join(print_plan(example.plan) for example in pearl.material.examples)
+    planned = pearl.planner.settings
     return {
         "pearl_version": __version__,
         "domain": pearl.domain_name,
@@ -116,18 +119,18 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "context": pearl.limits.strategy,
         "window": pearl.limits.window,
         "max_output_tokens": pearl.limits.max_output_tokens,
-        "max_repairs": pearl.max_repairs,
-        "max_steps": pearl.max_steps,
+        "max_repairs": planned.max_repairs,
+        "max_steps": planned.max_steps,
         "items_per_call": pearl.limits.items_per_call,
         "max_item_tokens": pearl.limits.max_item_tokens,
         "max_reasks": pearl.limits.max_reasks,
         "strict_items": pearl.limits.is_strict,
         "recheck": pearl.limits.recheck,
-        "shape": pearl.shape,
+        "shape": planned.shape,
         "fallback": pearl.fallback,
-        "route": pearl.is_routed,
-        "as_of": None if pearl.as_of is None else pearl.as_of.isoformat(),
-        "fiscal_year_end": list(pearl.fiscal_year_end),
+        "route": planned.is_routed,
+        "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
+        "fiscal_year_end": list(planned.fiscal_year_end),
         "apart": pearl.limits.is_apart,
         "n_plans": pearl.n_plans,
         "constrain": pearl.client.settings.constrain,
@@ -193,12 +196,14 @@ def prompts_sha256() -> str:
     task = ActionTask("a", find, (("X", "x"), ("Y", "y")), "text", "why", "what?", frozenset({"Y"}))
     each = Action("EACH", (Parameter.named(ROWS),), "Read each")
     search = by_search.known().values()
+    turns = (Turn("who?", "she"),)
     plan = plan_messages("what?", ActionLibrary("all", [find, each, *search]), card="1 document")
     prompts = (
         plan,
         repair_messages(plan, "1. a = FIND(CTX)", ()),
         steps_messages(plan, "New actions:\n- None"),
         json_messages(plan, "an object"),
+        unusable_messages(standalone_messages("what?", turns), "she", "why"),
         action_messages(task),
         *(action_messages(replace(task, gives=form)) for form in FORMS),
         *(again_messages(action_messages(task), "one", form) for form in FORMS),

@@ -225,7 +225,7 @@ def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:
 async def _plan(pearl: Pearl, sample: Sample, trace: Any, *, for_corpus: bool) -> dict[str, Any]:
     try:
         card = ""
-        if pearl.shape != "none" and sample.document is not None:
+        if pearl.planner.settings.shape != "none" and sample.document is not None:
             card = await asyncio.to_thread(lambda: pearl.card(sample.load()))
         checked = await pearl.plan(
             sample.question, history=sample.history, card=card, is_corpus=for_corpus, trace=trace

@@ -1,0 +1,157 @@
+"""A question → a checked plan: made clear, then planned by its parts or by the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from pearl.data.turns import Turn
+from pearl.dsl.checker import MAX_STEPS, CheckedPlan
+from pearl.errors import UsageError, suggest
+from pearl.llm import Model
+from pearl.llm.client import Client
+from pearl.planner.cache import PlanCache
+from pearl.planner.material import PlannerMaterial
+from pearl.planner.periods import Calendar
+from pearl.planner.routing import route
+from pearl.planner.shape import SHAPES, Shape
+from pearl.planner.understanding import Understood, understand
+from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
+from pearl.trace import Trace
+
+__all__ = ["Planner", "PlannerSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerSettings:
+    """How questions are planned.
+
+    Attributes:
+        max_repairs: Times the model is shown what is wrong with its plan.
+        max_steps: Longer plans are refused.
+        max_output_tokens: Tokens of a reply at most; None for a limit by the kind of request.
+        shape: What the planner is told about a document.
+        is_routed: Whether a question that its parts plan is not given to the model.
+        as_of: Date that relative periods of questions refer to; None for `is_dated` to decide.
+        is_dated: Whether they refer to today where there is no such date; else they stay.
+        fiscal_year_end: Month and day on which fiscal years end.
+
+    Raises:
+        UsageError: There is no such shape.
+    """
+
+    max_repairs: int = MAX_REPAIRS
+    max_steps: int = MAX_STEPS
+    max_output_tokens: int | None = None
+    shape: Shape = "none"
+    is_routed: bool = False
+    as_of: date | None = None
+    is_dated: bool = False
+    fiscal_year_end: tuple[int, int] = (12, 31)
+
+    def __post_init__(self) -> None:
+        if self.shape not in SHAPES:
+            raise UsageError(
+                f"unknown shape '{self.shape}'", help=suggest(self.shape, SHAPES, "shapes")
+            )
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """What relative periods refer to; None to leave them as they are."""
+        as_of = self.as_of or (date.today() if self.is_dated else None)
+        return None if as_of is None else Calendar(as_of, self.fiscal_year_end)
+
+
+class Planner:
+    """Plans questions, without the document.
+
+    Args:
+        client: Its circuit breaker, and what it can hold a model to; it is not asked.
+        material: What the model is shown.
+        settings: How questions are planned.
+
+    Attributes:
+        plans: Those that were written, for all who ask the same question.
+    """
+
+    def __init__(
+        self, client: Client, material: PlannerMaterial, settings: PlannerSettings
+    ) -> None:
+        self.client = client
+        self.material = material
+        self.settings = settings
+        self.plans = PlanCache()
+
+    async def understand(
+        self,
+        question: str,
+        model: Model,
+        *,
+        history: Sequence[Turn] = (),
+        trace: Trace | None = None,
+    ) -> Understood:
+        """Make a question clear by itself, with absolute periods.
+
+        Raises:
+            UsageError: The question is blank.
+            ModelError: The model gave no usable reply.
+        """
+        calendar = self.settings.calendar
+        with self.client.breaker.running():
+            return await understand(
+                one_line(question),
+                model,
+                history=history,
+                calendar=calendar,
+                max_output_tokens=self.settings.max_output_tokens,
+                trace=trace,
+            )
+
+    async def write(
+        self,
+        question: str,
+        model: Model,
+        *,
+        card: str = "",
+        is_corpus: bool = False,
+        rejected: Sequence[Rejected] = (),
+        trace: Trace | None = None,
+    ) -> CheckedPlan:
+        """The plan of a question that is clear by itself, by its parts or by the model.
+
+        Args:
+            question: Not blank.
+            model: Writes it.
+            card: What is told about the document.
+            is_corpus: Whether it will be run over a corpus, whose passages can be searched.
+            rejected: Valid plans that were run in vain, and why.
+            trace: Records every attempt.
+
+        Raises:
+            PlanningError: No valid plan came out of the repair loop.
+            ModelError: The model gave no usable reply.
+        """
+        settings = self.settings
+        shown = self.material.actions_for(is_corpus=is_corpus)
+        advice = ""
+        with self.client.breaker.running():
+            if settings.is_routed and not rejected:
+                found = await route(question, shown, model, trace=trace)
+                if found.plan is not None:
+                    return found.plan
+                advice = found.advice
+            return await write_plan(
+                question,
+                shown,
+                model,
+                examples=self.material.examples_for(question, is_corpus=is_corpus),
+                max_repairs=settings.max_repairs,
+                max_steps=settings.max_steps,
+                max_output_tokens=settings.max_output_tokens,
+                rejected=rejected,
+                card=card,
+                advice=advice,
+                fallback=self.client.plan_fallback,
+                trace=trace,
+            )
