@@ -19,8 +19,8 @@ from pearl.retrieval.index import Index, IndexedDocument
 
 __all__ = ["OWN", "AskedCorpus", "corpus_of_samples", "found"]
 
-OWN = "documents of the samples"
-"""The name of the corpus that the samples' own documents are."""
+OWN = "documents of the data"
+"""The name of the corpus that the documents of all samples are."""
 
 _RERANK = "RERANK"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
-    from pearl.data.samples import Sample
     from pearl.evals.corpora import AskedCorpus
     from pearl.evals.log import EvalLog, Header
     from pearl.evals.report import Cluster
@@ -95,7 +93,7 @@ def command(
     What failed and what names no option is wrong, and counted. Every reply and every record is kept
     in the store: the same command goes on where it stopped, however it was stopped.
 
-    With --together all documents of the samples are asked as one corpus, with --corpus another one;
+    With --together all documents of --data are asked as one corpus, with --corpus another one;
     with --retrieval, --corpus, --queries and --qrels: how well documents are found.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
@@ -162,7 +160,7 @@ def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
         )
 
 
-def _asked_corpus(samples: Sequence[Sample], options: dict[str, Any]) -> AskedCorpus | None:
+def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:
     """What is asked in place of each sample's document, if anything."""
     from pearl.documents.units import window
     from pearl.evals.corpora import AskedCorpus, corpus_of_samples
@@ -172,7 +170,8 @@ def _asked_corpus(samples: Sequence[Sample], options: dict[str, Any]) -> AskedCo
     size, overlap = options["size"] or window.SIZE, options["overlap"]
     cutting = Cutting(options["unit"] or "", size, window.OVERLAP if overlap is None else overlap)
     if options["together"]:
-        return corpus_of_samples(samples, cutting, options["stem"] or "english")
+        every, _ = read_data({**options, "limit": None, "subset": None})
+        return corpus_of_samples(every, cutting, options["stem"] or "english")
     if not (named := options["corpus"]):
         return None
     index = open_index(
@@ -224,7 +223,7 @@ def _evaluate(
         )
     if not is_executed:
         checks.refuse_unfit(samples, names)
-    if (corpus := None if is_executed else _asked_corpus(samples, options)) is not None:
+    if (corpus := None if is_executed else _asked_corpus(options)) is not None:
         evaluation = replace(evaluation, corpus=corpus)
     name, n_bad = Path(options["data"]).name, len(bad) + len(unfit)
 
