@@ -2,6 +2,8 @@
 
 A scorer module has `DESCRIPTION` (one line) and
 `score(answer, reference) -> float`, from 0 to 1. What is a word, all of them ask `pearl.evals.words`.
+One that compares something else of a record has `compared(record) -> tuple[str, str] | None`: what is scored, and
+what it should be; None, where there is nothing to compare, scores 0.
 """
 
 from __future__ import annotations
