@@ -23,16 +23,17 @@ from pearl.interpreter.execution import answer_plan, direct_plan
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.searchers import new_searcher
+from pearl.interpreter.several_plans import answer_by
 from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.llm import Model
 from pearl.llm.client import Client, as_client
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
+from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.shape import Shape, shape_card
-from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.index import IndexedDocument
@@ -94,6 +95,7 @@ class Pearl:
         actions: What a plan can call: the library, and the operators on rows.
         material: What the planner is shown.
         planner: Writes the plans.
+        draws: How many it writes for a question, and how they are drawn.
         searcher: Ranks passages.
         embeddings: The name of what makes vectors of them.
         reranker: The name of what reorders them, without its address.
@@ -179,7 +181,6 @@ class Pearl:
                 as_of=as_of, is_dated=self.domain.is_dated, fiscal_year_end=fiscal_year_end,
             ),
         )  # fmt: skip
-        self.n_plans = n_plans
         self.fallback = fallback
         self.limits = ContextLimits(
             self.client.counter, context, self.client.window, max_output_tokens,
@@ -188,6 +189,8 @@ class Pearl:
             is_constrained=self.client.reply_fallback.level.by is not None,
             is_apart=self.domain.is_apart if apart is None else apart,
         )  # fmt: skip
+        drawn = self.client.settings
+        self.draws = Draws(n_plans, drawn.seed, drawn.temperature)
         self._asked: Model = self.client
         self._items = self.client.items
 
@@ -232,24 +235,11 @@ class Pearl:
             PlanningError: No valid plan came out of the repair loop.
             ModelError: The model gave no usable reply.
         """
-        understood = await self.understand(question, history=history, trace=trace)
+        understood = await self.planner.understand(question, self.calls(trace), history, trace)
         return await self.planner.write(
             understood.question, self.calls(trace),
             card=card, is_corpus=is_corpus, rejected=rejected, trace=trace,
         )  # fmt: skip
-
-    async def understand(
-        self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
-    ) -> Understood:
-        """Make a question clear by itself, with absolute periods.
-
-        Raises:
-            UsageError: The question is blank.
-            ModelError: The model gave no usable reply.
-        """
-        return await self.planner.understand(
-            question, self.calls(trace), history=history, trace=trace
-        )
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Read and check the text of a plan; line breaks around it do not count.
@@ -313,25 +303,24 @@ class Pearl:
             ExecutionError: A step failed.
         """
         trace = Trace() if trace is None else trace
-        understood = await self.understand(question, history=history, trace=trace)
+        understood = await self.planner.understand(question, self.calls(trace), history, trace)
         alone = understood.question
+        card = ""
+        if self.planner.settings.shape != "none":
+            card = await off_loop(len(document.text), partial(self.card, document))
         try:
-            card = ""
-            if self.planner.settings.shape != "none":
-                card = await off_loop(len(document.text), partial(self.card, document))
-            is_corpus = isinstance(document, IndexedDocument)
-            write = partial(
-                self.planner.write, alone, self.calls(trace),
-                card=card, is_corpus=is_corpus, trace=trace,
+            plans = await self.planner.write_several(
+                alone, self.calls, self.draws, trace,
+                card=card, is_corpus=isinstance(document, IndexedDocument),
             )  # fmt: skip
-            checked = await self.planner.plans.get((alone, card, is_corpus), write)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
                 raise
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
-            answer = await self.execute(checked, document, token_budget=token_budget, trace=trace)
+            execute = partial(self.execute, document=document)
+            answer = await answer_by(plans, execute, token_budget, trace)
         return answer if alone == understood.asked else replace(answer, understood=understood)
 
     async def answer(
@@ -413,6 +402,7 @@ class Pearl:
             scope: Names its work, whose own replies are found again, with what they cost.
         """
         other = self.asking(self.client)
+        other.draws = Draws(self.draws.n, seed, temperature)
         other._asked = self.client.unshared(seed, temperature, scope=scope)
         other._items = None
         return other

@@ -337,7 +337,8 @@ class Forecaster:
             Range(1, most), Range(first, first if is_exact else None),
             Range(1, most * reply_tokens), Range(1, most),
         )  # fmt: skip
-        self._named(PLANNING).add(costs, 0)
+        for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
+            self._named(PLANNING).add(costs, 0)
 
     def _time_s(self, total: StepForecast) -> Range | None:
         """Lower bound of the time: the longest chain, or all calls at this concurrency."""
