@@ -30,7 +30,7 @@ def model(*answers: str) -> Scripted:
                 return "no plan"
             return f'1. ans = FIND(CTX, "part {number}") : Find it'
         assert isinstance(task, ActionTask)
-        said = answers[int(dict(task.arguments)["X"].removeprefix("part ")) - 1]
+        said = answers[int(dict(task.arguments).get("X", "part 1").removeprefix("part ")) - 1]
         if said == "!":
             raise ModelError("cut off", kind="length")
         return said
