@@ -34,6 +34,7 @@ from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.shape import Shape, shape_card
+from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.index import IndexedDocument
@@ -165,22 +166,15 @@ class Pearl:
         )
         self.domain_name = domain
         self.domain = load_domain(domain)
-        self.library = (
-            library
-            if isinstance(library, ActionLibrary)
-            else load_library(library or self.domain.library)
-        )
+        self.library = load_library(self.domain.library if library is None else library)
         self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
         self.actions = self.material.actions
-        self.planner = Planner(
-            self.client,
-            self.material,
-            PlannerSettings(
-                max_repairs, max_steps, max_output_tokens, shape,
-                is_routed=self.domain.is_routed if route is None else route,
-                as_of=as_of, is_dated=self.domain.is_dated, fiscal_year_end=fiscal_year_end,
-            ),
+        planning = PlannerSettings(
+            max_repairs, max_steps, max_output_tokens, shape,
+            is_routed=self.domain.is_routed if route is None else route,
+            as_of=as_of, is_dated=self.domain.is_dated, fiscal_year_end=fiscal_year_end,
         )  # fmt: skip
+        self.planner = Planner(self.client, self.material, planning)
         self.fallback = fallback
         self.limits = ContextLimits(
             self.client.counter, context, self.client.window, max_output_tokens,
@@ -235,11 +229,22 @@ class Pearl:
             PlanningError: No valid plan came out of the repair loop.
             ModelError: The model gave no usable reply.
         """
-        understood = await self.planner.understand(question, self.calls(trace), history, trace)
+        understood = await self.understand(question, history=history, trace=trace)
         return await self.planner.write(
             understood.question, self.calls(trace),
             card=card, is_corpus=is_corpus, rejected=rejected, trace=trace,
         )  # fmt: skip
+
+    async def understand(
+        self, question: str, *, history: Sequence[Turn] = (), trace: Trace | None = None
+    ) -> Understood:
+        """Make a question clear by itself, with absolute periods.
+
+        Raises:
+            UsageError: The question is blank.
+            ModelError: The model gave no usable reply.
+        """
+        return await self.planner.understand(question, self.calls(trace), history, trace)
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Read and check the text of a plan; line breaks around it do not count.
@@ -249,9 +254,7 @@ class Pearl:
         """
         max_steps = self.planner.settings.max_steps
         checked = compile_plan(text.strip("\n"), self.actions, max_steps=max_steps)
-        if question and not checked.plan.question:
-            return checked.asking(question)
-        return checked
+        return checked.asking(question) if question and not checked.plan.question else checked
 
     async def execute(
         self,
@@ -303,7 +306,7 @@ class Pearl:
             ExecutionError: A step failed.
         """
         trace = Trace() if trace is None else trace
-        understood = await self.planner.understand(question, self.calls(trace), history, trace)
+        understood = await self.understand(question, history=history, trace=trace)
         alone = understood.question
         card = ""
         if self.planner.settings.shape != "none":
@@ -321,7 +324,8 @@ class Pearl:
         else:
             execute = partial(self.execute, document=document)
             answer = await answer_by(plans, execute, token_budget, trace)
-        return answer if alone == understood.asked else replace(answer, understood=understood)
+        is_plain = alone == understood.asked and not understood.notes
+        return answer if is_plain else replace(answer, understood=understood)
 
     async def answer(
         self,
@@ -388,8 +392,9 @@ class Pearl:
 
     def asking(self, client: Client) -> Pearl:
         """One that asks another client; it writes plans of its own."""
-        settings = {**self.settings, "library": self.library, "searcher": self.searcher}
-        return Pearl(client, **settings)
+        return Pearl(
+            client, **{**self.settings, "library": self.library, "searcher": self.searcher}
+        )
 
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
@@ -412,14 +417,9 @@ class Pearl:
         return self._asked if trace is None else ProgressListener(self._asked, trace.progressed)
 
     async def _run(
-        self,
-        checked: CheckedPlan,
-        document: Document,
-        limits: ContextLimits,
-        method: Literal["plan", "direct"],
-        token_budget: int | None,
-        trace: Trace | None,
-    ) -> Answer:
+        self, checked: CheckedPlan, document: Document, limits: ContextLimits,
+        method: Literal["plan", "direct"], token_budget: int | None, trace: Trace | None,
+    ) -> Answer:  # fmt: skip
         """Run a plan over a document by this `Pearl`'s model."""
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(

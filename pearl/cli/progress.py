@@ -73,6 +73,8 @@ class _Doing:
 
     def _call(self, event: ModelProgressed) -> str:
         match event.purpose:
+            case "question":
+                return "reading the question"
             case "plan":
                 return f"writing the plan (attempt {event.attempt})"
             case "step":

@@ -108,7 +108,12 @@ class Planner:
         calendar = self.settings.calendar
         with self.client.breaker.running():
             return await understand(
-                one_line(question), model, history=history, calendar=calendar, trace=trace
+                one_line(question),
+                model,
+                history=history,
+                calendar=calendar,
+                max_output_tokens=self.settings.max_output_tokens,
+                trace=trace,
             )
 
     async def write(

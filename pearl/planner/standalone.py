@@ -1,22 +1,255 @@
-"""A question of a conversation → the same question, clear without the turns before it."""
+"""A question of a conversation → the same question, clear without the turns before it.
+
+A model says what pronouns and left out words stand for. Its reply is checked, because a plan is
+written for what it says: a reply that is no question, loses a year of the question or brings in a
+number that nobody named is requested once more. After that the question stays as it was asked, with
+a note that says so.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from pearl.data.turns import Turn
-from pearl.llm import Model
-from pearl.trace import Trace
+from pearl.documents.tokens import Counter
+from pearl.errors import ModelError
+from pearl.llm import Message, Model, Request, StandaloneTask, Usage
+from pearl.llm.reply_limits import reply_limit
+from pearl.retrieval.queries import years_in
 
-__all__ = ["make_standalone"]
+__all__ = [
+    "Standalone",
+    "make_standalone",
+    "read_reply",
+    "shown_turns",
+    "standalone_messages",
+    "unusable_messages",
+]
+
+MAX_LENGTH = 1_000
+"""Characters that a reply may have more than the question."""
+
+MAX_ANSWER = 300
+"""Characters of an earlier answer that are shown."""
+
+MAX_TURNS = 12
+"""Earlier turns that are shown: the first, which names what it is all about, and the latest ones."""
+
+MAX_TOKENS = 2_048
+"""Of the turns that are shown; at most a quarter of the window."""
+
+_SYSTEM = """\
+You rewrite the last question of a conversation about a document, so that it can be understood by \
+somebody who has not read the conversation. You do not answer it."""
+
+_RULES = """\
+Rewrite the question as one question that is clear by itself:
+- Say what its pronouns and words such as "that", "this change" or "the two" stand for, and put in what \
+it leaves out: who or what, which figure, which period or unit.
+- Change nothing else. Keep its own periods, names, numbers and units; where it names a period, that one \
+takes the place of the earlier one.
+- Take from earlier answers only what the question refers to. Compute nothing and do not answer.
+- A question that is clear already stays as it is.
+- Reply with the question alone, on one line."""
+
+_LABEL = re.compile(
+    r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
+)
+_QUOTES = {'"': '"', "“": "”", "'": "'", "`": "`", "«": "»"}
+_ASIDE = re.compile(r"\s*\([^?？]*\)\s*\Z")
+_ASKING = re.compile(
+    r"(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could"
+    r"|will|would|should|by|in|at|on|for|from|of|to|with|as|if|compare|compute|calculate|count|describe"
+    r"|explain|find|give|identify|list|name|quote|say|show|sum|summari[sz]e|tell)\b",
+    re.I,
+)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_SHIFTS = re.compile(
+    r"\b(?:before|after|ago|later|earlier|previous|prior|preced\w+|next|following|subsequent|succeeding"
+    r"|last|past|since|then|decade|years?|quarters?|periods?)\b",
+    re.I,
+)
+_SMALL = 12
+"""Numbers to this one may be words of the conversation written in digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standalone:
+    """A question of a conversation, made clear where that was possible.
+
+    Attributes:
+        notes: That it could not be made clear, and why.
+        usage: Tokens of the calls.
+        n_calls: Replies that were read.
+    """
+
+    question: str
+    notes: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    n_calls: int = 0
 
 
 async def make_standalone(
-    question: str, history: Sequence[Turn], model: Model, *, trace: Trace | None = None
-) -> str:
+    question: str,
+    history: Sequence[Turn],
+    model: Model,
+    *,
+    max_output_tokens: int | None = None,
+) -> Standalone:
     """Say what pronouns and left out words of a question stand for.
 
+    Args:
+        question: One line.
+        history: The turns before it, the first one first; without any, nothing is asked.
+        model: Rewrites the question.
+        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
+
     Raises:
-        ModelError: The model gave no usable reply.
+        ModelError: The model cannot be asked. A reply that cannot be used is none of these: the
+            question stays as it was asked, with a note.
     """
-    return question
+    if not history:
+        return Standalone(question)
+    task = StandaloneTask(question, tuple(history))
+    messages = standalone_messages(question, shown_turns(history, model))
+    limit = reply_limit(task, model.window, max_output_tokens)
+    usage, n_calls, problem = Usage(), 0, ""
+    for _ in range(2):
+        try:
+            completion = await model.complete(Request(messages, task, limit))
+        except ModelError as error:
+            if error.kind not in ("empty", "repetition"):
+                raise
+            problem, usage = error.message, usage + (error.usage or Usage())
+            n_calls += 1
+            continue
+        usage, n_calls = usage + completion.usage, n_calls + 1
+        found, problem = read_reply(completion.text, question, history)
+        if not problem:
+            return Standalone(found, (), usage, n_calls)
+        messages = unusable_messages(messages, completion.text, problem)
+    note = f"the question is asked as it stands; what it refers to was not made clear: {problem}"
+    return Standalone(question, (note,), usage, n_calls)
+
+
+def shown_turns(history: Sequence[Turn], model: Model) -> tuple[Turn, ...]:
+    """The turns that a prompt shows: the first and the latest ones that fit, answers shortened."""
+    counter = Counter.for_model(model.name)
+    left = MAX_TOKENS if model.window is None else min(MAX_TOKENS, model.window // 4)
+    first, *rest = (Turn(_short(turn.question), _short(turn.answer)) for turn in history)
+    left -= counter.count(_turn(first))
+    latest: list[Turn] = []
+    for turn in reversed(rest[1 - MAX_TURNS :]):
+        left -= counter.count(_turn(turn))
+        if latest and left < 0:
+            break
+        latest.insert(0, turn)
+    return (first, *latest)
+
+
+def standalone_messages(question: str, turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """Request a question that is clear by itself.
+
+    Args:
+        question: One line.
+        turns: Those that are shown, the first one first.
+    """
+    parts = [
+        _RULES,
+        "The conversation so far:\n\n" + "\n\n".join(map(_turn, turns)),
+        f"Rewrite this question: {question}",
+    ]
+    return Message("system", _SYSTEM), Message("user", "\n\n".join(parts))
+
+
+def unusable_messages(messages: Sequence[Message], reply: str, problem: str) -> tuple[Message, ...]:
+    """Request another reply after one that cannot be used."""
+    asked = f"This cannot be used: {problem}. Reply with the rewritten question alone, on one line."
+    return *messages, Message("assistant", reply[:MAX_LENGTH]), Message("user", asked)
+
+
+def read_reply(reply: str, question: str, history: Sequence[Turn]) -> tuple[str, str]:
+    """The question of a reply, and what is wrong with it; one of them is "".
+
+    Example:
+        >>> turns = [Turn("What were net sales in 2008?", "$5 million")]
+        >>> read_reply("Question: What were net sales in 2009?", "and in 2009?", turns)
+        ('What were net sales in 2009?', '')
+        >>> read_reply("$7 million", "and in 2009?", turns)
+        ('', 'it is no question')
+    """
+    text = _unwrapped(reply.strip())
+    if "\n" in text:
+        return "", "it has more than one line"
+    text = " ".join(text.split())
+    if not any(character.isalnum() for character in text):
+        return "", "it is blank"
+    if len(text) > len(question) + MAX_LENGTH:
+        return "", f"it has more than {len(question) + MAX_LENGTH:,} characters"
+    if text == question:
+        return text, ""
+    if not _is_question(text, question):
+        return "", "it is no question"
+    lost = sorted({*years_in(question)} - {*years_in(text)})
+    if lost:
+        return "", f"it leaves out {lost[0]}, which the question names"
+    if invented := _invented(text, question, history):
+        return "", f"it has {invented}, which neither the question nor the conversation names"
+    return text, ""
+
+
+def _unwrapped(text: str) -> str:
+    """A reply without a label before the question and quotation marks around it."""
+    text = _LABEL.sub("", text, count=1)
+    closing = _QUOTES.get(text[:1])
+    if closing and len(text) > 2 and text.endswith(closing) and closing not in text[1:-1]:
+        text = text[1:-1]
+    return text.strip()
+
+
+def _is_question(text: str, question: str) -> bool:
+    """Whether a text asks, in the way the question does."""
+    head = _ASIDE.sub("", text)
+    if head.endswith(("?", "？", "؟")):
+        return True
+    if question.rstrip().endswith(("?", "？", "؟")):
+        return False
+    same = head.casefold().startswith(question.casefold().split()[0])
+    return same or _ASKING.match(head) is not None
+
+
+def _invented(text: str, question: str, history: Sequence[Turn]) -> str:
+    """The first number of a text that was not said before; "" if there is none."""
+    said = [question, *(part for turn in history for part in (turn.question, turn.answer))]
+    known = {_plain(number) for part in said for number in _NUMBER.findall(part)}
+    known |= {str(year) for part in said for year in years_in(part)}
+    may_shift = _SHIFTS.search(question) is not None
+    for number in _NUMBER.findall(text):
+        plain = _plain(number)
+        is_small = plain.isdigit() and int(plain[:6]) <= _SMALL
+        if plain in known or is_small or (may_shift and years_in(plain)):
+            continue
+        return str(number)
+    return ""
+
+
+def _plain(number: str) -> str:
+    """A number without thousands separators and without zeros at its end.
+
+    Example:
+        >>> _plain("1,750.0"), _plain("0.50"), _plain("2010")
+        ('1750', '0.5', '2010')
+    """
+    plain = number.replace(",", "")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_ANSWER else f"{line[: MAX_ANSWER - 4].rstrip()} ..."
+
+
+def _turn(turn: Turn) -> str:
+    return f"Question: {turn.question}" + (f"\nAnswer: {turn.answer}" if turn.answer else "")

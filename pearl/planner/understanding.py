@@ -21,7 +21,7 @@ class Understood:
     Attributes:
         asked: As it was asked.
         question: Clear by itself.
-        notes: Which periods were put in, and by which date.
+        notes: Why it could not be made clear, if so; which periods were put in, and by which date.
     """
 
     asked: str
@@ -35,6 +35,7 @@ async def understand(
     *,
     history: Sequence[Turn] = (),
     calendar: Calendar | None = None,
+    max_output_tokens: int | None = None,
     trace: Trace | None = None,
 ) -> Understood:
     """Make a question clear by itself; the model is asked only where there is a history.
@@ -44,17 +45,21 @@ async def understand(
         model: Rewrites a question that follows others.
         history: The turns before it, the first one first.
         calendar: What relative periods refer to; None to leave them as they are.
-        trace: Told where the question changes.
+        max_output_tokens: Of a reply of the model; None for a limit by the kind of request.
+        trace: Told where the question changes, or the model is asked.
 
     Raises:
-        ModelError: The model gave no usable reply.
+        ModelError: The model cannot be asked.
     """
-    alone = question
-    if history:
-        alone = await make_standalone(question, history, model, trace=trace)
-    notes: tuple[str, ...] = ()
+    made = await make_standalone(question, history, model, max_output_tokens=max_output_tokens)
+    alone, notes = made.question, made.notes
     if calendar is not None:
-        alone, notes = resolve_periods(alone, calendar)
-    if trace is not None and alone != question:
-        trace.append(QuestionUnderstood(asked=question, question=alone, notes=notes))
+        alone, periods = resolve_periods(alone, calendar)
+        notes += periods
+    if trace is not None and (alone != question or made.n_calls):
+        trace.append(
+            QuestionUnderstood(
+                asked=question, question=alone, notes=notes, usage=made.usage, n_calls=made.n_calls
+            )
+        )
     return Understood(question, alone, notes)

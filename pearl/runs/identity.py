@@ -17,6 +17,7 @@ from pearl.actions import by_search
 from pearl.actions.item_reply import ItemKind
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
+from pearl.data.turns import Turn
 from pearl.documents.digest import digest, text_sha256
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ROWS, Action, ActionLibrary, Parameter, ValueType
@@ -33,6 +34,7 @@ from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
+from pearl.planner.standalone import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
 from pearl.retrieval import DEFAULT_METHOD
 from pearl.tables.lookup import PROMPT_TEXTS
@@ -194,12 +196,14 @@ def prompts_sha256() -> str:
     task = ActionTask("a", find, (("X", "x"), ("Y", "y")), "text", "why", "what?", frozenset({"Y"}))
     each = Action("EACH", (Parameter.named(ROWS),), "Read each")
     search = by_search.known().values()
+    turns = (Turn("who?", "she"),)
     plan = plan_messages("what?", ActionLibrary("all", [find, each, *search]), card="1 document")
     prompts = (
         plan,
         repair_messages(plan, "1. a = FIND(CTX)", ()),
         steps_messages(plan, "New actions:\n- None"),
         json_messages(plan, "an object"),
+        unusable_messages(standalone_messages("what?", turns), "she", "why"),
         action_messages(task),
         *(action_messages(replace(task, gives=form)) for form in FORMS),
         *(again_messages(action_messages(task), "one", form) for form in FORMS),

@@ -161,19 +161,22 @@ class Trace:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of every reply so far: plans, steps and choices."""
+        """Tokens of every reply so far: questions, plans, steps and choices."""
         return sum((event.usage for event in self._replies()), Usage())
 
     @property
     def n_calls(self) -> int:
         """Replies so far."""
         return sum(
-            event.n_calls if isinstance(event, OptionChosen) else 1 for event in self._replies()
+            event.n_calls if isinstance(event, OptionChosen | QuestionUnderstood) else 1
+            for event in self._replies()
         )
 
-    def _replies(self) -> Iterator[PlanAttempted | ModelCalled | OptionChosen]:
+    def _replies(
+        self,
+    ) -> Iterator[QuestionUnderstood | PlanAttempted | ModelCalled | OptionChosen]:
         for event in self._events:
-            if isinstance(event, PlanAttempted | ModelCalled | OptionChosen):
+            if isinstance(event, QuestionUnderstood | PlanAttempted | ModelCalled | OptionChosen):
                 yield event
 
     def to_jsonl(self) -> str:

@@ -79,14 +79,17 @@ class PlanAttempted(EventBase):
 
 
 class QuestionUnderstood(EventBase):
-    """A question was put in other words before it was planned."""
+    """What a question was understood as before it was planned."""
 
     event: Literal["question_understood"] = "question_understood"
     asked: str
     question: str
     """Clear by itself, with absolute periods."""
     notes: tuple[str, ...] = ()
-    """Which periods were put in, and by which date."""
+    """Why it could not be made clear, if so; which periods were put in, and by which date."""
+    usage: Usage = Usage()
+    n_calls: int = 0
+    """Replies that say what it refers to."""
 
 
 class QuestionRouted(EventBase):
@@ -159,7 +162,7 @@ class ModelProgressed(EventBase):
     """Progress of a call; sent to listeners, but not recorded."""
 
     event: Literal["model_progressed"] = "model_progressed"
-    purpose: Literal["plan", "step", "combine", "choose", "mine", "refine"]
+    purpose: Literal["question", "plan", "step", "combine", "choose", "mine", "refine"]
     step: str = ""
     """The step that makes the call, if any."""
     attempt: int = 1

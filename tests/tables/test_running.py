@@ -123,7 +123,8 @@ def test_groups_and_figures_are_those_of_the_rows(found: list[Record], where: Wh
     for line in result.lines:
         fees = [found[row]["Fee"] for row in line.rows]
         numbers = [Decimal(fee) for fee in fees if fee not in ("", "on request")]
-        assert (line.cells[2] or None) == (f"{sum(numbers):f}" if numbers else None)
+        total = Decimal(line.cells[2]) if line.cells[2] else None
+        assert total == (sum(numbers) if numbers else None)
         assert {plain(found[row]["City"]) for row in line.rows} == {plain(line.cells[0] or "")}
 
 

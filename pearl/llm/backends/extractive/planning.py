@@ -8,7 +8,7 @@ declares it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, Step, String
@@ -19,6 +19,7 @@ from pearl.llm.backends.extractive.forms import Form
 from pearl.llm.backends.extractive.questions import Part, options, parts
 from pearl.llm.backends.extractive.row_planning import plan_rows
 from pearl.llm.backends.extractive.row_questions import row_question
+from pearl.llm.backends.extractive.standalone import asked_with, without_background
 
 __all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]
 
@@ -137,13 +138,21 @@ def write_plan(question: str, library: ActionLibrary) -> str:
 def write_other_plan(question: str, library: ActionLibrary) -> str:
     """An alternative plan: one step with the question itself."""
     draft = _Draft(library)
-    draft.add("answer", draft.generic(), "Find what the text says about it", _text(question))
+    asked, background = without_background(question)
+    shown = String(asked_with(asked.strip()[:_MAX_ARGUMENT], background[:_MAX_ARGUMENT]))
+    draft.add("answer", draft.generic(), "Find what the text says about it", shown)
     return print_plan(draft.plan)
 
 
 def build_plan(question: str, library: ActionLibrary) -> Plan:
     """The plan of `write_plan` as a tree."""
     draft = _Draft(library)
+    question, background = without_background(question)
+    if background:  # what it refers to is not known, so nothing is counted or selected by it
+        for part in parts(question):
+            both = "; ".join(filter(None, (part.background, background)))
+            _plan(replace(part, background=both), draft)
+        return draft.plan
     if plan_corpus(question, library, draft.add):
         return draft.plan
     asked = row_question(question)
@@ -282,7 +291,5 @@ def _has_shape(action: Action, n_texts: int) -> bool:
 
 def _text(text: str, part: Part | None = None) -> String:
     """An argument, with what its pronouns may refer to in brackets."""
-    shown = text.strip()[:_MAX_ARGUMENT]
-    if part is not None and part.background:
-        shown = f"{shown} (asked with: {part.background[:_MAX_ARGUMENT]})"
-    return String(shown)
+    background = "" if part is None else part.background[:_MAX_ARGUMENT]
+    return String(asked_with(text.strip()[:_MAX_ARGUMENT], background))

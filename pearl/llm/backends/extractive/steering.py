@@ -17,6 +17,7 @@ from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.cues import Kind
 from pearl.llm.backends.extractive.questions import Part, parts
 from pearl.llm.backends.extractive.ranking import Query, SentenceIndex
+from pearl.llm.backends.extractive.standalone import without_background
 
 __all__ = ["QUOTED", "Wanted", "by_action", "by_question"]
 
@@ -129,7 +130,6 @@ _ASKING = re.compile(
     r"\s*(?:the |a )?(?:who|whose|whom|when|where|why|how|what|which|person|name|number|date)\b",
     re.I,
 )
-_BACKGROUND = re.compile(r"\(asked with: (?P<background>.*)\)\s*\Z", re.S)
 _LATE = re.compile(
     r"\b(?:(?:at|by|in|near) the (?:very )?end|finally|eventually|ultimately|end(?:s|ed)? up|after all"
     r"|in the last (?:part|scene|section|chapter|paragraph))\b",
@@ -167,11 +167,11 @@ def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
             lines = [line.strip(" -*") for line in QUOTED.sub("", value).splitlines()]
             own += [line for line in lines if line and len(line.split()) <= _MAX_OWN_WORDS]
             other.append((_telling(value, index), _FROM_INPUT))
-        elif match := _BACKGROUND.search(value):
-            own.append(value[: match.start()].strip())
-            other.append((match["background"], _FROM_BACKGROUND))
         else:
-            own.append(value)
+            text, background = without_background(value)
+            own.append(text)
+            if background:
+                other.append((background, _FROM_BACKGROUND))
     asked = [part for text in own if text.strip() for part in parts(text)]
     questions = parts(task.question) if task.question.strip() else ()
     words = task.action.name.split("_")
