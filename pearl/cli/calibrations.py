@@ -35,6 +35,7 @@ def print_calibrations(log: EvalLog) -> None:
         )
         click.echo(f"expected calibration error {100 * one.ece:.1f} %, Brier score {one.brier:.3f}")
         show(_reliability(one.bins))
+        click.echo("")
         show(_kept(one.kept[:MAX_THRESHOLDS]))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,9 @@ from pearl.interpreter.answer import Answer
 from pearl.llm import ActionTask, PlanTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.pipeline import Pearl
+from pearl.runs.store import Store
 from pearl.trace import PlansCompared, RunFinished, Trace
+from tests.server import Canned, Seen, Server, completion
 
 DOCUMENT = Document("Mara stayed because she had lost the ticket. Ada paid 5 dollars.", "story")
 
@@ -138,3 +141,35 @@ def test_different_plans_share_the_budget_of_a_question() -> None:
         return max(len(task.document or "") for task in tasks)
 
     assert 2.5 < largest(1) / largest(3) < 4
+
+
+def test_seeds_go_over_the_wire_and_kept_replies_are_not_asked_for_again(
+    openai_server: Server, tmp_path: Path
+) -> None:
+    numbers: dict[int | None, int] = {}
+
+    def answer(seen: Seen) -> Canned:
+        if "New actions" in seen.prompt:
+            number = numbers.setdefault(seen.body.get("seed"), len(numbers))
+            return Canned(completion(f'1. ans = FIND(CTX, "amount {number}") : Find it'))
+        number = int(seen.prompt.rpartition('"amount ')[2][0])
+        return Canned(completion(["$6", "$5", "5 dollars"][number]))
+
+    openai_server.answer = answer
+
+    async def main() -> Answer:
+        with Store.open(tmp_path / "store") as store:
+            async with Pearl(
+                "openai:m", n_plans=3, replies=store,
+                base_url=openai_server.url, api_key_env="", constrain="off",
+            ) as pearl:  # fmt: skip
+                return await pearl.ask("How much did Ada pay?", DOCUMENT)
+
+    first, n_sent = asyncio.run(main()), len(openai_server.requests)
+    assert first.text in ("$5", "5 dollars")
+    assert str(first.agreement) == "2 of 3 different plans (67 %)"
+    planned = [seen.body for seen in openai_server.requests if "New actions" in seen.prompt]
+    assert sorted(body["temperature"] for body in planned) == [0.0, 0.7, 0.7]
+    assert len({body.get("seed") for body in planned}) == 3
+    assert asyncio.run(main()).agreement == first.agreement
+    assert n_sent == len(openai_server.requests) == 6

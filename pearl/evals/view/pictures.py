@@ -215,7 +215,7 @@ def _reliability(rows: Sequence[Series]) -> Figure:
         labels.append(f"{one.method} (n = {one.n:,}, error {100 * one.ece:.1f} %)")
         for x, each in zip(at, one.bins, strict=True):
             axes.annotate(
-                f"{each.n:,}", (x, 100 * each.accuracy.estimate), (5, 4),
+                f"{each.n:,}", (x, 100 * each.accuracy.estimate), (6, -10),
                 textcoords="offset points", color=GREY, fontsize=7,
             )  # fmt: skip
     axes.set_xlim(-2, 104)
