@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, quantiles
 
+from pearl.actions.arithmetic.matching import Rule, match
 from pearl.evals import stats
 from pearl.evals.log import EvalLog, EvalRecord, Found
 from pearl.evals.programs import is_same
 from pearl.evals.scorers import execution
-from pearl.evals.scorers.numeric import Rule, match
 from pearl.evals.stats import Interval
 
 __all__ = [

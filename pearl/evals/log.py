@@ -134,6 +134,8 @@ class EvalRecord(Frozen):
     """The same of RERANK steps."""
     plan: str | None = None
     shape: PlanShape | None = None
+    confidence: float | None = None
+    """Share of different plans that give the answer, 0 to 1; None where one was written, or there is no answer."""
     coverage: float | None = None
     """Least share of the document that a reading call was shown."""
     n_calls: int = 0

@@ -283,6 +283,8 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
     }
     if answer is not None:
         fields["coverage"] = answer.coverage
+        if answer.agreement is not None:
+            fields["confidence"] = answer.agreement.confidence
         if answer.why:
             fields |= {"status": "failed", "error": f"undecided: {answer.why}"}
         if answer.method == "plan":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pearl.documents.words import words
 from pearl.errors import PearlError, UsageError
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.scorers import EXACT, load_scorer
-from pearl.evals.words import words
 from pearl.interpreter.choices import read_choice
 
 __all__ = ["reason", "rescored", "right_option", "score"]

@@ -347,7 +347,8 @@ class Forecaster:
             Range(least, most), Range(first * least, first if is_exact else None),
             Range(least, most * reply_tokens), Range(least, most),
         )  # fmt: skip
-        self._named(PLANNING).add(costs, 0)
+        for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
+            self._named(PLANNING).add(costs, 0)
 
     def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
         """Add what tells the parts of a question; a refused constraint is one more request."""

@@ -134,7 +134,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),
         "apart": pearl.limits.is_apart,
-        "n_plans": pearl.n_plans,
+        "n_plans": pearl.draws.n,
         "constrain": pearl.client.settings.constrain,
     }
 

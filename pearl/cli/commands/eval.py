@@ -281,11 +281,14 @@ def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
 
 
 def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
+    from pearl.cli.calibrations import print_calibrations
     from pearl.cli.scores import print_scores
     from pearl.evals import conversations, report
+    from pearl.evals.calibration import calibrations
 
     if not is_json:
         print_scores(log, cluster)
+        print_calibrations(log)
         return
     guess = report.chance(log.records)
     json.dump(
@@ -307,6 +310,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
                 if found
             },
             "comparisons": [asdict(one) for one in report.comparisons(log, cluster=cluster)],
+            "calibrations": [one.to_json() for one in calibrations(log)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },
         sys.stdout,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pearl.actions.arithmetic.evaluation import PLACES
+from pearl.documents.words import words
 from pearl.evals.programs import executed, figure
-from pearl.evals.words import words
 
 if TYPE_CHECKING:
     from pearl.evals.log import EvalRecord
