@@ -227,7 +227,9 @@ async def _plan(pearl: Pearl, sample: Sample, trace: Any, *, for_corpus: bool) -
         card = ""
         if pearl.planner.settings.shape != "none" and sample.document is not None:
             card = await asyncio.to_thread(lambda: pearl.card(sample.load()))
-        checked = await pearl.plan(sample.question, card=card, is_corpus=for_corpus, trace=trace)
+        checked = await pearl.plan(
+            sample.question, history=sample.history, card=card, is_corpus=for_corpus, trace=trace
+        )
         return _row(sample.question, checked, trace)
     except PlanningError as error:
         attempts = [attempt.reply for attempt in error.attempts]
