@@ -15,6 +15,7 @@ from functools import partial
 from typing import Literal
 
 from pearl.actions import by_search, native
+from pearl.actions.arithmetic.faults import NotGivenError
 from pearl.actions.ranking import NONE
 from pearl.actions.reply import State, follows_form, read_reply, reply_constraint
 from pearl.actions.searching import Fetched
@@ -24,7 +25,7 @@ from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Step
-from pearl.dsl.signatures import Action, ValueType
+from pearl.dsl.signatures import NOTHING, Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
 from pearl.interpreter.context import Context
 from pearl.interpreter.offloading import off_loop
@@ -279,6 +280,8 @@ class _Interpreter:
         except EmptyListError:
             given = behind(values)  # of which one that is undecided may be an entry
             value = [] if given is None else replace(given, rows=(), doubtful=given.undecided)
+        except NotGivenError as error:
+            return self._computed(step, action, _absent(error, before), "", "nothing", began)
         except ValueError as error:
             raise ExecutionError(str(error), step=step.output) from error
         inputs = [before[r.name] for r in step.references() if not r.is_context]
@@ -404,6 +407,12 @@ class _Interpreter:
 def _traced(result: StepResult) -> str:
     """Why a result is undecided, with the first undecided step."""
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
+
+
+def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
+    """The value of a step that lacks an operand, and the steps that found none."""
+    names = ", ".join(f"'{name}'" for name, each in before.items() if each.state == "nothing")
+    return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
 
 
 def _rows_undecided(rows: Rows) -> str:

@@ -137,7 +137,11 @@ class Planner:
         advice = ""
         with self.client.breaker.running():
             if settings.is_routed and not rejected:
-                found = await route(question, shown, model, trace=trace)
+                found = await route(
+                    question, shown, model, max_steps=settings.max_steps,
+                    max_output_tokens=settings.max_output_tokens,
+                    fallback=self.client.reply_fallback, trace=trace,
+                )  # fmt: skip
                 if found.plan is not None:
                     return found.plan
                 advice = found.advice

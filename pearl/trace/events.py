@@ -98,6 +98,8 @@ class QuestionRouted(EventBase):
     parts: tuple[str, ...]
     """One line each."""
     by: Literal["rule", "planner"]
+    notes: tuple[str, ...] = ()
+    """Where the parts contradict the level that was told, or why they are not known."""
     usage: Usage = Usage()
 
 

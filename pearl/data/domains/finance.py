@@ -38,7 +38,7 @@ __all__ = ["DOMAIN", "gold_passages", "operands", "page_text", "read"]
 DOMAIN = Domain(
     "Financial reports, as in ConvFinQA and FinQA",
     library="finance",
-    examples="generic",
+    examples="finance",
     formats=(
         frozenset({"pre_text", "post_text", "annotation"}),
         frozenset({"pre_text", "post_text", "qa"}),
