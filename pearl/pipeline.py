@@ -13,6 +13,7 @@ from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.data.turns import Turn
 from pearl.documents.document import Document
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError, UsageError, suggest
@@ -37,7 +38,6 @@ from pearl.planner.shape import SHAPES, Shape, shape_card
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
-from pearl.retrieval.index import IndexedDocument
 from pearl.retrieval.search import Searcher
 from pearl.trace import PlanFailed, Trace
 
@@ -47,70 +47,71 @@ __all__ = ["Pearl"]
 class Pearl:
     """Writes plans, runs them and answers questions with a model and an action library.
 
-    Use it as an asynchronous context manager, or call `aclose` when done.
+        Use it as an asynchronous context manager, or call `aclose` when done.
 
     Args:
-        model: A `Client`, or what one is made of: `extractive` (no network, quotes passages),
-            `openai:NAME`, ... or a `Model`.
-        domain: Kind of document; chooses the library and the examples.
-        library: Name or file of another action library than the domain's.
-        examples: Name or folder of another bank of examples than the domain's.
-        nearest: Show so many examples, those most like the question, and two unlike ones; None
-            for the whole bank.
-        context: What to do with documents longer than the window.
-        ranker: How passages are ranked, as `pearl.retrieval.methods` names it.
-        embeddings: What makes vectors of them, as `pearl.llm.embedders` names it: for the methods
-            `dense` and `hybrid`.
-        reranker: What reorders the best of them, as `pearl.llm.rerankers` names it.
-        reranker_url: Its whole address; None for the vendor's own.
-        searcher: One of your own in place of these; it is not closed.
-        max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
-            included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
-        max_repairs: Times the model is shown what is wrong with its plan.
-        max_steps: Longer plans are refused.
-        items_per_call: Rows that one call asks about at most.
-        max_item_tokens: Tokens of a line about a row at most.
-        max_reasks: Requests in a row for rows without a reply that may bring none.
-        strict_items: Whether a row that stays undecided fails its step.
-        recheck: Rows of each such step that are asked about again, one a call, to see how many
-            replies agree.
-        fallback: `direct` answers in one step where no valid plan can be had.
-        shape: What the planner is told about a document: `none`, `counts` of what it consists of,
-            or names of `fields`, too, which is for documents that are trusted.
-        route: Whether a question that its parts plan is not given to the planner; None for what the
-            domain has.
-        as_of: Date that relative periods of questions refer to; None for today where the domain is
-            one of dated reports, else they stay as they are.
-        fiscal_year_end: Month and day on which fiscal years end.
-        apart: Whether models are shown tables apart from the text; None for what the domain has.
-        n_plans: Independent plans that are written and run; how far they agree is told.
-        replies: As in `Client`.
-        budget: As in `Client`.
-        client_settings: The others of `ClientSettings`: `base_url`, `concurrency`, `window`, ...
+            model: A `Client`, or what one is made of: `extractive` (no network, quotes passages),
+                `openai:NAME`, ... or a `Model`.
+            domain: Kind of document; chooses the library and the examples.
+            library: Name or file of another action library than the domain's.
+            examples: Name or folder of another bank of examples than the domain's.
+            nearest: Show so many examples, those most like the question, and two unlike ones; None
+                for the whole bank.
+            context: What to do with documents longer than the window.
+            ranker: How passages are ranked, as `pearl.retrieval.methods` names it.
+            embeddings: What makes vectors of them, as `pearl.llm.embedders` names it: for the methods
+                `dense` and `hybrid`.
+            reranker: What reorders the best of them, as `pearl.llm.rerankers` names it.
+            reranker_url: Its whole address; None for the vendor's own.
+            searcher: One of your own in place of these; it is not closed.
+            max_output_tokens: Tokens of any reply at most, hidden ones of models that reason
+                included; None for a limit by the kind of request (`pearl.llm.reply_limits`).
+            max_repairs: Times the model is shown what is wrong with its plan.
+            max_steps: Longer plans are refused.
+            items_per_call: Rows that one call asks about at most.
+            max_item_tokens: Tokens of a line about a row at most.
+            max_reasks: Requests in a row for rows without a reply that may bring none.
+            strict_items: Whether a row that stays undecided fails its step.
+            recheck: Rows of each such step that are asked about again, one a call, to see how many
+                replies agree.
+            fallback: `direct` answers in one step where no valid plan can be had.
+            shape: What the planner is told about a document: `none`, `counts` of what it consists of,
+                or names of `fields`, too, which is for documents that are trusted.
+            route: Whether a question that its parts plan is not given to the planner; None for what the
+                domain has.
+            as_of: Date that relative periods of questions refer to; None for today where the domain is
+                one of dated reports, else they stay as they are.
+            fiscal_year_end: Month and day on which fiscal years end.
+            apart: Whether models are shown tables apart from the text; None for what the domain has.
+            n_plans: Independent plans that are written and run; how far they agree is told.
+            replies: As in `Client`.
+            budget: As in `Client`.
+            client_settings: The others of `ClientSettings`: `base_url`, `concurrency`, `window`, ...
 
     Attributes:
-        client: What is asked.
-        limits: How much each call may hold.
-        settings: The arguments that are not the client's.
-        library: The action library, as it is written.
-        actions: What a plan can call: the library, and the operators on rows.
-        material: What the planner is shown.
-        searcher: Ranks passages.
-        embeddings: The name of what makes vectors of them.
-        reranker: The name of what reorders them, without its address.
+            client: What is asked.
+            limits: How much each call may hold.
+            settings: The arguments that are not the client's.
+            library: The action library, as it is written.
+            actions: What a plan can call: the library, and the operators on rows.
+            material: What the planner is shown.
+            searcher: Ranks passages.
+            embeddings: The name of what makes vectors of them.
+            reranker: The name of what reorders them, without its address.
 
     Raises:
-        UsageError: An argument names nothing that exists, or a client is given with settings.
-        ModelError: The model cannot be set up: no key.
-        DataError: The library cannot be read.
+            UsageError: An argument names nothing that exists, or a client is given with settings.
+            ModelError: The model cannot be set up: no key.
+            DataError: The library cannot be read.
 
     Example:
-        >>> import asyncio
-        >>> from pearl.documents.document import Document
-        >>> document = Document("It rained. Ada sold the boat because it leaked. Then she slept.")
-        >>> answer = asyncio.run(Pearl().ask("Why did Ada sell the boat?", document))
-        >>> answer.evidence[0].text
-        'Ada sold the boat because it leaked.'
+            >>> import asyncio
+            >>> from pearl.documents.document import Document
+    from pearl.documents.kinds import DocumentKind
+            >>> document = Document("It rained. Ada sold the boat because it leaked. Then she slept.")
+            >>> answer = asyncio.run(Pearl().ask("Why did Ada sell the boat?", document))
+            >>> answer.evidence[0].text
+            'Ada sold the boat because it leaked.'
     """
 
     def __init__(
@@ -235,7 +236,7 @@ class Pearl:
         *,
         history: Sequence[Turn] = (),
         card: str = "",
-        is_corpus: bool = False,
+        kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         trace: Trace | None = None,
     ) -> CheckedPlan:
@@ -245,7 +246,8 @@ class Pearl:
             question: Not blank.
             history: The turns of the conversation before it.
             card: What is told about the document, as `card` gives it.
-            is_corpus: Whether it will be run over a corpus, whose passages can be searched.
+            kind: What it will be run over: a document, a corpus, whose passages can be searched, or
+                a table, which can be asked.
             rejected: Valid plans that were run in vain, and why.
             trace: Records every attempt.
 
@@ -256,7 +258,7 @@ class Pearl:
         """
         understood = await self.understand(question, history=history, trace=trace)
         return await self._write(
-            understood.question, card=card, is_corpus=is_corpus, rejected=rejected, trace=trace
+            understood.question, card=card, kind=kind, rejected=rejected, trace=trace
         )
 
     async def understand(
@@ -287,12 +289,12 @@ class Pearl:
         question: str,
         *,
         card: str = "",
-        is_corpus: bool = False,
+        kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """The plan of a question that is clear by itself, by its parts or by the planner."""
-        shown = self.material.actions_for(is_corpus=is_corpus)
+        shown = self.material.actions_for(kind)
         advice = ""
         with self.client.breaker.running():
             if self.is_routed and not rejected:
@@ -304,13 +306,14 @@ class Pearl:
                 question,
                 shown,
                 self.calls(trace),
-                examples=self.material.examples_for(question, is_corpus=is_corpus),
+                examples=self.material.examples_for(question, kind),
                 max_repairs=self.max_repairs,
                 max_steps=self.max_steps,
                 max_output_tokens=self.limits.max_output_tokens,
                 rejected=rejected,
                 card=card,
                 advice=advice,
+                kind=kind,
                 fallback=self.client.plan_fallback,
                 trace=trace,
             )
@@ -382,9 +385,9 @@ class Pearl:
             card = ""
             if self.shape != "none":
                 card = await off_loop(len(document.text), partial(self.card, document))
-            is_corpus = isinstance(document, IndexedDocument)
-            write = partial(self._write, alone, card=card, is_corpus=is_corpus, trace=trace)
-            checked = await self._plans.get((alone, card, is_corpus), write)
+            kind = document.kind
+            write = partial(self._write, alone, card=card, kind=kind, trace=trace)
+            checked = await self._plans.get((alone, card, kind), write)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
