@@ -79,10 +79,12 @@ class TableQuestion:
         self.question = question
         self._limits = limits
         self._spent = 0
+        lookup = found.lookup
         columns = tuple(
-            TableColumn(column.name, column.kind) for column in found.lookup.table.columns
+            TableColumn(column.name, column.kind, column.name in lookup.mentions.lists)
+            for column in lookup.table.columns
         )
-        mentions = tuple(found.lookup.mentions.of(question))
+        mentions = tuple(lookup.mentions.of(question))
         self._task = LookupTask(output, action, question, columns, mentions, found.name)
         self.prompt = self._fitting()
 

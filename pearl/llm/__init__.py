@@ -185,10 +185,17 @@ class LookupTask:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table, and what kind its cells are."""
+    """A column of a table.
+
+    Attributes:
+        name: Its name.
+        kind: What its cells are.
+        is_list: Whether some of them list several.
+    """
 
     name: str
     kind: Kind
+    is_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,11 @@ class Mentions:
         return found
 
     @cached_property
+    def lists(self) -> frozenset[str]:
+        """The columns of which cells list several terms."""
+        return frozenset(column for column, _, entries in self._terms if entries)
+
+    @cached_property
     def _terms(self) -> list[tuple[str, list[str], frozenset[str]]]:
         """Of each column its terms, and those that are entries of cells that list several."""
         found = []

@@ -21,11 +21,13 @@ _OPERATORS = {
     "at most": r"at\s+most|no\s+more\s+than|not\s+more\s+than|up\s+to|until",
     "is": r"exactly|in|during|on|of|equal\s+to",
 }
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?,?\s+(?P<year>(?:1[6-9]|20)\d\d)"
 _DATE = r"\d{4}-\d\d(?:-\d\d)?|(?:1[6-9]|20)\d\d"
 _COMPARISON = re.compile(
     rf"\b(?:between\s+(?P<low>{_DATE}|{_NUMBER})\s+and\s+(?P<high>{_DATE}|{_NUMBER})|(?:"
     + "|".join(f"(?P<o{i}>{words})" for i, words in enumerate(_OPERATORS.values()))
-    + rf")\s+(?:the\s+(?:year\s+)?)?(?P<value>{_DATE}|{_NUMBER}))(?![\w:])",
+    + rf")\s+(?:the\s+(?:year\s+)?)?(?P<value>{_MONTH}|{_DATE}|{_NUMBER}))(?![\w:])",
     re.I,
 )
 _MOMENT = re.compile(
@@ -108,7 +110,7 @@ def find(question: str) -> Iterator[Cue]:
 
 
 def comparisons(question: str) -> Iterator[Cue]:
-    """Comparisons with a number, a year or a date.
+    """Comparisons with a number, a year, a month or a date.
 
     Example:
         >>> [(cue.name, cue.value) for cue in comparisons("under $5,000 and after 2015")]
@@ -119,7 +121,10 @@ def comparisons(question: str) -> Iterator[Cue]:
             yield Cue(match.start(), match.end(), "between", match["low"], match["high"])
         else:
             name = next(op for i, op in enumerate(_OPERATORS) if match[f"o{i}"])
-            yield Cue(match.start(), match.end(), name, match["value"].rstrip(","))
+            value = match["value"].rstrip(",")
+            if match["month"]:
+                value = f"{match['year']}-{_MONTHS.index(match['month'].lower()) + 1:02}"
+            yield Cue(match.start(), match.end(), name, value)
 
 
 def moments(question: str) -> Iterator[tuple[Cue, ...]]:

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from pearl.documents.passages import terms
 from pearl.llm import LookupTask
+from pearl.llm.backends.extractive.table_choice import (
+    COLUMNS,
+    VALUES,
+    UnsureError,
+    Words,
+    choose,
+)
 from pearl.llm.backends.extractive.table_cues import (
-    FRAME,
     GENERIC,
     LOGICAL,
     VAGUE,
@@ -23,13 +28,10 @@ from pearl.llm.backends.extractive.table_cues import (
     find,
     moments,
 )
-from pearl.tables.mentions import Mention, question_words
+from pearl.tables.mentions import Mention
 
 __all__ = ["write_query"]
 
-_RANK = {"value": 0, "column": 1, "synonym": 2, "short": 3, "alike": 4, "column word": 5, "phrase": 6, "negated": 7}  # fmt: skip
-_VALUES = ("value", "synonym", "short", "alike")
-_COLUMNS = ("column", "column word")
 _NO = re.compile(
     r"\b(?:not|no|non|without|except(?:\s+for)?|excluding|other\s+than|lack(?:s|ing)?|(?:is|are|do|does)n['’]t)"
     r"(?:[\s-]+(?:a|an|the|any|in|at|have|speak|offer|located|of))*[\s-]*\Z",
@@ -47,11 +49,11 @@ _TOP = re.compile(r"\b(?:top|first|best)\s+(\d{1,3})\b", re.I)
 _LIST_ALL = re.compile(
     r"\s*(?:please\s+)?(?:list|show|give|find|name)\s+(?:me\s+)?(?:all|every)\b", re.I
 )
+_YEAR = re.compile(r"(?:1[6-9]|20)\d\d(?:-\d\d)*")
+_NUMBER = re.compile(r"\s+(?:number\s+|no\.?\s*|#\s*)?(\d+(?:\.\d+)?)(?![\w:,])", re.I)
+_AMOUNTS = frozenset(terms("quantity amount number count units pieces stock sold"))
+"""Columns of which a row is of several things."""
 _PART = re.compile(r"\s*(year|quarter|month|weekday)s?\b", re.I)
-
-
-class _UnsureError(Exception):
-    """A question says something that the table, or the rules, do not account for."""
 
 
 def write_query(task: LookupTask) -> str:
@@ -72,7 +74,7 @@ def write_query(task: LookupTask) -> str:
     """
     try:
         return json.dumps(_Reader(task).query(), ensure_ascii=False)
-    except _UnsureError as error:
+    except UnsureError as error:
         return f"Undecided: {error}"
 
 
@@ -82,12 +84,13 @@ class _Reader:
     def __init__(self, task: LookupTask) -> None:
         self.question = task.question
         self.kinds = {column.name: column.kind for column in task.columns}
+        self.lists = {column.name for column in task.columns if column.is_list}
         self.first = task.columns[0].name if task.columns else ""
-        self.words = [(word[0], *word.span()) for word in question_words(task.question)]
-        self.left = {i for i, word in enumerate(self.words) if self._counts(word[0])}
+        self.words = Words(task.question)
+        self.left = {i for i in range(len(self.words.texts)) if self.words.counts(i)}
         self.logical = {match.start() for match in LOGICAL.finditer(self.question)}
         subject = {*terms(task.table), *terms(" ".join(GENERIC))}
-        self.nouns = {i for i, w in enumerate(self.words) if subject & {w[0].lower(), *terms(w[0])}}
+        self.nouns = {i for i, w in enumerate(self.words.texts) if subject & {w.lower(), *terms(w)}}
         self.where: list[Any] = []
         self.used: set[str] = set()  # columns that something is compared in
         self.taken: set[int] = set()  # words of what is chosen
@@ -95,31 +98,22 @@ class _Reader:
         self.exact = {at for one in exact for at in range(one.start, one.end)}
         self.mentions = task.mentions
 
-    @staticmethod
-    def _counts(word: str) -> bool:
-        stems = terms(word, drop_stop_words=True)
-        return bool(stems) and not FRAME & {word.lower(), *stems}
-
-    def _at(self, start: int, end: int) -> set[int]:
-        """The words between two characters."""
-        return {i for i, (_, at, to) in enumerate(self.words) if at < end and to > start}
-
     def _use(self, start: int, end: int) -> None:
         """Account for some characters."""
-        self.left -= self._at(start, end)
-        self.taken |= self._at(start, end)
+        self.left -= self.words.at(start, end)
+        self.taken |= self.words.at(start, end)
         self.logical -= {at for at in self.logical if start <= at < end}
 
     def _before(self, one: Mention) -> str:
         """The text before a mention, from the last mention on."""
-        ends = [self.words[o.end - 1][2] for o in self.chosen if o.end <= one.start]
-        return self.question[max(ends, default=0) : self.words[one.start][1]]
+        ends = [self.words.places[o.end - 1][1] for o in self.chosen if o.end <= one.start]
+        return self.question[max(ends, default=0) : self.words.places[one.start][0]]
 
     def query(self) -> dict[str, Any]:
         """The query.
 
         Raises:
-            _UnsureError: It is not sure what is asked.
+            UnsureError: It is not sure what is asked.
         """
         if every := _LIST_ALL.match(self.question):
             self._use(*every.span())
@@ -129,7 +123,7 @@ class _Reader:
             at for one in self.mentions if one.how == "column" for at in range(one.start, one.end)
         }
         compared = [
-            cue for cue in compared if not self._at(cue.end - 1, cue.end) & columns_of_numbers
+            cue for cue in compared if not self.words.at(cue.end - 1, cue.end) & columns_of_numbers
         ]
         for cue in compared:
             self._use(cue.start, cue.end)
@@ -140,17 +134,22 @@ class _Reader:
         for cue in cues:
             self._use(cue.start, cue.end)
         self.cues = {cue.name: cue for cue in cues}
-        self.chosen = self._chosen()
+        names = [o for o in self.mentions if o.column == self.first and o.how == "value"]
+        is_about = bool(names) and bool(_IS_ASKED.match(self.question))
+        self.chosen = choose(self.words, self.mentions, self.taken, is_about)
         for one in self.chosen:
-            self._use(self.words[one.start][1], self.words[one.end - 1][2])
-        self.columns = [one for one in self.chosen if one.how in _COLUMNS]
+            self._use(self.words.places[one.start][0], self.words.places[one.end - 1][1])
+        self.columns = [one for one in self.chosen if one.how in COLUMNS]
+        for one in self.columns:
+            self._is_noun(one)
         for cue in compared:
             self.where.append(self._comparison(cue))
+        self._numbered()
         shown = self._conditions()
         self.left -= self.nouns
         vague = VAGUE.search(self.question)
-        if vague and not self._at(*vague.span()) & self.taken:
-            raise _UnsureError(f"'{vague[0]}' is nothing that the table says")
+        if vague and not self.words.at(*vague.span()) & self.taken:
+            raise UnsureError(f"'{vague[0]}' is nothing that the table says")
         try:
             query = self._form(shown)
         finally:
@@ -159,139 +158,72 @@ class _Reader:
 
     def _is_taken(self, cue: Cue) -> bool:
         """Whether the words of a cue are those of a value, or of another cue."""
-        return bool(self._at(cue.start, cue.end) & (self.exact | self.taken))
+        return bool(self.words.at(cue.start, cue.end) & (self.exact | self.taken))
 
     def _moments(self) -> None:
         hours = [name for name, kind in self.kinds.items() if kind == "hours"]
         for cue, day in moments(self.question):
             if len(hours) != 1:
-                raise _UnsureError("it is asked when something is open, and one column of opening hours is needed")  # fmt: skip
+                raise UnsureError("it is asked when something is open, and one column of opening hours is needed")  # fmt: skip
             if not cue.value:
                 said = self.question[day.start : day.end]
-                raise _UnsureError(f"'{said}' names no hours")
+                raise UnsureError(f"'{said}' names no hours")
             condition: dict[str, Any] = {"column": hours[0], "op": "open", "value": cue.value}
             self.where.append(condition if cue.name == "open" else {"no": condition})
             for each in (cue, day):
                 self._use(each.start, each.end)
 
-    def _chosen(self) -> list[Mention]:
-        """Mentions that do not overlap: the longest first; `_UnsureError` where two are as good."""
-        free = [
-            one for one in self.mentions if not self.taken.intersection(range(one.start, one.end))
-        ]
-        named = {
-            at for one in free if one.how not in ("phrase", "negated")
-            for at in range(one.start, one.end)
-        }  # fmt: skip
-        free = [
-            one
-            for one in free
-            # What is named otherwise is no phrase, wherever it stands.
-            if one.how not in ("phrase", "negated") or not self._content(one) <= named
-        ]
-        spans: dict[tuple[int, int], list[Mention]] = {}
-        for one in free:
-            spans.setdefault((one.start, one.end), []).append(one)
-        order = sorted(
-            spans.items(),
-            key=lambda each: (
-                -len(self._content(each[1][0])),
-                min(_RANK[one.how] for one in each[1]),
-            ),
-        )
-        chosen: list[Mention] = []
-        used: set[int] = set()
-        for (start, end), those in order:
-            if used.intersection(range(start, end)):
-                continue
-            used.update(range(start, end))
-            chosen += self._best(those, free)
-        return sorted(chosen, key=lambda one: one.start)
-
-    def _content(self, one: Mention) -> set[int]:
-        return {at for at in range(one.start, one.end) if self._counts(self.words[at][0])}
-
-    def _best(self, those: list[Mention], free: Sequence[Mention]) -> list[Mention]:
-        """What some words mean: one value, or columns."""
-        best = min(_RANK[one.how] for one in those)
-        if best == _RANK["value"]:
-            those = [one for one in those if one.how == "value"]
-            if len(those) == 1:
-                self._is_one_name(those[0], free)
-        elif any(one.how in _COLUMNS for one in those) and best != _RANK["synonym"]:
-            exact = [one for one in those if one.how == "column"]
-            words = [one for one in those if one.how == "column word"]
-            values = [one for one in those if one.how in _VALUES]
-            if values and not exact:
-                raise self._between([*values, *words])
-            # Of several columns all are shown, and the kind tells which is compared.
-            return [*exact, *words]
-        elif best <= _RANK["alike"]:
-            those = [one for one in those if one.how in _VALUES]
-        different = {(one.column, one.text): one for one in those}
-        if len(different) > 1 and not self._is_about_one(free):
-            raise self._between(list(different.values()))
-        return list(different.values())
-
-    def _is_about_one(self, free: Sequence[Mention]) -> bool:
-        """Whether something is asked about one thing by its name."""
-        is_named = any(one.column == self.first and one.how == "value" for one in free)
-        return is_named and bool(_IS_ASKED.match(self.question))
-
-    def _is_one_name(self, one: Mention, free: Sequence[Mention]) -> None:
-        """`Haifa pharmacy` may be a pharmacy in Haifa, `Haifa Pharmacy` is a name."""
-        said = self._said(one)
-        inner = [
-            other
-            for other in free
-            if other.how in _VALUES and other.column != one.column
-            and one.start <= other.start and other.end <= one.end
-        ]  # fmt: skip
-        covered = {at for other in inner for at in range(other.start, other.end)}
-        if one.end - one.start > 1 and self._content(one) <= covered and said != one.text:
-            raise self._between([one, *inner])
-
-    def _said(self, one: Mention) -> str:
-        return self.question[self.words[one.start][1] : self.words[one.end - 1][2]]
-
-    def _between(self, those: Iterable[Mention]) -> _UnsureError:
-        those = list(those)
-        said = self._said(those[0])
-        meant = dict.fromkeys(f"{o.column}: {o.text}" if o.text else o.column for o in those)
-        return _UnsureError(f"'{said}' may mean {' or '.join(list(meant)[:4])}")
-
     def _column_of(self, kinds: tuple[str, ...], near: int) -> str | None:
         """The column of a kind that is mentioned, the nearest to a character where several are."""
-        those = [one for one in self.columns if self.kinds.get(one.column) in kinds]
-        if not those:
-            return None
         distance = {
-            one: min(abs(self.words[one.start][1] - near), abs(self.words[one.end - 1][2] - near))
-            for one in those
+            one: min(abs(place - near) for place in self.words.span(one))
+            for one in self.columns
+            # A number that says which row it is is not compared.
+            if self.kinds.get(one.column) in kinds
+            and (one.column, self.kinds[one.column]) != (self.first, "number")
         }
+        if not distance:
+            return None
         nearest = min(distance.values())
-        names = {one.column for one in those if distance[one] == nearest}
-        if len(names) > 1:
-            raise self._between([one for one in those if one.column in names])
-        self.used |= names
-        return names.pop()
+        those = [one for one in distance if distance[one] == nearest]
+        if len({one.column for one in those}) > 1:
+            raise self.words.between(those)
+        self.used.add(those[0].column)
+        return those[0].column
+
+    def _of_years(self) -> str | None:
+        """The only column that is called so."""
+        those = [name for name in self.kinds if "year" in terms(name)]
+        if len(those) != 1 or self.kinds[those[0]] not in ("number", "date"):
+            return None
+        self.used.add(those[0])
+        return those[0]
 
     def _comparison(self, cue: Cue) -> dict[str, Any]:
         """A condition on a number or a date; on which column, a word beside it says."""
-        is_year = re.fullmatch(r"(?:1[6-9]|20)\d\d(?:-\d\d)*", cue.value) is not None
-        kinds = ("date", "number") if is_year else ("number",)
-        column = self._column_of(kinds, cue.end)
+        said = self.question[cue.start : cue.end]
+        column = None
+        if _YEAR.fullmatch(cue.value):
+            column = self._column_of(("date",), cue.end) or self._of_years()
+        is_figure = cue.name != "is" or not re.match(r"(?:in|on|during)\b", said, re.I)
+        if column is None and is_figure:
+            column = self._column_of(("number",), cue.end)
         if column is None:
-            raise _UnsureError(
-                f"'{self.question[cue.start : cue.end]}' is of no column that is named"
-            )
-        name = cue.name
-        if name == "between":
-            both = (("at least", cue.value), ("at most", cue.high))
-            return {
-                "all": [{"column": column, "op": op, "value": v.replace(",", "")} for op, v in both]
-            }
-        return {"column": column, "op": name, "value": cue.value.replace(",", "")}
+            raise UnsureError(f"'{said}' is of no column that is named")
+        ends = [cue.value.replace(",", ""), cue.high.replace(",", "")]
+        if cue.name == "between":
+            both = zip(("at least", "at most"), ends, strict=True)
+            return {"all": [{"column": column, "op": op, "value": value} for op, value in both]}
+        return {"column": column, "op": cue.name, "value": ends[0]}
+
+    def _numbered(self) -> None:
+        """Add a condition for each number behind a column: `order 1003`."""
+        for one in self.columns:
+            match = _NUMBER.match(self.question, self.words.span(one)[1])
+            if match and self.kinds[one.column] == "number":
+                self.where.append({"column": one.column, "op": "is", "value": match[1]})
+                self.used.add(one.column)
+                self._use(*match.span())
 
     def _conditions(self) -> list[str]:
         """Add a condition for each value; the columns that are only asked about are returned."""
@@ -302,10 +234,10 @@ class _Reader:
         for one in self.chosen:
             before = self._before(one)
             negation = _NO.search(before)
-            if one.how in _COLUMNS:
+            if one.how in COLUMNS:
                 if negation or _HAS.search(before):
                     if len([o for o in self.columns if o.start == one.start]) > 1:
-                        raise self._between([o for o in self.columns if o.start == one.start])
+                        raise self.words.between([o for o in self.columns if o.start == one.start])
                     op = "is empty" if negation else "is not empty"
                     if not negation and one.column in self.used:
                         continue
@@ -323,14 +255,14 @@ class _Reader:
             if (
                 one.how == "phrase"
                 and one.end - one.start == 1
-                and not self._said(one)[0].isupper()
+                and not self.words.said(one)[0].isupper()
             ):
-                raise _UnsureError(
-                    f"'{self._said(one)}' is in some cells of {one.column}, and may mean more"
+                raise UnsureError(
+                    f"'{self.words.said(one)}' is in some cells of {one.column}, and may mean more"
                 )
             if one.how == "negated":
-                raise _UnsureError(
-                    f"cells of {one.column} say '{self._said(one)}' with a 'no', too"
+                raise UnsureError(
+                    f"cells of {one.column} say '{self.words.said(one)}' with a 'no', too"
                 )
             is_part = one.how == "phrase" or one.is_entry
             condition: dict[str, Any] = {
@@ -352,7 +284,7 @@ class _Reader:
 
     def _use_negation(self, one: Mention, negation: re.Match[str] | None) -> None:
         if negation is not None:
-            end = self.words[one.start][1]
+            end = self.words.places[one.start][0]
             self._use(end - len(negation[0]), end)
 
     def _is_noun(self, one: Mention) -> bool:
@@ -370,14 +302,14 @@ class _Reader:
             return group[0][1]
         words = set()
         for (one, _), (other, _) in pairwise(group):
-            start, end = self.words[one.end - 1][2], self.words[other.start][1]
+            start, end = self.words.places[one.end - 1][1], self.words.places[other.start][0]
             match = _JOINT.fullmatch(self.question[start:end])
             if match is None:
-                raise self._between([one, other])
+                raise self.words.between([one, other])
             words |= {(match["word"] or "").lower()} - {""}
             self._use(start, end)
         if len(words) != 1:
-            raise self._between([one for one, _ in group])
+            raise self.words.between([one for one, _ in group])
         conditions = [condition for _, condition in group]
         is_list = all(one.is_entry or one.how == "phrase" for one, _ in group)
         return {"all" if words == {"and"} and is_list else "any": conditions}
@@ -391,7 +323,8 @@ class _Reader:
         asked = [name for name in dict.fromkeys(shown) if name not in {*group}]
         which = self.which
         head = next(
-            (o for o in self.columns if which and self.words[o.start][1] == which.end()), None
+            (o for o in self.columns if which and self.words.places[o.start][0] == which.end()),
+            None,
         )
         limit = int(which["n"]) if which and which["n"] else None
         if top := _TOP.search(self.question):
@@ -406,13 +339,15 @@ class _Reader:
             and not group
             and self.kinds[head.column] == "text"
         ):
-            is_named = any(o.column == self.first and o.how in _VALUES for o in self.chosen)
+            is_named = any(o.column == self.first and o.how in VALUES for o in self.chosen)
             if order or not is_named:
                 group, asked = [head.column], [name for name in asked if name != head.column]
+        if listed := [name for name in group if name in self.lists]:
+            raise UnsureError(f"cells of {listed[0]} list several, and are no groups")
         if group and order:
             function = function or {"function": "count"}
             if function["function"] == "count" and [n for n in numbers if n not in conditioned]:
-                raise _UnsureError(f"a group has several {numbers[0]}")
+                raise UnsureError(f"a group has several {numbers[0]}")
         if "count" in self.cues and not group:
             function = self._counted(asked, conditioned)
         if group:
@@ -424,13 +359,13 @@ class _Reader:
                 query |= {"sort": {"by": by, "descending": is_down}, "limit": limit or 1}
             return query
         if function and order:
-            raise _UnsureError("it asks for the extreme of a figure, and not of which groups")
+            raise UnsureError("it asks for the extreme of a figure, and not of which groups")
         if function:
             return {**query, "aggregate": function}
         if order:
             of = [name for name in numbers if name not in conditioned] or numbers
             if len(of) != 1:
-                raise _UnsureError("it is open by which column they are ordered")
+                raise UnsureError("it is open by which column they are ordered")
             is_head = head is not None and head.start not in self.nouns
             if is_head or re.match(r"\s*what\s+(?:is|was|are)\b", self.question, re.I):
                 return {
@@ -439,23 +374,27 @@ class _Reader:
                 }
             query |= {"sort": {"by": of[0], "descending": is_down}, "limit": limit or 1}
         elif limit is not None:
-            raise _UnsureError("it is open which come first")
+            raise UnsureError("it is open which come first")
         elif not self.where and not asked:
-            raise _UnsureError("it asks for nothing that a column says")
-        return {"select": list(dict.fromkeys([self.first, *asked])), **query}
+            raise UnsureError("it asks for nothing that a column says")
+        # A number says nothing of who or what a row is of.
+        names = [self.first] if self.kinds[self.first] != "number" else list(self.kinds)
+        return {"select": list(dict.fromkeys([*names, *asked])), **query}
 
     def _each(self) -> list[str]:
         """The columns that rows are grouped by."""
         cue = self.cues.get("each")
         if cue is None:
             return []
+        if not {"count", "mean", "sum"} & self.cues.keys():
+            raise UnsureError(f"it is open what '{self.question[cue.start : cue.end]}' is of")
         match = _PART.match(self.question, cue.end)
         if match and (column := self._column_of(("date",), cue.start)) is not None:
             self._use(*match.span(1))
             return [f"{column} by {match[1].lower()}"]
-        after = [o for o in self.columns if 0 <= self.words[o.start][1] - cue.end <= 5]
+        after = [o for o in self.columns if 0 <= self.words.places[o.start][0] - cue.end <= 5]
         if len(after) != 1:
-            raise _UnsureError(
+            raise UnsureError(
                 f"'{self.question[cue.start : cue.end]}' is of no column that is named"
             )
         return [after[0].column]
@@ -469,7 +408,7 @@ class _Reader:
         of = [n for n in numbers if self.kinds[n] == "number"]
         of = [n for n in of if n not in conditioned] or of
         if len(of) != 1:
-            raise _UnsureError("it is open of which column of numbers the figure is")
+            raise UnsureError("it is open of which column of numbers the figure is")
         return {"function": name, "column": of[0]}
 
     def _counted(self, asked: list[str], conditioned: set[str]) -> dict[str, Any]:
@@ -477,24 +416,27 @@ class _Reader:
         cue = self.cues["count"]
         behind = re.compile(r"\s+(?:different\s+|distinct\s+)?").match(self.question, cue.end)
         at = behind.end() if behind else cue.end
-        self.left -= self._at(cue.end, at)
-        next_ = next((o for o in self.chosen if self.words[o.start][1] == at), None)
-        if next_ is not None and next_.how in _COLUMNS and next_.start not in self.nouns:
+        self.left -= self.words.at(cue.end, at)
+        next_ = next((o for o in self.chosen if self.words.places[o.start][0] == at), None)
+        if next_ is not None and next_.how in COLUMNS and next_.start not in self.nouns:
             if self.kinds[next_.column] != "text":
-                raise _UnsureError(f"{next_.column} is a figure, and not counted")
+                raise UnsureError(f"{next_.column} is a figure, and not counted")
             return {"function": "count different", "column": next_.column}
-        if [n for n in asked if n not in conditioned]:
-            raise _UnsureError(f"it is open what {asked[0]} has to be")
+        if others := [name for name in asked if name not in conditioned]:
+            raise UnsureError(f"it is open what {others[0]} has to be")
+        amounts = [name for name, kind in self.kinds.items() if kind == "number" and _AMOUNTS & set(terms(name))]  # fmt: skip
+        if amounts and next_ is not None and next_.start not in self.nouns:
+            raise UnsureError(f"'how many' may be rows, or their {amounts[0]}")
         return {"function": "count"}
 
     def _check(self) -> None:
         """Refuse where a word is left over."""
         if self.left:
-            said = ", ".join(f"'{self.words[at][0]}'" for at in sorted(self.left))
+            said = ", ".join(f"'{self.words.texts[at]}'" for at in sorted(self.left))
             near = [o for o in self.mentions if self.left.intersection(range(o.start, o.end))]
             meant = dict.fromkeys(f"{o.column}: {o.text}" if o.text else o.column for o in near)
             hint = f"; near it: {', '.join(list(meant)[:4])}" if meant else ""
-            raise _UnsureError(f"{said} is nothing that the table says{hint}")
+            raise UnsureError(f"{said} is nothing that the table says{hint}")
         if self.logical:
             (word,) = re.findall(r"\w+(?:['’]t)?", self.question[min(self.logical) :])[:1]
-            raise _UnsureError(f"it is open what '{word}' is of")
+            raise UnsureError(f"it is open what '{word}' is of")
