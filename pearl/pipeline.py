@@ -13,6 +13,7 @@ from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.data.turns import Turn
 from pearl.documents.document import Document
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError
@@ -37,7 +38,6 @@ from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
-from pearl.retrieval.index import IndexedDocument
 from pearl.retrieval.search import Searcher
 from pearl.trace import PlanFailed, Trace
 
@@ -213,7 +213,7 @@ class Pearl:
         *,
         history: Sequence[Turn] = (),
         card: str = "",
-        is_corpus: bool = False,
+        kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         trace: Trace | None = None,
     ) -> CheckedPlan:
@@ -223,7 +223,7 @@ class Pearl:
             question: Not blank.
             history: The turns of the conversation before it.
             card: What is told about the document, as `card` gives it.
-            is_corpus: Whether it will be run over a corpus, whose passages can be searched.
+            kind: Of the document that it will be run over: a corpus can be searched, a table queried.
             rejected: Valid plans that were run in vain, and why.
             trace: Records every attempt.
 
@@ -235,7 +235,7 @@ class Pearl:
         understood = await self.understand(question, history=history, trace=trace)
         return await self.planner.write(
             understood.question, self.calls(trace),
-            card=card, is_corpus=is_corpus, rejected=rejected, trace=trace,
+            card=card, kind=kind, rejected=rejected, trace=trace,
         )  # fmt: skip
 
     async def understand(
@@ -317,7 +317,7 @@ class Pearl:
         try:
             plans = await self.planner.write_several(
                 alone, self.calls, self.draws, trace,
-                card=card, is_corpus=isinstance(document, IndexedDocument),
+                card=card, kind=document.kind,
             )  # fmt: skip
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))

@@ -8,6 +8,7 @@ from datetime import date
 from functools import partial
 
 from pearl.data.turns import Turn
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
 from pearl.errors import ModelError, PlanningError, UsageError, suggest
 from pearl.llm import Model
@@ -124,7 +125,7 @@ class Planner:
         model: Model,
         *,
         card: str = "",
-        is_corpus: bool = False,
+        kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         is_routed: bool | None = None,
         trace: Trace | None = None,
@@ -135,7 +136,7 @@ class Planner:
             question: Not blank.
             model: Writes it.
             card: What is told about the document.
-            is_corpus: Whether it will be run over a corpus, whose passages can be searched.
+            kind: Of the document that it will be run over.
             rejected: Valid plans that were run in vain, and why.
             is_routed: Whether its parts may plan it; None for what the settings say.
             trace: Records every attempt.
@@ -145,7 +146,7 @@ class Planner:
             ModelError: The model gave no usable reply.
         """
         settings = self.settings
-        shown = self.material.actions_for(is_corpus=is_corpus)
+        shown = self.material.actions_for(kind)
         advice = ""
         with self.client.breaker.running():
             if (settings.is_routed if is_routed is None else is_routed) and not rejected:
@@ -161,13 +162,14 @@ class Planner:
                 question,
                 shown,
                 model,
-                examples=self.material.examples_for(question, is_corpus=is_corpus),
+                examples=self.material.examples_for(question, kind),
                 max_repairs=settings.max_repairs,
                 max_steps=settings.max_steps,
                 max_output_tokens=settings.max_output_tokens,
                 rejected=rejected,
                 card=card,
                 advice=advice,
+                kind=kind,
                 fallback=self.client.plan_fallback,
                 trace=trace,
             )
@@ -180,7 +182,7 @@ class Planner:
         trace: Trace,
         *,
         card: str = "",
-        is_corpus: bool = False,
+        kind: DocumentKind = "document",
     ) -> Plans:
         """Write independent plans at the same time, each once for all who ask the same question.
 
@@ -192,7 +194,7 @@ class Planner:
             draws: How many plans, and how they are drawn.
             trace: Records every attempt.
             card: What is told about the document.
-            is_corpus: Whether the plans will be run over a corpus.
+            kind: Of the document that the plans will be run over.
 
         Raises:
             PlanningError: No valid plan came out of any repair loop.
@@ -203,10 +205,10 @@ class Planner:
             told = trace if draws.n == 1 else trace.of_plan(number)
             write = partial(
                 self.write, question, draws.model(calls(told), number),
-                card=card, is_corpus=is_corpus, is_routed=None if number == 1 else False, trace=told,
+                card=card, kind=kind, is_routed=None if number == 1 else False, trace=told,
             )  # fmt: skip
             try:
-                return await self.plans.get((question, card, is_corpus, number), write)
+                return await self.plans.get((question, card, kind, number), write)
             except (PlanningError, ModelError) as error:
                 if isinstance(error, PlanningError) and draws.n > 1:
                     told.append(PlanFailed(n_attempts=len(error.attempts)))
