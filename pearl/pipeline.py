@@ -20,7 +20,7 @@ from pearl.errors import PlanningError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import Strategy
-from pearl.interpreter.execution import answer_plan, direct_plan
+from pearl.interpreter.execution import answer_plan, check_document, direct_plan
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.searchers import new_searcher
@@ -310,6 +310,7 @@ class Pearl:
         """
         trace = Trace() if trace is None else trace
         understood = await self.understand(question, history=history, trace=trace)
+        check_document(document)  # before a plan is paid for
         alone = understood.question
         card = ""
         if self.planner.settings.shape != "none":

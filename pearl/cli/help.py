@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-N_FIRST = 11
+N_FIRST = 12
 """Options that `--help` shows at most, besides those for help."""
 
 GROUPS = {
@@ -19,7 +19,7 @@ GROUPS = {
         "subset", "limit", "longest", "held_out", "allow_outside", "context", "apart", "ranker",
         "as_of", "fiscal_year_end",
     ),
-    "Plan": ("for_corpus", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape", "route", "n_plans"),
+    "Plan": ("kind", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape", "route", "n_plans"),
     "Model": (
         "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
         "prefix", "temperature", "unsandboxed",
