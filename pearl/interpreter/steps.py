@@ -23,7 +23,7 @@ from pearl.documents.document import Document
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Step
+from pearl.dsl.nodes import Reference, Step
 from pearl.dsl.signatures import Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
 from pearl.interpreter.context import Context
@@ -273,6 +273,8 @@ class _Interpreter:
         is_joined = native.is_joining(action)
         if unsure and not is_joined:  # joined texts include the undecided one
             return self._void(step, action, why, began)
+        if missing := _missing(step, action, before):
+            return self._computed(step, action, missing, why, "nothing", began)
         values = self._calls.values(step, {name: each.value for name, each in before.items()})
         try:
             value = native.compute(action, values)
@@ -399,6 +401,25 @@ class _Interpreter:
             )
         )
         return completion
+
+
+def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
+    """What is said in place of a value that an input did not find; "" if none is missing.
+
+    "Nothing found: no sales in 2015" is a text with a number in it, and not that number.
+    """
+    for i, argument in enumerate(step.arguments):
+        if not isinstance(argument, Reference) or argument.is_context:
+            continue
+        given, parameter = before[argument.name], action.parameter(i)
+        is_text = isinstance(given.value, str)
+        is_value = parameter.reads == "value" or (
+            is_text and parameter.type is not ValueType.TEXT and not parameter.reads
+        )
+        if given.state == "nothing" and is_value:
+            said = f"Nothing found: step '{given.output}' ({given.action}) found nothing"
+            return given.text if is_text else said
+    return ""
 
 
 def _traced(result: StepResult) -> str:
