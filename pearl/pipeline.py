@@ -23,12 +23,14 @@ from pearl.interpreter.execution import answer_plan, direct_plan
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.searchers import new_searcher
+from pearl.interpreter.several_plans import answer_by
 from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.llm import Model
 from pearl.llm.client import Client, as_client
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
+from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.shape import Shape, shape_card
@@ -94,6 +96,7 @@ class Pearl:
         actions: What a plan can call: the library, and the operators on rows.
         material: What the planner is shown.
         planner: Writes the plans.
+        draws: How many it writes for a question, and how they are drawn.
         searcher: Ranks passages.
         embeddings: The name of what makes vectors of them.
         reranker: The name of what reorders them, without its address.
@@ -163,26 +166,18 @@ class Pearl:
         )
         self.domain_name = domain
         self.domain = load_domain(domain)
-        self.library = (
-            library
-            if isinstance(library, ActionLibrary)
-            else load_library(library or self.domain.library)
-        )
+        self.library = load_library(self.domain.library if library is None else library)
         self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
         self.actions = self.material.actions
         # One day for all questions, which a run that goes on another day does not mix with its own.
         as_of = as_of or (date.today() if self.domain.is_dated else None)
         self.settings["as_of"] = as_of
-        self.planner = Planner(
-            self.client,
-            self.material,
-            PlannerSettings(
-                max_repairs, max_steps, max_output_tokens, shape,
-                is_routed=self.domain.is_routed if route is None else route,
-                as_of=as_of, fiscal_year_end=fiscal_year_end,
-            ),
+        planning = PlannerSettings(
+            max_repairs, max_steps, max_output_tokens, shape,
+            is_routed=self.domain.is_routed if route is None else route,
+            as_of=as_of, fiscal_year_end=fiscal_year_end,
         )  # fmt: skip
-        self.n_plans = n_plans
+        self.planner = Planner(self.client, self.material, planning)
         self.fallback = fallback
         self.limits = ContextLimits(
             self.client.counter, context, self.client.window, max_output_tokens,
@@ -191,6 +186,8 @@ class Pearl:
             is_constrained=self.client.reply_fallback.level.by is not None,
             is_apart=self.domain.is_apart if apart is None else apart,
         )  # fmt: skip
+        drawn = self.client.settings
+        self.draws = Draws(n_plans, drawn.seed, drawn.temperature)
         self._asked: Model = self.client
         self._items = self.client.items
 
@@ -250,9 +247,7 @@ class Pearl:
             UsageError: The question is blank.
             ModelError: The model gave no usable reply.
         """
-        return await self.planner.understand(
-            question, self.calls(trace), history=history, trace=trace
-        )
+        return await self.planner.understand(question, self.calls(trace), history, trace)
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Read and check the text of a plan; line breaks around it do not count.
@@ -262,9 +257,7 @@ class Pearl:
         """
         max_steps = self.planner.settings.max_steps
         checked = compile_plan(text.strip("\n"), self.actions, max_steps=max_steps)
-        if question and not checked.plan.question:
-            return checked.asking(question)
-        return checked
+        return checked.asking(question) if question and not checked.plan.question else checked
 
     async def execute(
         self,
@@ -318,23 +311,22 @@ class Pearl:
         trace = Trace() if trace is None else trace
         understood = await self.understand(question, history=history, trace=trace)
         alone = understood.question
+        card = ""
+        if self.planner.settings.shape != "none":
+            card = await off_loop(len(document.text), partial(self.card, document))
         try:
-            card = ""
-            if self.planner.settings.shape != "none":
-                card = await off_loop(len(document.text), partial(self.card, document))
-            is_corpus = isinstance(document, IndexedDocument)
-            write = partial(
-                self.planner.write, alone, self.calls(trace),
-                card=card, is_corpus=is_corpus, trace=trace,
+            plans = await self.planner.write_several(
+                alone, self.calls, self.draws, trace,
+                card=card, is_corpus=isinstance(document, IndexedDocument),
             )  # fmt: skip
-            checked = await self.planner.plans.get((alone, card, is_corpus), write)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
                 raise
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
-            answer = await self.execute(checked, document, token_budget=token_budget, trace=trace)
+            execute = partial(self.execute, document=document)
+            answer = await answer_by(plans, execute, token_budget, trace)
         if not understood.says_more:
             return answer
         return replace(answer, question=understood.asked, understood=understood)
@@ -404,8 +396,9 @@ class Pearl:
 
     def asking(self, client: Client) -> Pearl:
         """One that asks another client; it writes plans of its own."""
-        settings = {**self.settings, "library": self.library, "searcher": self.searcher}
-        return Pearl(client, **settings)
+        return Pearl(
+            client, **{**self.settings, "library": self.library, "searcher": self.searcher}
+        )
 
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
@@ -418,6 +411,7 @@ class Pearl:
             scope: Names its work, whose own replies are found again, with what they cost.
         """
         other = self.asking(self.client)
+        other.draws = Draws(self.draws.n, seed, temperature)
         other._asked = self.client.unshared(seed, temperature, scope=scope)
         other._items = None
         return other
@@ -427,14 +421,9 @@ class Pearl:
         return self._asked if trace is None else ProgressListener(self._asked, trace.progressed)
 
     async def _run(
-        self,
-        checked: CheckedPlan,
-        document: Document,
-        limits: ContextLimits,
-        method: Literal["plan", "direct"],
-        token_budget: int | None,
-        trace: Trace | None,
-    ) -> Answer:
+        self, checked: CheckedPlan, document: Document, limits: ContextLimits,
+        method: Literal["plan", "direct"], token_budget: int | None, trace: Trace | None,
+    ) -> Answer:  # fmt: skip
         """Run a plan over a document by this `Pearl`'s model."""
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(

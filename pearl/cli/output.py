@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _ALL = 0.995
 """Coverage from which a document counts as read: what lies between rows belongs to none."""
 
+MAX_OTHER = 200
+"""Characters that are shown of an answer which another plan gave."""
+
 
 def read_input(path: str) -> str:
     """A text file given on the command line; `-` is stdin.
@@ -42,6 +45,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     from rich.text import Text
 
     from pearl.documents.evidence import placed
+    from pearl.documents.rows import shortened
     from pearl.interpreter.step_result import MAX_SHOWN
 
     console = new_console(file=file)
@@ -71,6 +75,12 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
+    if answer.agreement is not None:
+        is_sure = answer.agreement.confidence == 1
+        console.print(Text(f"agreement: {answer.agreement}", "" if is_sure else "yellow"))
+        for other in answer.agreement.others if with_steps else ():
+            which = f"  plan {', '.join(map(str, other.written))} ({other.status}): "
+            console.print(Text.assemble((which, "dim"), shortened(other.text, MAX_OTHER)))
     in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
     for number, row in enumerate(answer.rows[:MAX_SHOWN], start=1):
         if number == 1:

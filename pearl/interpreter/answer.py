@@ -70,8 +70,11 @@ class Answer:
     def status(self) -> AnswerStatus:
         """`undecided` if a step of the answer is, or any step that has no value therefore.
 
-        `nothing_found` if no step of the answer found anything.
+        `nothing_found` if no step of the answer found anything. The answer of several plans is
+        `undecided` where different ones are equally frequent.
         """
+        if self.agreement is not None and self.agreement.is_tied:
+            return "undecided"
         results = {step.output: step for step in self.steps}
         is_unsure = any(results[name].state == "undecided" for name in self.outputs)
         if is_unsure or any(step.is_void for step in self.steps):
@@ -81,7 +84,9 @@ class Answer:
 
     @property
     def why(self) -> str:
-        """Why it is undecided, with the first undecided step; else ""."""
+        """Why it is undecided, with the first undecided step or the answers that differ; else ""."""
+        if self.agreement is not None and self.agreement.is_tied:
+            return self.agreement.why
         unsure = [step for step in self.steps if step.state == "undecided"]
         first = next((step for step in unsure if not step.is_native), next(iter(unsure), None))
         first = None if self.status != "undecided" else first
@@ -116,6 +121,7 @@ class Answer:
             ],
             "unverified_quotes": [quote.to_json() for quote in self.unverified],
             **({"notes": list(self.notes)} if self.notes else {}),
+            **({} if self.agreement is None else {"agreement": self.agreement.to_json()}),
             "steps": [
                 {
                     "output": s.output,
@@ -162,6 +168,8 @@ class Answer:
         )
         flagged += "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         understood = "" if self.understood is None else self.understood.question
+        if self.agreement is not None:
+            flagged += f"<li>agreement: {escape(str(self.agreement))}</li>"
         steps = "".join(
             f"<tr><td><code>{escape(s.output)}</code></td><td><code>{escape(s.action)}</code></td>"
             f"<td style='text-align:left;white-space:pre-wrap'>{escape(s.preview)}</td></tr>"

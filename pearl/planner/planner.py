@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from pearl.data.turns import Turn
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
-from pearl.errors import UsageError, suggest
+from pearl.errors import ModelError, PlanningError, UsageError, suggest
 from pearl.llm import Model
 from pearl.llm.client import Client
+from pearl.llm.gathering import gather
 from pearl.planner.cache import PlanCache
+from pearl.planner.independent import Draws, Plans, different_plans
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.periods import Calendar
 from pearl.planner.routing import route
 from pearl.planner.shape import SHAPES, Shape
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
-from pearl.trace import Trace
+from pearl.trace import PlanFailed, Trace
 
 __all__ = ["Planner", "PlannerSettings"]
 
@@ -89,11 +92,16 @@ class Planner:
         self,
         question: str,
         model: Model,
-        *,
         history: Sequence[Turn] = (),
         trace: Trace | None = None,
     ) -> Understood:
         """Make a question clear by itself, with absolute periods.
+
+        Args:
+            question: Not blank.
+            model: Rewrites it where it follows others.
+            history: The turns of the conversation before it, the first one first.
+            trace: Told where the question changes.
 
         Raises:
             UsageError: The question is blank.
@@ -118,6 +126,7 @@ class Planner:
         card: str = "",
         is_corpus: bool = False,
         rejected: Sequence[Rejected] = (),
+        is_routed: bool | None = None,
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """The plan of a question that is clear by itself, by its parts or by the model.
@@ -128,6 +137,7 @@ class Planner:
             card: What is told about the document.
             is_corpus: Whether it will be run over a corpus, whose passages can be searched.
             rejected: Valid plans that were run in vain, and why.
+            is_routed: Whether its parts may plan it; None for what the settings say.
             trace: Records every attempt.
 
         Raises:
@@ -138,8 +148,12 @@ class Planner:
         shown = self.material.actions_for(is_corpus=is_corpus)
         advice = ""
         with self.client.breaker.running():
-            if settings.is_routed and not rejected:
-                found = await route(question, shown, model, trace=trace)
+            if (settings.is_routed if is_routed is None else is_routed) and not rejected:
+                found = await route(
+                    question, shown, model, max_steps=settings.max_steps,
+                    max_output_tokens=settings.max_output_tokens,
+                    fallback=self.client.reply_fallback, trace=trace,
+                )  # fmt: skip
                 if found.plan is not None:
                     return found.plan
                 advice = found.advice
@@ -157,3 +171,49 @@ class Planner:
                 fallback=self.client.plan_fallback,
                 trace=trace,
             )
+
+    async def write_several(
+        self,
+        question: str,
+        calls: Callable[[Trace], Model],
+        draws: Draws,
+        trace: Trace,
+        *,
+        card: str = "",
+        is_corpus: bool = False,
+    ) -> Plans:
+        """Write independent plans at the same time, each once for all who ask the same question.
+
+        A plan that cannot be written fails the others only where all fail.
+
+        Args:
+            question: Not blank, and clear by itself.
+            calls: The model, whose progress is told to a trace.
+            draws: How many plans, and how they are drawn.
+            trace: Records every attempt.
+            card: What is told about the document.
+            is_corpus: Whether the plans will be run over a corpus.
+
+        Raises:
+            PlanningError: No valid plan came out of any repair loop.
+            ModelError: The model gave no usable reply.
+        """
+
+        async def written(number: int) -> CheckedPlan | PlanningError | ModelError:
+            told = trace if draws.n == 1 else trace.of_plan(number)
+            write = partial(
+                self.write, question, draws.model(calls(told), number),
+                card=card, is_corpus=is_corpus, is_routed=None if number == 1 else False, trace=told,
+            )  # fmt: skip
+            try:
+                return await self.plans.get((question, card, is_corpus, number), write)
+            except (PlanningError, ModelError) as error:
+                if isinstance(error, PlanningError) and draws.n > 1:
+                    told.append(PlanFailed(n_attempts=len(error.attempts)))
+                return error
+
+        plans = different_plans(await gather([written(i + 1) for i in range(draws.n)]))
+        if not plans.different:
+            is_planning = (each for each in plans.errors if isinstance(each, PlanningError))
+            raise next(is_planning, plans.errors[0])
+        return plans

@@ -226,6 +226,20 @@ class EvalRequest(_Planning):
     by_document: bool = False
     fallback: Literal["direct"] | None = None
     n_plans: Annotated[int, Field(ge=1, le=20)] = 1
+    history: Literal["gold", "own", "none"] = "gold"
+    together: bool = False
+    corpus: tuple[Text, ...] = ()
+    unit: Text | None = None
+    size: PositiveInt | None = None
+    overlap: PositiveInt | None = None
+    stem: Text | None = None
+    at: Text | None = None
+
+    @property
+    def inputs(self) -> Iterator[str]:
+        """Every file that is read, as it was named; of a model its file."""
+        yield from self.corpus
+        yield from super().inputs
 
 
 class MineRequest(RunRequest):

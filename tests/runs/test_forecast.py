@@ -283,6 +283,29 @@ def test_plans_that_are_yet_to_be_written() -> None:
     assert many.n_unplanned == 3
 
 
+def test_a_routed_question_may_need_no_planner() -> None:
+    def ask(library: str) -> Forecast:
+        this = Pearl(Scripted(lambda request: ""), library=library, route=True, max_repairs=2)
+        return forecast(this, [Task("0", lambda: Document("x"), "What were the sales in 2009?")])
+
+    found = {step.name: step for step in ask("finance").steps}
+    assert found["(parts)"].calls.to_json() == {"least": 1, "most": 3}
+    assert found["(plans)"].calls.to_json() == {"least": 0, "most": 3}
+    assert found["(plans)"].input_tokens.least == 0
+    (planning,) = ask("seed").steps  # which cannot look up figures
+    assert planning.calls.least == 1
+
+
+def test_all_plans_of_a_question_are_counted() -> None:
+    def planning(n_plans: int) -> Forecast:
+        this = pearl(Scripted(lambda request: ""), n_plans=n_plans)
+        return forecast(this, [Task("1", lambda: Document("x"), "Who keeps bees?")])
+
+    one, three = planning(1).steps[0], planning(3).steps[0]
+    assert (three.calls.least, three.calls.most) == (3, 3 * (one.calls.most or 0))
+    assert three.input_tokens.least == 3 * one.input_tokens.least
+
+
 def test_time_by_the_seconds_of_a_call() -> None:
     this = pearl(Scripted(replies(50)), max_output_tokens=50, concurrency=4)
     found = forecast(this, [task(PLAN, story(3))], seconds_per_call=2.0)
