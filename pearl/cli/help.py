@@ -32,7 +32,7 @@ GROUPS = {
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries", "compare",
-        "again", "shard_size", "fresh", "store", "executor", "shard",
+        "again", "shard_size", "continued", "fresh", "store", "executor", "shard",
     ),
     "Search": (
         "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "preset", "thesaurus",
@@ -45,7 +45,7 @@ GROUPS = {
 """The options of commands that have many, by their names in Python, in the order they are shown."""
 
 FIRST = frozenset({
-    "again", "as_json", "compare", "data", "domain", "dry_run", "explain", "filters", "held_out",
+    "again", "as_json", "compare", "continued", "data", "domain", "dry_run", "explain", "filters", "held_out",
     "history", "k", "max_actions", "max_cost", "max_examples", "method", "methods", "model",
     "base_url", "out", "preset", "question", "report", "retries", "retrieval", "rounds",
     "seed_library", "tasks", "thesaurus", "together", "verbose",

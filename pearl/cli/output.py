@@ -56,14 +56,8 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     if with_steps:
         head("Plan")
         console.print(Text(answer.plan))
-        for step in answer.steps:
-            console.print()
-            how = "computed" if step.is_native else _context(step.context, step.coverage)
-            console.print(
-                Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
-            )
-            console.print(Text(step.preview))
         console.print()
+        print_steps(answer, file)
         head("Answer")
     understood = answer.understood
     if understood is not None and understood.question != understood.asked:
@@ -117,6 +111,33 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         console.print(
             Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )
+
+
+def print_steps(answer: Answer, file: IO[str]) -> None:
+    """Every step with its value, each with a blank line after it."""
+    from rich.text import Text
+
+    console = new_console(file=file)
+    for step in answer.steps:
+        how = "computed" if step.is_native else _context(step.context, step.coverage)
+        console.print(
+            Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
+        )
+        console.print(Text(step.preview))
+        console.print()
+
+
+def print_evidence(answer: Answer, file: IO[str]) -> None:
+    """Every passage and every row behind an answer, with their places and what quotes them."""
+    from rich.text import Text
+
+    console = new_console(file=file)
+    found = [(each.marked, each.where) for each in answer.evidence]
+    found += [(row.line, row.where) for row in answer.rows]
+    for number, (text, where) in enumerate(found, start=1):
+        console.print(Text.assemble(f"[{number}] ", text, (f"  ({where})", "dim")))
+    if not found:
+        console.print(Text("Evidence: none"))
 
 
 def _row_count(answer: Answer) -> str:
