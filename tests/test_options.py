@@ -145,9 +145,7 @@ ROWS = ["--data", "rows.jsonl"]
 USED = {
     "ask": ["ask", "Why was it sold last year?", "story.txt"],
     "demo": ["demo", "--question", "Why was it sold last year?"],
-    "ask": ["ask", "Why was it sold?", "story.txt"],
     "chat": ["chat", "story.txt"],
-    "demo": ["demo", "--question", "Why was it sold?"],
     "eval": ["eval", *ROWS, "--limit", "1", "--methods", "pearl"],
     "execute": ["execute", "--tasks", "tasks.jsonl"],
     "mine": ["mine", *ROWS, "-o", "mined.jsonl"],
@@ -243,7 +241,7 @@ def observed(args: list[str], server: Server, folder: Path, capsys: Any) -> list
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("XDG_DATA_HOME", str(folder / "data"))
-        patch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"Why was it sold?\n")))
+        patch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"Why was it sold last year?\n")))
         Path("story.txt").write_text(DOCUMENT)
         sample = {"document_path": "story.txt", "options": ["a", "b"], "gold": 2}
         asked = ["Why was it sold last year?", "Who sold it?"]
