@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-N_FIRST = 12
+N_FIRST = 11
 """Options that `--help` shows at most, besides those for help."""
 
 GROUPS = {
@@ -46,7 +46,7 @@ GROUPS = {
 
 FIRST = frozenset({
     "again", "as_json", "compare", "continued", "data", "domain", "dry_run", "explain", "filters", "held_out",
-    "history", "k", "max_actions", "max_cost", "max_examples", "method", "methods", "model",
+    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "model",
     "base_url", "out", "preset", "question", "report", "retries", "retrieval", "rounds",
     "seed_library", "tasks", "thesaurus", "together", "verbose",
 })  # fmt: skip
