@@ -1,4 +1,4 @@
-"""The dialogues of ConvFinQA as the cleaned set has them: an object with `dev`, or one dialogue a line.
+"""The dialogues of ConvFinQA, as the domain `finance` reads them.
 
 Source:
     Chen et al., ConvFinQA: Exploring the Chain of Numerical Reasoning in Conversational Finance
@@ -7,16 +7,17 @@ Source:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import click
 
 from pearl import Document
-from pearl.documents.table.rendering import markdown
+from pearl.data.domains import Source, read_samples
+from pearl.data.samples import Sample
+from pearl.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -43,28 +44,12 @@ class Dialogue:
     Attributes:
         id: Of the data; it has the company, the year and the page in it.
         turns: In order.
-        before: The text before the table.
-        table: Column → row → what is there.
-        after: The text after the table.
+        page: The text with the table in Markdown.
     """
 
     id: str
     turns: tuple[Turn, ...]
-    before: str
-    table: dict[str, dict[str, float | str]]
-    after: str
-
-    @property
-    def page(self) -> Document:
-        """The page as a document: the text with the table in Markdown."""
-        names = dict.fromkeys(name for column in self.table.values() for name in column)
-        rows = ([name, *(_cell(column.get(name)) for column in self.table.values())] for name in names)  # fmt: skip
-        table = markdown(["item", *self.table], rows)
-        return Document(f"{self.before}\n\n{table}\n\n{self.after}", self.id)
-
-
-def _cell(value: float | str | None) -> str:
-    return f"{value:,.10g}" if isinstance(value, float) else str(value or "")
+    page: Document
 
 
 def read_dialogues(path: Path) -> Iterator[Dialogue]:
@@ -73,31 +58,27 @@ def read_dialogues(path: Path) -> Iterator[Dialogue]:
     Raises:
         ClickException: The file is not of this format; with the line.
     """
-    text = path.read_text(encoding="utf-8")
-    number = 0
     try:
-        rows = json.loads(text)["dev"] if text.lstrip().startswith('{"dev"') else None
-        for row in rows or text.splitlines():
-            number += 1
-            yield _dialogue(json.loads(row) if isinstance(row, str) else row)
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise click.ClickException(f"{path}, dialogue {number}: {reason}") from error
+        samples = (_checked(path, each) for each in read_samples("finance", Source(str(path))))
+        for id, turns in groupby(samples, lambda sample: sample.dialogue):
+            every = list(turns)
+            yield Dialogue(id, tuple(map(_turn, every)), every[0].load())
+    except DataError as error:
+        raise click.ClickException(str(error)) from error
 
 
-def _dialogue(row: dict[str, Any]) -> Dialogue:
-    said, page = row["dialogue"], row["doc"]
-    turns = zip(
-        said["conv_questions"],
-        said["conv_answers"],
-        said["turn_program"],
-        said["executed_answers"],
-        strict=True,
-    )
-    return Dialogue(
-        row["id"],
-        tuple(Turn(*turn) for turn in turns),
-        page["pre_text"],
-        page["table"],
-        page["post_text"],
-    )
+def _checked(path: Path, sample: Sample | DataError) -> Sample:
+    if isinstance(sample, DataError):
+        raise sample
+    if not (sample.dialogue and sample.program and sample.reference):
+        raise DataError(f"sample '{sample.id}' is no turn with a program and its result", path=path)
+    return sample
+
+
+def _turn(sample: Sample) -> Turn:
+    reference = sample.reference or ""
+    try:
+        executed: float | str = float(reference)
+    except ValueError:
+        executed = reference
+    return Turn(sample.question, sample.extra.get("said", reference), sample.program, executed)

@@ -15,6 +15,7 @@ from pearl.actions.estimates import is_estimate, sample_note
 from pearl.documents.comparisons import key_of
 from pearl.documents.numbers import read_number
 from pearl.documents.rows import Row, Rows, without_duplicates
+from pearl.documents.table.quantities import Quantity
 from pearl.dsl.signatures import NOTHING, Parameter, ValueType
 
 __all__ = [
@@ -43,6 +44,7 @@ class Scalar:
         is_marked: Whether the value is a text that shows what is undecided itself.
         low: Of a number, the least that it is whatever the undecided rows are; None: not known.
         high: The most that it is.
+        exact: The number before it was rounded to `value`; None where that is all there is.
     """
 
     value: str | int | float | bool
@@ -50,6 +52,7 @@ class Scalar:
     is_marked: bool = False
     low: int | float | None = None
     high: int | float | None = None
+    exact: Quantity | None = None
 
 
 Value = str | int | float | bool | list[str] | Rows | Scalar

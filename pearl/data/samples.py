@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Sample:
         gold_passages: Texts of the document that hold the answer, in its order; empty if not known.
         history: The turns of the conversation before it, with the answers that are right.
         dialogue: Names the conversation; samples of one conversation follow each other. "" for none.
+        n_turns: Turns of the whole conversation, be they samples or not; 0 if that is not known.
         program: The arithmetic that leads to the reference, as `EVALUATE` takes it; "" if not known.
         extra: Other fields of its row, preserved when it is written.
     """
@@ -58,6 +59,7 @@ class Sample:
     gold_passages: tuple[str, ...] = field(default=(), repr=False, kw_only=True)
     history: tuple[Turn, ...] = field(default=(), repr=False, kw_only=True)
     dialogue: str = field(default="", kw_only=True)
+    n_turns: int = field(default=0, kw_only=True)
     program: str = field(default="", repr=False, kw_only=True)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
@@ -113,6 +115,14 @@ class Sample:
             row["subsets"] = sorted(self.subsets)
         if self.gold_passages:
             row["gold_passages"] = list(self.gold_passages)
+        if self.history:
+            row["history"] = [asdict(turn) for turn in self.history]
+        if self.dialogue:
+            row["dialogue_id"] = self.dialogue
+        if self.n_turns:
+            row["n_turns"] = self.n_turns
+        if self.program:
+            row["program"] = self.program
         return row
 
 

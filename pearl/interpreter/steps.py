@@ -15,6 +15,7 @@ from functools import partial
 from typing import Literal
 
 from pearl.actions import by_search, native
+from pearl.actions.arithmetic.faults import NotGivenError
 from pearl.actions.ranking import NONE
 from pearl.actions.reply import Reply, State, follows_form, read_reply, reply_constraint
 from pearl.actions.searching import Fetched
@@ -23,8 +24,8 @@ from pearl.documents.document import Document
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Step
-from pearl.dsl.signatures import Action, ValueType
+from pearl.dsl.nodes import Reference, Step
+from pearl.dsl.signatures import NOTHING, Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, ModelError, PausedError, PearlError
 from pearl.interpreter.context import Context
 from pearl.interpreter.offloading import off_loop
@@ -110,6 +111,8 @@ class _Interpreter:
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
             check_numbers(step, self._graph.checked.action(step))
+        if self._calls.limits.is_apart and (n := sum(map(self._calls.length, self._graph.steps))):
+            await off_loop(n, lambda: self._calls.shown)
         if len(self._graph.steps) == 1:  # nothing to run beside it
             return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []
@@ -277,14 +280,21 @@ class _Interpreter:
         is_joined = native.is_joining(action)
         if unsure and not is_joined:  # joined texts include the undecided one
             return self._void(step, action, why, began)
+        missing = _missing(step, action, before)
         values = self._calls.values(step, {name: each.value for name, each in before.items()})
         try:
             value = native.compute(action, values)
         except EmptyListError:
             given = behind(values)  # of which one that is undecided may be an entry
             value = [] if given is None else replace(given, rows=(), doubtful=given.undecided)
+        except NotGivenError as error:
+            return self._computed(step, action, _absent(error, before), "", "nothing", began)
         except ValueError as error:
-            raise ExecutionError(str(error), step=step.output) from error
+            if not missing:
+                raise ExecutionError(str(error), step=step.output) from error
+            value = missing
+        if missing:
+            return self._computed(step, action, missing, why, "nothing", began)
         inputs = [before[r.name] for r in step.references() if not r.is_context]
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
@@ -457,9 +467,34 @@ def _is_finished(task: asyncio.Task[StepResult]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
+def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
+    """What is said in place of a value that an input did not find; "" if none is missing.
+
+    "Nothing found: no sales in 2015" is a text with a number in it, and not that number.
+    """
+    for i, argument in enumerate(step.arguments):
+        if not isinstance(argument, Reference) or argument.is_context:
+            continue
+        given, parameter = before[argument.name], action.parameter(i)
+        is_text = isinstance(given.value, str)
+        is_value = parameter.reads == "value" or (
+            is_text and parameter.type is not ValueType.TEXT and not parameter.reads
+        )
+        if given.state == "nothing" and is_value:
+            said = f"{NOTHING} There is nothing in '{given.output}'"
+            return given.text if is_text else said
+    return ""
+
+
 def _traced(result: StepResult) -> str:
     """Why a result is undecided, with the first undecided step."""
     return result.why if result.is_native else f"step '{result.output}': {result.why}"
+
+
+def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
+    """The value of a step that lacks an operand, and the steps that found none."""
+    names = ", ".join(f"'{name}'" for name, each in before.items() if each.state == "nothing")
+    return f"{NOTHING} {error}{f': nothing in {names}' if names else ''}"
 
 
 def _rows_undecided(rows: Rows) -> str:

@@ -55,7 +55,7 @@ def load_examples(bank: str | Path, library: ActionLibrary) -> tuple[Example, ..
     This happens when a domain's examples are used with another library.
 
     Args:
-        bank: Name of a shipped bank (`quality`, `medical`, `generic`) or a folder of plan files.
+        bank: Name of a shipped bank (`quality`, `medical`, `finance`, `generic`) or a folder of plan files.
         library: The planner's library.
 
     Raises:

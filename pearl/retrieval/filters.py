@@ -14,7 +14,7 @@ compared is left out and said. `document` is the name of a passage's document.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -100,10 +100,8 @@ class Filterable(Protocol):
         """The names of all fields of passages."""
         ...
 
-    def grouped(
-        self, read: Callable[[str, Mapping[str, str]], tuple[str, ...]]
-    ) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        """What is read of the names of documents and fields: its values, and the place of each passage's."""
+    def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+        """The different values of fields together, and for each passage the place of its own."""
         ...
 
 
@@ -121,9 +119,7 @@ def select(
     for each in filters:
         by_field.setdefault(_named(each.field, index.field_names), []).append(each)
     names = tuple(by_field)
-    values, places = index.grouped(
-        lambda document, fields: tuple(_value(name, document, fields) for name in names)
-    )
+    values, places = index.columns(names)
     notes: list[str] = []
     verdicts = [
         _verdicts(name, by_field[name], list(dict.fromkeys(value[i] for value in values)), notes)
@@ -157,10 +153,6 @@ def _named(name: str, known: Sequence[str]) -> str:
     close = did_you_mean(name, names)
     help = f"did you mean '{close}'? " if close else ""
     raise UsageError(f"no passage has a field '{name}'", help=f"{help}fields: {', '.join(shown)}")
-
-
-def _value(name: str, document: str, fields: Mapping[str, str]) -> str:
-    return fields.get(name, document if name == DOCUMENT else "")
 
 
 def _verdicts(

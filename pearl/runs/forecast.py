@@ -16,18 +16,21 @@ from typing import Any
 
 from pearl.documents.digest import digest
 from pearl.documents.document import Document
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.graph import PlanGraph, build_graph
+from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.interpreter.estimate import CostEstimator
 from pearl.interpreter.requests import RequestBuilder
-from pearl.llm import PlanTask, Usage
+from pearl.llm import DecomposeTask, PlanTask, Usage
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
+from pearl.planner.decomposition import MAX_REPAIRS, decompose_messages
 from pearl.planner.prompt import plan_messages
+from pearl.planner.routing import is_routable
 from pearl.planner.writer import one_line
-from pearl.retrieval.index import IndexedDocument
 from pearl.runs.executors import Task, Unit
 
 __all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
@@ -42,6 +45,7 @@ MAX_STEPS_SHOWN = 1_000
 """Different steps told apart; further ones are added up as one."""
 
 PLANNING = "(plans)"
+ROUTING = "(parts)"
 OTHERS = "(other steps)"
 
 
@@ -224,10 +228,10 @@ class Forecaster:
                     raise task.problem or PearlError("the task has no document")
                 if task.plan is None:
                     card = ""
-                    is_corpus = task.is_corpus or isinstance(document, IndexedDocument)
+                    kind = task.kind if document is None else document.kind
                     if self._pearl.planner.settings.shape != "none":
                         card = self._pearl.card(document or task.document())
-                    self._plan(task.question or "", card, is_corpus=is_corpus)
+                    self._plan(task.question or "", card, kind)
                     return
                 document = task.document() if document is None else document
                 self._run(self._graph(task.plan, task.question), document)
@@ -307,14 +311,14 @@ class Forecaster:
             name = OTHERS
         return self._steps.setdefault(name, StepForecast(name))
 
-    def _plan(self, question: str, card: str, *, is_corpus: bool) -> None:
+    def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
         """Add the planning of a question, once per question and what is told of the document."""
         pearl = self._pearl
-        shown = pearl.material.actions_for(is_corpus=is_corpus)
-        examples = pearl.material.examples_for(one_line(question), is_corpus=is_corpus)
-        messages = plan_messages(one_line(question), shown, examples, card)
+        shown = pearl.material.actions_for(kind)
+        examples = pearl.material.examples_for(one_line(question), kind)
+        messages = plan_messages(one_line(question), shown, examples, card, kind=kind)
         self._n_unplanned += 1
-        key = digest(["question", question, card, str(is_corpus)])
+        key = digest(["question", question, card, kind])
         if self._seen.pop(key, None) is not None:
             self._remember(key, 0)
             return
@@ -324,7 +328,13 @@ class Forecaster:
         n_phases = 2 if is_held and pearl.client.constrains.by & {"grammar", "json"} else 1
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.planner.settings.max_repairs)
-        is_exact = most == 1
+        is_routed = pearl.planner.settings.is_routed and is_routable(shown)
+        if is_routed:
+            self._route(
+                question, shown, n_levels=2 if is_held and pearl.client.constrains.by else 1
+            )
+        least = 0 if is_routed else 1  # the parts may plan it
+        is_exact = most == 1 and not is_routed
         limits = pearl.limits
         task = PlanTask(question, shown)
         reply_tokens = reply_limit(
@@ -334,10 +344,22 @@ class Forecaster:
             max_steps=pearl.planner.settings.max_steps,
         )
         costs = StepCosts(
-            Range(1, most), Range(first, first if is_exact else None),
-            Range(1, most * reply_tokens), Range(1, most),
+            Range(least, most), Range(first * least, first if is_exact else None),
+            Range(least, most * reply_tokens), Range(least, most),
         )  # fmt: skip
-        self._named(PLANNING).add(costs, 0)
+        for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
+            self._named(PLANNING).add(costs, 0)
+
+    def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
+        """Add what tells the parts of a question; a refused constraint is one more request."""
+        limits = self._pearl.limits
+        messages = decompose_messages(one_line(question))
+        first = limits.counter.count("\n\n".join(message.content for message in messages))
+        most = n_levels * (1 + MAX_REPAIRS)
+        task = DecomposeTask(question, shown)
+        said = most * reply_limit(task, limits.window, limits.max_output_tokens)
+        costs = StepCosts(Range(1, most), Range(first, None), Range(1, said), Range(1, most))
+        self._named(ROUTING).add(costs, 0)
 
     def _time_s(self, total: StepForecast) -> Range | None:
         """Lower bound of the time: the longest chain, or all calls at this concurrency."""

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
-from pearl.actions import by_search
+from pearl.actions import by_search, lookup
 from pearl.actions.item_reply import ItemKind
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
@@ -33,6 +33,8 @@ from pearl.llm import ActionTask, ChooseTask, ItemsTask, Message, messages_diges
 from pearl.llm.backends import address_of
 from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
+from pearl.planner.decomposition import decompose_messages
+from pearl.planner.decomposition import repair_messages as parts_repair_messages
 from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
 from pearl.planner.standalone import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
@@ -134,7 +136,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),
         "apart": pearl.limits.is_apart,
-        "n_plans": pearl.n_plans,
+        "n_plans": pearl.draws.n,
         "constrain": pearl.client.settings.constrain,
     }
 
@@ -199,12 +201,14 @@ def prompts_sha256() -> str:
     each = Action("EACH", (Parameter.named(ROWS),), "Read each")
     search = by_search.known().values()
     turns = (Turn("who?", "she"),)
-    plan = plan_messages("what?", ActionLibrary("all", [find, each, *search]), card="1 document")
+    called = ActionLibrary("all", [find, each, lookup.LOOKUP, *search])
+    plan = plan_messages("what?", called, card="1 document", kind="table")
     prompts = (
         plan,
         repair_messages(plan, "1. a = FIND(CTX)", ()),
         steps_messages(plan, "New actions:\n- None"),
         json_messages(plan, "an object"),
+        parts_repair_messages(decompose_messages("what?"), "no parts", ("wrong",)),
         unusable_messages(standalone_messages("what?", turns), "she", "why"),
         action_messages(task),
         *(action_messages(replace(task, gives=form)) for form in FORMS),

@@ -5,11 +5,17 @@ Columns can only be those of the table. What a value has to be is not of the for
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
+from pearl.dsl.decoding.json_rules import (
+    either_rule,
+    list_rule,
+    literal_rule,
+    object_rule,
+    ordered_json,
+)
 from pearl.dsl.decoding.schema import require
 from pearl.tables.specification import OPERATORS, Function
 
@@ -41,22 +47,12 @@ def query_constraint(columns: Sequence[str]) -> Constraint:
 
     def text_of(value: Any) -> str:
         require(value, schema)
-        return _text(value)
+        return ordered_json(value, _ORDER)
 
     return Constraint("query", _grammar(columns), JsonForm(schema, text_of, _HINT))
 
 
 _ORDER = (*FIELDS, "function", "column", "op", "value", "all", "any", "no", "by", "descending")
-
-
-def _text(value: Any) -> str:
-    """JSON with the fields of every object in their order, as the grammar has it."""
-    if isinstance(value, Mapping):
-        fields = sorted(value.items(), key=lambda pair: _ORDER.index(pair[0]))
-        return f"{{{', '.join(f'{json.dumps(key)}: {_text(one)}' for key, one in fields)}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_text, value))}]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _schema(columns: Sequence[str]) -> dict[str, Any]:
@@ -110,48 +106,28 @@ def _limits() -> list[int]:
 
 def _grammar(columns: Sequence[str]) -> str:
     rules = {
-        "start": _object(select="columns", where="where_or_null", group="columns",
+        "start": object_rule(select="columns", where="where_or_null", group="columns",
                          aggregate="figures", sort="orders", limit="limit"),
-        "where_or_null": f"where | {_literal('null')}",
+        "where_or_null": f"where | {literal_rule('null')}",
         "where": "condition | all | any | not",
-        "condition": _object(column="COLUMN", op="OP", value="texts"),
-        "all": _object(all="wheres"),
-        "any": _object(any="wheres"),
-        "not": _object(no="where"),
-        "wheres": _listed("where", least=1),
-        "columns": _listed("COLUMN"),
-        "texts": _listed("TEXT"),
-        "figures": _listed("figure"),
-        "figure": _object(function="FUNCTION", column="column_or_null"),
-        "column_or_null": f"COLUMN | {_literal('null')}",
-        "orders": _listed("order"),
-        "order": _object(by="TEXT", descending="BOOL"),
-        "limit": f"LIMIT | {_literal('null')}",
-        "COLUMN": _either(columns),
-        "OP": _either(OPERATORS),
-        "FUNCTION": _either(get_args(Function)),
-        "BOOL": f"{_literal('true')} | {_literal('false')}",
-        "LIMIT": " | ".join(_literal(str(n)) for n in _limits()),
+        "condition": object_rule(column="COLUMN", op="OP", value="texts"),
+        "all": object_rule(all="wheres"),
+        "any": object_rule(any="wheres"),
+        "not": object_rule(no="where"),
+        "wheres": list_rule("where", least=1),
+        "columns": list_rule("COLUMN"),
+        "texts": list_rule("TEXT"),
+        "figures": list_rule("figure"),
+        "figure": object_rule(function="FUNCTION", column="column_or_null"),
+        "column_or_null": f"COLUMN | {literal_rule('null')}",
+        "orders": list_rule("order"),
+        "order": object_rule(by="TEXT", descending="BOOL"),
+        "limit": f"LIMIT | {literal_rule('null')}",
+        "COLUMN": either_rule(columns),
+        "OP": either_rule(OPERATORS),
+        "FUNCTION": either_rule(get_args(Function)),
+        "BOOL": f"{literal_rule('true')} | {literal_rule('false')}",
+        "LIMIT": " | ".join(literal_rule(str(n)) for n in _limits()),
         "TEXT": r'/"(?:[^"\\\u0000-\u001f\u007f]|\\["\\]){0,200}"/',
     }  # fmt: skip
     return "".join(f"{name}: {body}\n" for name, body in rules.items())
-
-
-def _literal(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _either(texts: Iterable[str]) -> str:
-    return " | ".join(_literal(json.dumps(text, ensure_ascii=False)) for text in texts)
-
-
-def _object(**rules: str) -> str:
-    parts: list[str] = []
-    for i, (name, rule) in enumerate(rules.items()):
-        parts += [_literal(f'{"{" if i == 0 else ", "}"{name}": '), rule]
-    return " ".join([*parts, _literal("}")])
-
-
-def _listed(rule: str, least: int = 0) -> str:
-    inner = f"{rule} ({_literal(', ')} {rule})*"
-    return f"{_literal('[')} {inner if least else f'[{inner}]'} {_literal(']')}"

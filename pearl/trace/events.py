@@ -27,6 +27,7 @@ __all__ = [
     "PlanAttempted",
     "PlanFailed",
     "PlanRewritten",
+    "PlansCompared",
     "Purpose",
     "QuestionRouted",
     "QuestionUnderstood",
@@ -57,6 +58,8 @@ class EventBase(BaseModel):
 
     t_s: float = 0.0
     """Seconds since the start of the trace."""
+    plan_number: int | None = None
+    """Which of several plans of one question it is about, from 1; None where one was asked for."""
 
 
 class PlanAttempted(EventBase):
@@ -100,6 +103,8 @@ class QuestionRouted(EventBase):
     parts: tuple[str, ...]
     """One line each."""
     by: Literal["rule", "planner"]
+    notes: tuple[str, ...] = ()
+    """Where the parts contradict the level that was told, or why they are not known."""
     usage: Usage = Usage()
 
 
@@ -298,6 +303,16 @@ class StepFailed(EventBase):
     error: str
 
 
+class PlansCompared(EventBase):
+    """The answers of several plans were compared; `is_tied` if different ones are equally frequent."""
+
+    event: Literal["plans_compared"] = "plans_compared"
+    n_plans: int
+    n_different: int
+    n_agreeing: int
+    is_tied: bool = False
+
+
 class OptionChosen(EventBase):
     """An option was chosen, based on the answer in words or on the document."""
 
@@ -326,7 +341,7 @@ class RunFinished(EventBase):
 
 Event = Annotated[
     PlanAttempted | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
-    | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
+    | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | PlansCompared | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
 

@@ -47,7 +47,7 @@ def test_every_turn_is_counted_once(tmp_path: Path) -> None:
         ("greater(110, 100)", "yes", "yes"),
         ("divide(1, 3)", "0.31", 0.33333),
     )
-    wrong = dialogue(("add(1, 1)", "3", 3.0), ("divide(1, 0)", "0", 0.0))
+    wrong = dialogue(("add(1, 1)", "3", 3.0), ("divide(1, 0)", "0", 0.0)) | {"id": "two"}
     data = tmp_path / "dev.jsonl"
     data.write_text(f"{json.dumps(right)}\n{json.dumps(wrong)}\n", encoding="utf-8")
     report = reproduce(data, exits=1)
@@ -78,7 +78,7 @@ def test_what_is_no_such_file_says_where(tmp_path: Path) -> None:
         [sys.executable, str(script), "--data", str(data)], capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert "dialogue 2" in done.stderr
+    assert "dev.jsonl:2: " in done.stderr
 
 
 def test_an_object_with_all_dialogues_is_read_too(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -19,10 +19,9 @@ class Fields:
         self._rows = rows
         self.field_names: Sequence[str] = tuple(dict.fromkeys(n for row in rows for n in row))
 
-    def grouped(
-        self, read: Callable[[str, Mapping[str, str]], tuple[str, ...]]
-    ) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-        found = [read(f"d{i}", row) for i, row in enumerate(self._rows)]
+    def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+        rows = [{"document": f"d{i}", **row} for i, row in enumerate(self._rows)]
+        found = [tuple(row.get(name, "") for name in names) for row in rows]
         values = list(dict.fromkeys(found))
         return values, np.array([values.index(each) for each in found], np.int64)
 

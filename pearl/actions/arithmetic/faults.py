@@ -8,6 +8,7 @@ __all__ = [
     "DivisionByZeroError",
     "MagnitudeError",
     "MissingOperandError",
+    "NotGivenError",
     "ProgramError",
     "UnfitUnitsError",
     "UnknownRowError",
@@ -24,6 +25,10 @@ class BadTokenError(ProgramError):
 
 class MissingOperandError(ProgramError):
     """An operation lacks an operand, or names a step or an operand that is not there."""
+
+
+class NotGivenError(MissingOperandError):
+    """The document does not give an operand: what was asked for it says so."""
 
 
 class DivisionByZeroError(ProgramError):

@@ -14,3 +14,4 @@ OPERANDS = (
 )
 PROGRAM = "add(net income, non-cash expenses), subtract(#0, increase in working capital)"
 IS_PERCENTAGE = False
+METRICS = ()

@@ -2,6 +2,10 @@
 
 from pearl.actions.calculators import Operand
 
-OPERANDS = (Operand("current assets"), Operand("current liabilities"))
+OPERANDS = (
+    Operand("current assets", also="total current assets"),
+    Operand("current liabilities", also="total current liabilities"),
+)
 PROGRAM = "divide(current assets, current liabilities)"
 IS_PERCENTAGE = False
+METRICS = ("current ratio",)

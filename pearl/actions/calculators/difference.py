@@ -5,3 +5,4 @@ from pearl.actions.calculators import Operand
 OPERANDS = (Operand("first"), Operand("second"))
 PROGRAM = "subtract(first, second)"
 IS_PERCENTAGE = False
+METRICS = ()

@@ -9,3 +9,4 @@ from pearl.actions.calculators import Operand
 OPERANDS = (Operand("net income"), Operand("preferred dividends"), Operand("shares", is_count=True))
 PROGRAM = "subtract(net income, preferred dividends), divide(#0, shares)"
 IS_PERCENTAGE = False
+METRICS = ()

@@ -2,6 +2,10 @@
 
 from pearl.actions.calculators import Operand
 
-OPERANDS = (Operand("operating income"), Operand("revenue"))
+OPERANDS = (
+    Operand("operating income", also="operating profit"),
+    Operand("revenue", also="net sales"),
+)
 PROGRAM = "divide(operating income, revenue)"
 IS_PERCENTAGE = True
+METRICS = ("operating margin", "operating profit margin")

@@ -5,3 +5,4 @@ from pearl.actions.calculators import Operand
 OPERANDS = (Operand("new value"), Operand("old value"))
 PROGRAM = "subtract(new value, old value), divide(#0, old value)"
 IS_PERCENTAGE = True
+METRICS = ()

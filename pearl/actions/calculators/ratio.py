@@ -5,3 +5,4 @@ from pearl.actions.calculators import Operand
 OPERANDS = (Operand("numerator"), Operand("denominator"))
 PROGRAM = "divide(numerator, denominator)"
 IS_PERCENTAGE = False
+METRICS = ()

@@ -1,15 +1,16 @@
 """CALCULATE(NAME, A1, A2, ...): a computation of finance by its name."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, evaluate
-from pearl.actions.arithmetic.faults import MissingOperandError, UnfitUnitsError
+from pearl.actions.arithmetic.faults import MissingOperandError, NotGivenError, UnfitUnitsError
 from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
 from pearl.documents.numbers import quantity
-from pearl.documents.rows import Rows
+from pearl.documents.rows import Rows, shortened
 from pearl.documents.table.quantities import CURRENCIES, Quantity, read_quantity, scale_of
 from pearl.dsl.signatures import Action, Parameter
 
@@ -30,11 +31,19 @@ ACTION = Action(
 )
 IS_SPECIALISED = True
 
+_DENIES = re.compile(
+    r"\b(?:no|not|none|nothing|neither|never|without|unknown|unavailable)\b|n['’]t\b", re.I
+)
+"""Words of a text that says there is no number, whatever other numbers it has: `not given for 2008`."""
+_YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
+_ADDITIVE = frozenset({"add", "subtract"})
+
 
 def run(name: str, *values: Value) -> Value:
     """Compute by name; units are kept, and numbers in millions and thousands brought together.
 
     Raises:
+        NotGivenError: A text says that there is no number for an operand.
         ValueError: There is no such calculator, an operand is missing or no number, units do not fit, or
             a divisor is 0.
 
@@ -56,13 +65,18 @@ def run(name: str, *values: Value) -> Value:
             f"{name} takes {len(operands)} operands ({names}), not {len(values)}"
         )
     read = [_read(operand, value) for operand, value in zip(operands, values, strict=True)]
-    amounts = _alike(operands, read)
+    factors = _factors(name, operands, values)
+    amounts = _alike(operands, read, factors)
     result = evaluate(program_of(name), names=amounts)
     if calculator.IS_PERCENTAGE:
         if result.unit not in (RATIO, PERCENT, ""):
             raise UnfitUnitsError(f"{name}: the operands are in different units: {result.unit}")
         result = replace(result, unit=PERCENT)
-    return Scalar(result.text, _behind(name, operands, read, result, values))
+    if isinstance(result.value, bool):
+        return Scalar(result.text, _behind(name, operands, read, result, values))
+    result = _in_scale(name, read, result)
+    behind_it = _behind(name, operands, read, result, values)
+    return Scalar(result.text, behind_it, exact=_exact(result))
 
 
 def _read(operand: Operand, value: Value) -> Quantity:
@@ -76,8 +90,14 @@ def _read(operand: Operand, value: Value) -> Quantity:
         scale = scale_of(value.column) or scale_of(next(iter(value[0].fields), "")) or 0
     elif isinstance(value, Scalar) and value.rows.undecided:
         raise MissingOperandError(f"{operand.name} is undecided: {as_text(value)}")
+    elif isinstance(value, Scalar) and value.exact is not None:
+        return value.exact
     else:
         text = as_text(value.value if isinstance(value, Scalar) else value)
+        if _DENIES.search(text):
+            if re.search("[0-9]", _YEAR.sub("", text)):
+                raise MissingOperandError(f"{operand.name} may not be given: {text[:60]!r}")
+            raise NotGivenError(f"{operand.name} is not given")
     is_computed = isinstance(value, int | float) or (
         isinstance(value, Scalar) and not value.is_marked
     )
@@ -88,11 +108,28 @@ def _read(operand: Operand, value: Value) -> Quantity:
         except ValueError as error:
             raise MissingOperandError(f"{operand.name}: {error}") from error
         found = Quantity(Decimal(repr(number)), unit)
+    is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
+    if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
+        raise MissingOperandError(
+            f"{operand.name}: {shortened(text, 60)!r} names a year, and no figure surely"
+        )
     is_amount = found.unit == "" or found.unit in CURRENCIES
     return replace(found, scale=found.scale or scale) if is_amount else found
 
 
-def _alike(operands: Sequence[Operand], read: Sequence[Quantity]) -> dict[str, Amount]:
+def _factors(name: str, operands: Sequence[Operand], values: Sequence[Value]) -> frozenset[str]:
+    """Operands that are in no scale: counts, and numbers of a plan that something is multiplied or divided by."""
+    is_scaling = all(step.operation in ("multiply", "divide") for step in program_of(name).steps)
+    return frozenset(
+        operand.name
+        for operand, value in zip(operands, values, strict=True)
+        if operand.is_count or (is_scaling and isinstance(value, int | float))
+    )
+
+
+def _alike(
+    operands: Sequence[Operand], read: Sequence[Quantity], factors: Collection[str]
+) -> dict[str, Amount]:
     """The numbers themselves, without their scales.
 
     Raises:
@@ -100,7 +137,7 @@ def _alike(operands: Sequence[Operand], read: Sequence[Quantity]) -> dict[str, A
     """
     scaled = [each for each in read if each.scale]
     for operand, each in zip(operands, read, strict=True):
-        if scaled and not (each.scale or each.unit or operand.is_count) and each.value:
+        if scaled and not (each.scale or each.unit or operand.name in factors) and each.value:
             raise UnfitUnitsError(
                 f"{operand.name} is {each.value:,} without a scale, another operand is in "
                 f"10^{scaled[0].scale}"
@@ -109,6 +146,26 @@ def _alike(operands: Sequence[Operand], read: Sequence[Quantity]) -> dict[str, A
         operand.name: Amount(each.amount, each.unit)
         for operand, each in zip(operands, read, strict=True)
     }
+
+
+def _in_scale(name: str, read: Sequence[Quantity], result: Result) -> Result:
+    """A sum or a difference in the scale that all operands are written in, if it is one."""
+    scales = {each.scale for each in read if each.value}
+    is_additive = _ADDITIVE.issuperset(step.operation for step in program_of(name).steps)
+    if not is_additive or len(scales) != 1 or result.unit in (PERCENT, RATIO):
+        return result
+    assert not isinstance(result.value, bool)
+    (scale,) = scales
+    return replace(result, value=result.value.scaleb(-scale), scale=scale)
+
+
+def _exact(result: Result) -> Quantity:
+    """The number that a later step goes on from, with all of its digits."""
+    assert not isinstance(result.value, bool)
+    if result.unit == PERCENT:
+        return Quantity(result.value.scaleb(2), PERCENT)
+    unit = "" if result.unit == RATIO else result.unit
+    return Quantity(result.value, unit, result.scale or 0)
 
 
 def _behind(

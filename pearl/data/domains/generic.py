@@ -5,8 +5,11 @@ file), a question alone, or a document alone. `options` is an array of texts; a 
 it as JSON, or several columns hold it together (`options=A,B,C,D`). `gold` is the letter of an
 option, else an option's own text, else its number **counted from 1**. `subsets` is an array of
 names, or one name; `gold_passages` an array of the texts of the document that hold the answer. The default `id` is the line number. Rows with the same text share one document,
-named by `document_name` or else by the id of the first of them. Other fields are kept with the
-sample.
+named by `document_name` or else by the id of the first of them.
+
+Of a conversation, `history` is an array of the turns before the question: texts, or objects with
+`question` and `answer`; `dialogue_id` names the conversation, which has `n_turns` questions in all. `program` is the
+arithmetic of the reference. Other fields are kept with the sample.
 """
 
 from __future__ import annotations
@@ -27,13 +30,14 @@ if TYPE_CHECKING:  # what reads data is imported when data is read
     from pearl.data.naming import Names
     from pearl.data.rows import Row
     from pearl.data.samples import Sample
+    from pearl.data.turns import Turn
     from pearl.documents.document import Document
 
 DOMAIN = Domain("Documents of any kind", library="seed", examples="generic")
 
 FIELDS = (
     "id", "question", "document", "document_path", "document_name", "options", "gold", "reference",
-    "subsets", "gold_passages",
+    "subsets", "gold_passages", "history", "dialogue_id", "n_turns", "program",
 )  # fmt: skip
 
 
@@ -80,9 +84,13 @@ def make_sample(row: Row, names: Names) -> Sample:
     gold = read_gold(row, options)
     reference, subsets = row.text("reference"), read_subsets(row)
     extra = {name: value for name, value in row.fields.items() if name not in FIELDS}
+    history = _history(row)
+    if not history and row.fields.get("history"):
+        extra["history"] = row.fields["history"]
     return Sample(
         names.claim_id(id, row), question, document, options, gold, reference, subsets, extra,
-        gold_passages=read_array(row, "gold_passages"),
+        gold_passages=read_array(row, "gold_passages"), history=history,
+        dialogue=row.name("dialogue_id") or "", n_turns=_n_turns(row), program=row.text("program") or "",
     )  # fmt: skip
 
 
@@ -120,6 +128,40 @@ def inline(row: Row, field: str, name: str, names: Names) -> Document:
     document = row.document(field, name)
     claimed = names.claim(document.digest, name, row.line)
     return document if claimed == name else replace(document, name=claimed)
+
+
+def _history(row: Row) -> tuple[Turn, ...]:
+    """The turns in `history`; a table cell holds them as JSON. Other texts are none: they stay a field."""
+    from pearl.data.turns import Turn
+
+    value: Any = row.fields.get("history")
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            raise row.error("'history' is no JSON array") from None
+    if not isinstance(value, list):
+        return ()
+    turns = []
+    for number, said in enumerate(value, start=1):
+        fields = {"question": said} if isinstance(said, str) else said
+        question = fields.get("question") if isinstance(fields, dict) else None
+        answer = fields.get("answer") or "" if isinstance(fields, dict) else ""
+        if not isinstance(question, str) or not question.strip() or not isinstance(answer, str):
+            raise row.error(
+                f"'history': turn {number} is neither a question nor one with an answer"
+            )
+        turns.append(Turn(" ".join(question.split()), answer))
+    return tuple(turns)
+
+
+def _n_turns(row: Row) -> int:
+    value = row.name("n_turns")
+    if value is None:
+        return 0
+    if not value.isdecimal():
+        raise row.error(f"'n_turns' is {value!r}, not a number")
+    return int(value)
 
 
 def _options(row: Row) -> tuple[str, ...]:

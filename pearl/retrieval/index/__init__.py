@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pearl.documents.document import Document, join
+from pearl.documents.kinds import DocumentKind
 from pearl.errors import DataError, Span
 from pearl.retrieval import Passage
 from pearl.retrieval.analysis import Stem
 from pearl.retrieval.corpus import CorpusDocument, Cutting, cut
+from pearl.retrieval.filters import DOCUMENT
 from pearl.retrieval.postings import TermIndex
 
 if TYPE_CHECKING:
@@ -51,6 +53,9 @@ class Index:
     vectors: Vectors | None = None
     opened: Opened | None = None
     _vectors: dict[tuple[str, int], NDArray[np.float32]] = field(default_factory=dict)
+    _columns: dict[tuple[str, ...], tuple[list[tuple[str, ...]], NDArray[np.int64]]] = field(
+        default_factory=dict
+    )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -168,6 +173,20 @@ class Index:
             places = placed(each, len(documents))[self.document_of]
         return list(known), places
 
+    def columns(self, names: tuple[str, ...]) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
+        """The different values of fields together, and for each passage the place of its own; read once.
+
+        Args:
+            names: Of fields, or `document`; a passage without one has "".
+        """
+        if names not in self._columns:
+            self._columns[names] = self.grouped(
+                lambda document, fields: tuple(
+                    fields.get(name, document if name == DOCUMENT else "") for name in names
+                )
+            )
+        return self._columns[names]
+
     def document(self, name: str = "documents") -> IndexedDocument:
         """All documents joined to one, as `pearl.documents.document.join` does.
 
@@ -241,6 +260,7 @@ class IndexedDocument(Document):
         index: The index.
     """
 
+    kind: DocumentKind = field(default="corpus", repr=False, compare=False)
     index: Index = field(kw_only=True, repr=False, compare=False)
 
     def place(self, passage: Passage) -> Span:

@@ -9,6 +9,7 @@ from pearl.actions.arithmetic.faults import (
     AmbiguousRowError,
     DivisionByZeroError,
     MissingOperandError,
+    NotGivenError,
     ProgramError,
     UnfitUnitsError,
     UnknownRowError,
@@ -122,6 +123,10 @@ def test_rows_that_were_selected_are_the_table() -> None:
         (("difference", "$3.2 billion", "$2,242 million"), "$958000000"),
         (("difference", "5%", "3%"), "2%"),
         (("earnings per share", "$5.2 million", "$200 thousand", "1,000,000"), "$5"),
+        (("greater", "$1.1 billion", "$900 million"), "yes"),
+        (("share", "$3 million", "$12 million"), "25%"),
+        (("sum", "$ 3,200 million", "$ 42 million"), "$3242 million"),
+        (("product", "$3 million", 4), "$12000000"),
         (("cash flow from operations", "$100", "$20", "$(5)"), "$125"),
         (("current ratio", "about 30 dollars", "15 dollars"), "2"),
     ],
@@ -135,7 +140,10 @@ def test_calculators(values: tuple[Value, ...], shown: str) -> None:
     [
         (("ratio", 1, 0), DivisionByZeroError, "divide"),
         (("ratio", 1), MissingOperandError, "numerator, denominator"),
-        (("ratio", "none", 3), MissingOperandError, "numerator: no number"),
+        (("ratio", "soon", 3), MissingOperandError, "numerator: no number"),
+        (("ratio", "none", 3), NotGivenError, "numerator is not given"),
+        (("ratio", 3, "Nothing found: no figure for 2008"), NotGivenError, "denominator is not given"),
+        (("ratio", "$3 (not audited)", 3), MissingOperandError, "numerator may not be given"),
         (("ratio", "3 or 4", 3), MissingOperandError, "numerator: more than one"),
         (("difference", "5%", "$3"), UnfitUnitsError, "one is in %"),
         (("operating margin", "$12 million", "48"), UnfitUnitsError, "revenue is 48 without a scale"),
@@ -166,7 +174,7 @@ def test_an_operand_from_a_table_is_in_the_scale_of_its_header() -> None:
     assert "numbers of the table with in millions, 2008, 2007 are in millions, as its header says" in split.notes  # fmt: skip
     revenue = run_rows("WHERE", split, "in millions", "is", "net revenue")
     new, old = (run_rows("FIELD", revenue, year) for year in ("2008", "2007"))
-    assert run("CALCULATE", "difference", new, old).value == "$555000000"
+    assert run("CALCULATE", "difference", new, old).value == "$555 million"
     assert run("CALCULATE", "percentage change", new, old).value == "10.714%"
     margin = run_rows("FIELD", run_rows("WHERE", split, "in millions", "is", "margin"), "2008")
     assert run("CALCULATE", "difference", margin, "25%").value == "1.5%"
@@ -184,6 +192,17 @@ def test_a_result_is_an_operand_whatever_its_digits() -> None:
     assert run("CALCULATE", "difference", first, 1.125).value == "11.55"
     with pytest.raises(MissingOperandError, match="may group thousands"):
         run("CALCULATE", "difference", "12.675", 1)
+
+
+def test_a_result_is_an_operand_with_all_of_its_digits() -> None:
+    margins = [run("CALCULATE", "operating margin", *pair) for pair in (("$1", "$3"), ("$1", "$7"))]
+    assert [margin.value for margin in margins] == ["33.333%", "14.286%"]
+    total = run("CALCULATE", "sum", *margins)
+    assert total.value == "47.619%"
+    change = run("CALCULATE", "difference", "$30 million", "$20 million")
+    assert run("CALCULATE", "ratio", change, total).value == "$21000000"  # 10 / (10 / 21), exactly
+    plain = run("CALCULATE", "difference", "30 million", "20 million")
+    assert run("CALCULATE", "sum", plain, "$5 million").value == "$15 million"
 
 
 def test_a_change_of_what_is_below_zero_says_so() -> None:

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask, CombineTask
+from pearl.llm.backends.extractive.figures import carry_out_figures, merge
 from pearl.llm.backends.extractive.queries import made_query
 from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.backends.extractive.ranking import Hit, SentenceIndex
@@ -56,6 +57,8 @@ def carry_out(task: ActionTask, index_of: Indexer) -> str:
             return made
         found = [value for name, value in task.arguments if name in task.inputs]
         return _side_by_side(found or [value for _, value in task.arguments])
+    if (figure := carry_out_figures(task)) is not None:
+        return figure
     words = task.action.name.split("_")
     if words == [_ANSWERING] and len(task.arguments) == 1 and not task.inputs:
         return _answer(task.arguments[0][1], index_of(task.document))
@@ -81,6 +84,8 @@ def _answer(question: str, index: SentenceIndex) -> str:
 
 def combine(task: CombineTask, index_of: Indexer) -> str:
     """The best quotes from the parts of a document."""
+    if (merged := merge(task.step, task.parts)) is not None:
+        return merged
     quotes = dict.fromkeys(line for part in task.parts for line in QUOTED.findall(part))
     if not quotes:
         return task.parts[0]

@@ -1,0 +1,378 @@
+"""Pages of financial reports, with conversations about their figures: ConvFinQA and FinQA.
+
+Read are three formats, told apart by their fields, a sample each question:
+
+- ConvFinQA as it was published: `pre_text`, `post_text`, `table` and an `annotation` with
+  `dialogue_break`, `turn_program`, `exe_ans_list`; of its files of single turns (`turn_ind`) that turn;
+- ConvFinQA as it was cleaned: `doc` with `pre_text`, `post_text`, `table` (column → row → cell), and
+  `dialogue` with `conv_questions`, `conv_answers`, `turn_program`, `executed_answers`;
+- FinQA: `pre_text`, `post_text`, `table` and a `qa` with `question`, `program`, `exe_ans`.
+
+The reference of a sample is what its program comes to, as the authors executed it; what people wrote is
+kept as `said`. Its history are the questions before it with their references. All else is read as in
+`generic`.
+
+Source:
+    Chen et al., FinQA (EMNLP 2021), and ConvFinQA (EMNLP 2022).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from pearl.data.domains import Domain, Source
+from pearl.errors import DataError
+
+if TYPE_CHECKING:  # what reads data is imported when data is read
+    from pearl.data.naming import Names
+    from pearl.data.rows import Row
+    from pearl.data.samples import Sample
+    from pearl.documents.document import Document
+
+__all__ = ["DOMAIN", "gold_passages", "operands", "page_text", "read"]
+
+DOMAIN = Domain(
+    "Financial reports, as in ConvFinQA and FinQA",
+    library="finance",
+    examples="finance",
+    formats=(
+        frozenset({"pre_text", "post_text", "annotation"}),
+        frozenset({"pre_text", "post_text", "qa"}),
+        frozenset({"doc", "dialogue"}),
+    ),
+    is_dated=True,
+    is_routed=True,
+    is_apart=True,
+)
+
+_OPERAND = re.compile(r"(?<![#_\w.])-?\d*\.?\d+%?")
+"""A number of a program; `#0` and `const_100` are none."""
+
+_NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?|(?<![\w.,])\.\d+")
+_SENTENCE = re.compile(r".+?(?:\s\.(?=\s|$)|[.;](?=\s+[A-Z(]|$)|$)", re.DOTALL)
+_SPLITS = ("train", "dev", "test")
+_KIND = re.compile(r"(Single|Double)_(.+)")
+_COPY = re.compile(r"-\d+$")
+_FEATURES = {
+    "has_duplicate_columns": "duplicate columns",
+    "has_non_numeric_values": "non-numeric values",
+}
+"""Fields of `features` in the cleaned data, as subsets."""
+
+
+def read(source: Source) -> Iterator[Sample | DataError]:
+    """The samples of a file or a dataset.
+
+    Raises:
+        DataError: The data cannot be read at all.
+        UsageError: There is no such column, field or split.
+    """
+    from pearl.data.columns import rename
+    from pearl.data.domains.generic import FIELDS
+    from pearl.data.naming import Names
+    from pearl.data.rows import from_rows
+
+    names = Names()
+    own = frozenset[str]().union(*DOMAIN.formats)
+    rows = rename(source.rows(), source.columns, [*FIELDS, *sorted(own), "table"])
+    return from_rows(rows, lambda row: _of_splits(row, names))
+
+
+def page_text(before: str, rows: Sequence[Sequence[str]], after: str) -> str:
+    """A page: the text before the table, the table in Markdown, and the text after it.
+
+    Args:
+        before: May be blank.
+        rows: Those of the table; the first one has the names of the columns. Short ones are filled up.
+        after: May be blank.
+
+    Example:
+        >>> print(page_text("In millions.", [["", "2008"], ["sales", "$5"]], ""))
+        In millions.
+        <BLANKLINE>
+        | item | 2008 |
+        | --- | --- |
+        | sales | $5 |
+    """
+    from pearl.documents.table.rendering import markdown
+
+    width = max(map(len, rows), default=0)
+    filled = [[*row, *[""] * (width - len(row))] for row in rows]
+    table = ""
+    if filled:
+        first, *others = filled[0]
+        table = markdown([first if first.strip() else "item", *others], filled[1:])
+    return "\n\n".join(part for part in (before.strip(), table, after.strip()) if part)
+
+
+def operands(program: str) -> frozenset[Decimal]:
+    """The numbers of a program without their signs, percents as they are and as shares; no constants.
+
+    Example:
+        >>> sorted(map(str, operands("subtract(5%, -3), divide(#0, const_100)")))
+        ['0.05', '3', '5']
+    """
+    found: set[Decimal] = set()
+    for number in _OPERAND.findall(program):
+        value = abs(Decimal(number.rstrip("%")))
+        found |= {value, value.scaleb(-2)} if number.endswith("%") else {value}
+    return frozenset(found)
+
+
+def gold_passages(page: str, program: str) -> tuple[str, ...]:
+    r"""Where a page has the numbers of a program: rows of its table, else sentences of its text.
+
+    A number that several rows have is taken from all of them, whatever its sign, so that this is
+    slightly generous.
+
+    Returns:
+        The passages in the order of the page; none if it has none of the numbers.
+
+    Example:
+        >>> page = "Rent was $ 7 . Sales rose .\n\n| item | 2008 |\n| --- | --- |\n| sales | $5 |"
+        >>> gold_passages(page, "divide(7, 5)")
+        ('Rent was $ 7 .', '| sales | $5 |')
+    """
+    passages = [(text, is_row, _numbers(text, is_row=is_row)) for text, is_row in _passages(page)]
+    found: set[int] = set()
+    for number in operands(program):
+        holding = [i for i, (_, _, numbers) in enumerate(passages) if number in numbers]
+        rows = [i for i in holding if passages[i][1]]
+        found.update(rows or holding)
+    return tuple(passages[i][0] for i in sorted(found))
+
+
+def _passages(page: str) -> Iterator[tuple[str, bool]]:
+    """The rows of the table without its head, and the sentences; whether each is a row."""
+    lines = page.split("\n")
+    head = next((i for i, line in enumerate(lines) if line.startswith("| ---")), 0)
+    for i, line in enumerate(lines):
+        if line.startswith("| "):
+            if i > head:
+                yield line, True
+            continue
+        for sentence in _SENTENCE.findall(line):
+            if sentence.strip():
+                yield sentence.strip(), False
+
+
+def _numbers(text: str, *, is_row: bool) -> frozenset[Decimal]:
+    """The numbers in a text; of a row those of its cells but the first, which is its name."""
+    if is_row:
+        text = " ".join(re.split(r"(?<!\\)\|", text)[2:])
+    return frozenset(Decimal(each.replace(",", "")) for each in _NUMBER.findall(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question with what is right."""
+
+    text: str
+    program: str
+    reference: str | None
+    said: str | None
+
+
+def _of_splits(row: Row, names: Names) -> Iterator[Sample | DataError]:
+    """The samples of a row; of one object with all splits, those of its rows, with the split as subset."""
+    splits = {name: row.fields[name] for name in _SPLITS if isinstance(row.fields.get(name), list)}
+    if not splits or "question" in row.fields:
+        yield from _samples(row, names)
+        return
+    for split, rows in splits.items():
+        for number, fields in enumerate(rows, start=1):
+            try:
+                if not isinstance(fields, dict):
+                    raise row.error("no object")
+                for sample in _samples(replace(row, fields=fields), names):
+                    yield replace(sample, subsets=sample.subsets | {split})
+            except DataError as error:
+                reason, _, help = str(error).partition("\n  help: ")
+                said = reason.removeprefix(f"{row.path}:{row.line}: ")
+                yield row.error(f"{split}, number {number}: {said}", help=help or None)
+
+
+def _samples(row: Row, names: Names) -> Iterator[Sample]:
+    fields = row.fields
+    is_own = not {"document", "document_path"} & fields.keys()
+    annotation, doc, qa = (
+        fields.get(name) if is_own else None for name in ("annotation", "doc", "qa")
+    )
+    if isinstance(annotation, dict):
+        questions, only = _published(row, annotation)
+        yield from _conversation(row, names, _page(row, fields, names), questions, only)
+    elif isinstance(doc, dict) and "dialogue" in fields:
+        questions = _cleaned(row, fields["dialogue"])
+        yield from _conversation(row, names, _page(row, doc, names), questions)
+    elif isinstance(qa, dict):
+        yield _single(row, names, qa)
+    else:
+        from pearl.data.domains.generic import make_sample
+
+        yield make_sample(row, names)
+
+
+def _published(row: Row, annotation: Mapping[str, Any]) -> tuple[list[_Question], int | None]:
+    """The questions of a dialogue, and the index of the one that the row is about, if it is one."""
+    texts = _texts(row, annotation, "dialogue_break")
+    programs, executed = annotation.get("turn_program"), annotation.get("exe_ans_list")
+    turn = annotation.get("turn_ind")
+    if turn is not None and (not isinstance(turn, int) or turn not in range(len(texts))):
+        raise row.error(f"'turn_ind' is {turn!r}, not a turn of the {len(texts)}")
+    return _questions(row, texts, programs, executed, None), turn
+
+
+def _cleaned(row: Row, dialogue: Any) -> list[_Question]:
+    if not isinstance(dialogue, dict):
+        raise row.error("'dialogue' is no object")
+    texts = _texts(row, dialogue, "conv_questions")
+    programs, executed = dialogue.get("turn_program"), dialogue.get("executed_answers")
+    return _questions(row, texts, programs, executed, dialogue.get("conv_answers"))
+
+
+def _texts(row: Row, fields: Mapping[str, Any], name: str) -> list[str]:
+    texts = fields.get(name)
+    if not isinstance(texts, list) or not texts:
+        raise row.error(f"'{name}' is no array of questions")
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise row.error(f"'{name}': a question is blank or no text")
+    return [" ".join(text.split()) for text in texts]
+
+
+def _questions(
+    row: Row, texts: Sequence[str], programs: Any, executed: Any, said: Any
+) -> list[_Question]:
+    """The questions; private test sets have neither programs nor answers."""
+    columns = [_column(row, each, len(texts)) for each in (programs, executed, said)]
+    return [
+        _Question(text, _written(program), _executed(value), None if own is None else str(own))
+        for text, program, value, own in zip(texts, *columns, strict=True)
+    ]
+
+
+def _column(row: Row, values: Any, n: int) -> list[Any]:
+    if values is None:
+        return [None] * n
+    if not isinstance(values, list) or len(values) != n:
+        raise row.error(f"there are {n} questions, and not as many programs or answers")
+    return values
+
+
+def _written(program: Any) -> str:
+    return program.strip() if isinstance(program, str) else ""
+
+
+def _executed(value: Any) -> str | None:
+    """What a program came to, in digits; None where it is not known."""
+    if isinstance(value, bool | None):
+        return None
+    if isinstance(value, int | float):
+        digits = format(Decimal(repr(value)), "f")
+        return digits.removesuffix(".0") if digits != "-0.0" else "0"
+    return str(value).strip() or None
+
+
+def _conversation(
+    row: Row,
+    names: Names,
+    page: Document,
+    questions: Sequence[_Question],
+    only: int | None = None,
+) -> Iterator[Sample]:
+    """A sample each turn; or one, of a row that is about one turn."""
+    from pearl.data.samples import Sample
+    from pearl.data.turns import Turn
+
+    id = row.name("id") or str(row.line)
+    dialogue = id if only is None else id.removesuffix(f"_{only}")
+    history: list[Turn] = []
+    for index, question in enumerate(questions):
+        if only in (None, index):
+            yield Sample(
+                names.claim_id(f"{dialogue}/{index + 1}", row),
+                question.text,
+                page,
+                reference=question.reference,
+                subsets=_subsets(row, dialogue),
+                gold_passages=gold_passages(page.text, question.program),
+                history=tuple(history),
+                dialogue=dialogue,
+                n_turns=len(questions),
+                program=question.program,
+                extra={} if question.said is None else {"said": question.said},
+            )
+        history.append(Turn(question.text, question.reference or ""))
+
+
+def _single(row: Row, names: Names, qa: Mapping[str, Any]) -> Sample:
+    """The sample of a row of FinQA."""
+    from pearl.data.samples import Sample
+
+    page, question = _page(row, row.fields, names), qa.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise row.error("the question in 'qa' is blank")
+    program, said = _written(qa.get("program")), qa.get("answer")
+    return Sample(
+        names.claim_id(row.name("id") or str(row.line), row),
+        " ".join(question.split()),
+        page,
+        reference=_executed(qa.get("exe_ans")),
+        gold_passages=gold_passages(page.text, program),
+        program=program,
+        extra={"said": str(said)} if said not in (None, "") else {},
+    )
+
+
+def _subsets(row: Row, dialogue: str) -> frozenset[str]:
+    kind = _KIND.fullmatch(dialogue)
+    features = row.fields.get("features")
+    said = features if isinstance(features, dict) else {}
+    found = {name for field, name in _FEATURES.items() if said.get(field) is True}
+    return frozenset(found | ({kind[1].lower()} if kind else set()))
+
+
+def _page(row: Row, fields: Mapping[str, Any], names: Names) -> Document:
+    """The page; questions about one page share it."""
+    from pearl.data.domains.generic import inline
+
+    before, after = (_prose(row, fields, name) for name in ("pre_text", "post_text"))
+    table = fields.get("table_ori") or fields.get("table") or []
+    text = page_text(before, _rows(row, table), after)
+    id = row.name("id") or str(row.line)
+    kind = _KIND.fullmatch(id)
+    name = kind[2] if kind else id
+    annotation = row.fields.get("annotation")
+    if isinstance(annotation, dict) and "turn_ind" in annotation:
+        name = name.removesuffix(f"_{annotation['turn_ind']}")
+    return inline(replace(row, fields={"page": text}), "page", _COPY.sub("", name), names)
+
+
+def _prose(row: Row, fields: Mapping[str, Any], name: str) -> str:
+    """A text, or its sentences."""
+    value = fields.get(name)
+    lines = [value] if isinstance(value, str) else value or []
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise row.error(f"'{name}' is neither text nor an array of texts")
+    return "\n".join(line for line in lines if line.strip() not in ("", "."))
+
+
+def _rows(row: Row, table: Any) -> list[list[str]]:
+    """The rows of a table that is given by rows, or by columns."""
+    if isinstance(table, dict) and all(isinstance(cells, dict) for cells in table.values()):
+        labels = dict.fromkeys(label for cells in table.values() for label in cells)
+        columns: Iterable[Mapping[str, Any]] = table.values()
+        body = ([label, *(_cell(cells.get(label)) for cells in columns)] for label in labels)
+        return [["item", *table], *body] if table else []
+    if isinstance(table, list) and all(isinstance(cells, list) for cells in table):
+        return [[_cell(cell) for cell in cells] for cells in table]
+    raise row.error("'table' is neither rows nor columns")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.10g}"
+    return "" if value is None else str(value)
