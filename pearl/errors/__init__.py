@@ -230,6 +230,7 @@ class ModelError(PearlError):
             kind=self.kind,
             help=self.help,
             retry_after_s=self.retry_after_s,
+            reply=self.reply,
             is_sent=self.is_sent,
         )
 

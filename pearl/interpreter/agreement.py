@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pearl.actions.values import Value
 from pearl.documents.rows import shortened
 from pearl.interpreter.same_answer import are_same_answer
+from pearl.trace import AnswerStatus
 
 __all__ = ["Agreement", "PlanAnswer"]
 
@@ -32,7 +33,7 @@ class PlanAnswer:
 
     plan: str
     written: tuple[int, ...]
-    status: Literal["answered", "nothing_found", "undecided", "failed"]
+    status: AnswerStatus | Literal["failed"]
     text: str
     value: Value | None = None
 

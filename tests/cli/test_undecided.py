@@ -34,7 +34,7 @@ def folder(pearl: Terminal) -> Path:
 def test_rows_say_what_they_are(pearl: Terminal, folder: Path) -> None:
     documents = ["three.txt", "hedge.txt", "empty.txt"]
     args = ("--model", "scripted:rules.json", "--out", "rows.jsonl")
-    pearl("execute", "count.plan", *documents, *args)
+    pearl("execute", "count.plan", *documents, *args, code=1)
     rows = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
     assert [row["status"] for row in rows] == ["answered", "undecided", "answered"]
     assert [row["answer"] for row in rows][::2] == ["3", "0"]
@@ -48,7 +48,7 @@ def test_rows_say_what_they_are(pearl: Terminal, folder: Path) -> None:
 
 
 def test_people_read_it(pearl: Terminal, folder: Path) -> None:
-    said = pearl("execute", "count.plan", "hedge.txt", "--model", "scripted:rules.json")
+    said = pearl("execute", "count.plan", "hedge.txt", "--model", "scripted:rules.json", code=1)
     assert said.startswith("undecided: step 'animals': the reply cannot be read as a list: ")
     said = pearl("execute", "count.plan", "empty.txt", "--model", "scripted:rules.json", "-v")
     assert "\nNothing found.\n" in said
@@ -71,7 +71,7 @@ def test_an_evaluation_counts_them_as_what_they_are(pearl: Terminal, folder: Pat
     planned = {"match": "New actions", "reply": plan}
     Path("rules.json").write_text(json.dumps([planned, *RULES]), encoding="utf-8")
     args = ("--model", "scripted:rules.json", "--scorer", "f1")
-    pearl("execute", "--tasks", "tasks.jsonl", *args[:2], "--out", "rows.jsonl")
+    pearl("execute", "--tasks", "tasks.jsonl", *args[:2], "--out", "rows.jsonl", code=1)
     pearl("eval", "--results", "rows.jsonl", *args, "-o", "results.log", code=1)
     pearl("eval", "--data", "data.jsonl", *args, "--methods", "pearl", "-o", "data.log", code=1)
     for log in ("results.log", "data.log"):
@@ -88,7 +88,7 @@ def test_a_file_of_rows_that_begins_with_one_is_known_for_what_it_is(
     pearl: Terminal, folder: Path
 ) -> None:
     args = ("--model", "scripted:rules.json", "--out", "rows.jsonl")
-    pearl("execute", "count.plan", "hedge.txt", *args)
+    pearl("execute", "count.plan", "hedge.txt", *args, code=1)
     pearl("view", "rows.jsonl", code=3)
     assert "pearl eval --results rows.jsonl" in pearl.talk
 
@@ -96,7 +96,7 @@ def test_a_file_of_rows_that_begins_with_one_is_known_for_what_it_is(
 def test_passages_that_match_are_no_entries(pearl: Terminal, folder: Path) -> None:
     """The embedded model quotes; how many passages it quotes is no number of animals."""
     Path("farm.txt").write_text("The animals are a dog and a cat. Other animals are cows.", "utf-8")
-    pearl("execute", "count.plan", "farm.txt", "--out", "rows.jsonl")
+    pearl("execute", "count.plan", "farm.txt", "--out", "rows.jsonl", code=1)
     (row,) = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
     assert row["status"] == "undecided"
     assert "there is nothing in it but quotes" in row["answer"]

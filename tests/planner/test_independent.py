@@ -124,7 +124,7 @@ def test_seeds_of_an_evaluation_draw_other_plans() -> None:
 
 
 def test_a_plan_that_cannot_be_written_fails_no_other() -> None:
-    broken = ModelError("cut off", kind="length")
+    broken = ModelError("cut off", kind="refused")
     plans, _, trace = written({1: "no plan", 2: FIND, 3: broken})
     assert plans.written == ((2,),)
     assert [type(error) for error in plans.errors] == [PlanningError, ModelError]
@@ -134,9 +134,9 @@ def test_a_plan_that_cannot_be_written_fails_no_other() -> None:
 
 def test_where_no_plan_can_be_written_it_says_why() -> None:
     with pytest.raises(PlanningError, match="no valid plan"):
-        written({1: ModelError("cut off", kind="length"), 2: "no plan"})
+        written({1: ModelError("cut off", kind="refused"), 2: "no plan"})
     with pytest.raises(ModelError, match="cut off"):
-        written({1: ModelError("cut off", kind="length"), 2: ModelError("too", kind="length")})
+        written({1: ModelError("cut off", kind="refused"), 2: ModelError("too", kind="refused")})
 
 
 def test_only_the_first_plan_is_written_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:

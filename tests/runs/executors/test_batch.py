@@ -47,9 +47,11 @@ def pearl_of(server: BatchServer, **options: Any) -> Pearl:
     return Pearl("openai:test-model", base_url=server.url, **options)
 
 
-def outcomes(server: BatchServer, tasks: list[Task], **options: Any) -> list[Outcome[Task]]:
+def outcomes(
+    server: BatchServer, tasks: list[Task], *, strict: bool = False, **options: Any
+) -> list[Outcome[Task]]:
     async def main() -> list[Outcome[Task]]:
-        async with pearl_of(server) as pearl:
+        async with pearl_of(server, strict=strict) as pearl:
             return [o async for o in run(pearl, tasks, **{"pace": PACE, **options})]
 
     return asyncio.run(main())
@@ -201,7 +203,7 @@ LINES: list[tuple[str | None, dict[str, Any] | None]] = [
     (None, None),
     ("bad_request", answered(error("no"), 400)),
     ("filtered", answered(error("filtered", code="content_filter"), 400)),
-    ("truncated", answered(completion("half", finish_reason="length"))),
+    ("truncated", answered(completion("Half of it. And", finish_reason="length"))),
     ("refused", answered(completion(None, refusal="I will not."))),
     ("quota", answered(error("quota", code="insufficient_quota"), 429)),
 ]
@@ -216,9 +218,16 @@ def number(row: dict[str, Any]) -> int:
 
 def test_a_line_that_failed_fails_its_call_alone(server: BatchServer) -> None:
     server.line = lambda row: LINES[number(row)][1]
-    found = outcomes(server, tasks_of(len(LINES), 1))
+    found = outcomes(server, tasks_of(len(LINES), 1), strict=True)
     assert [cause(o).kind if o.error else None for o in found] == [kind for kind, _ in LINES]
     assert len(server.jobs) == 1
+
+
+def test_of_a_reply_that_is_cut_off_again_the_beginning_is_kept(server: BatchServer) -> None:
+    server.line = lambda row: LINES[3][1]
+    (found,) = outcomes(server, tasks_of(1, 1))
+    assert (found.result.status, found.result.text) == ("degraded", "Half of it.")
+    assert [len(job.rows) for job in server.jobs] == [1, 1], "asked again with more room, once"
 
 
 PASSING: list[dict[str, Any]] = [

@@ -234,7 +234,7 @@ def within(completion: Completion, request: Request, endpoint: Endpoint) -> Comp
     limit = request.max_output_tokens
     is_unsaid = completion.finish_reason is None
     if is_unsaid and limit is not None and completion.usage.n_output_tokens >= limit:
-        with billed(completion.usage):
+        with billed(completion.usage, completion.text):
             raise truncated(completion.usage, endpoint)
     return completion
 

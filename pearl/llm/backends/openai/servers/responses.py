@@ -93,7 +93,7 @@ def _with_schema(body: Body, schema: Schema) -> Body:
 
 def _read_grammar(body: bytes, endpoint: Endpoint) -> Completion:
     response, usage = _read(body, endpoint)
-    with replies.billed(usage):
+    with replies.billed(usage, _said(response)):
         _check(response, usage, endpoint)
         calls = [item.input for item in response.output if isinstance(item, _ToolCall)]
         if not calls and not is_blank(_said(response)):
@@ -103,7 +103,7 @@ def _read_grammar(body: bytes, endpoint: Endpoint) -> Completion:
 
 def _read_json(body: bytes, endpoint: Endpoint) -> Completion:
     response, usage = _read(body, endpoint)
-    with replies.billed(usage):
+    with replies.billed(usage, _said(response)):
         _check(response, usage, endpoint)
         return _completion(_said(response), response, usage, endpoint)
 
