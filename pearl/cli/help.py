@@ -85,10 +85,12 @@ class Command(click.Command):
         if not self.is_long:
             super().format_options(ctx, formatter)
             return
-        named = {option.name: option for option in self.options}
+        options = self.options
+        named = {option.name for option in options}
         shown = named if ctx.meta.get(_ALL) else FIRST
+        # Several flags may set one name.
         sections = {
-            group: [named[name] for name in names if name in named and name in shown]
+            group: [each for name in names if name in shown for each in options if each.name == name]
             for group, names in GROUPS.items()
         }
         sections["Help"] = [
