@@ -142,6 +142,7 @@ New actions:
 6. said = MAP(kept, "the colour") : k"""
 
 ROWS = ["--data", "rows.jsonl"]
+FINANCE = ["--library", "finance"]
 USED = {
     "ask": ["ask", "Why was it sold last year?", "story.txt"],
     "demo": ["demo", "--question", "Why was it sold last year?"],
@@ -187,11 +188,12 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "items_per_call": ([], ["--items-per-call", "1"]),
     "max_item_tokens": ([], ["--max-item-tokens", "900"]),
     "max_reasks": ([], ["--max-reasks", "3"]),
+    "strict": (["--model", "openai:cut"], ["--model", "openai:cut", "--strict"]),
     "strict_items": ([], ["--strict-items"]),
     "shape": ([], ["--shape", "counts"]),
     "as_of": ([], ["--as-of", "2024-11-05"]),
     "fiscal_year_end": (AS_OF, [*AS_OF, "--fiscal-year-end", "09-30"]),
-    "route": ([], ["--route"]),
+    "route": (FINANCE, [*FINANCE, "--route"]),
     "apart": ([], ["--apart"]),
     "n_plans": ([], ["--plans", "2"]),
     "recheck": ([], ["--recheck", "1"]),
@@ -210,8 +212,13 @@ OF_SEARCH = {"ranker", "embeddings", "reranker", "reranker_url"}
 """`tests/plugins/test_foreign.py` and `tests/cli/test_corpora.py` show what they do."""
 
 
-OF_ANSWERS = {"eval": {"strict_items"}, "refine fewshot": {"strict_items"}}
-"""Settings that change what an answer says, but not what is asked or the exit code."""
+OF_ANSWERS = {
+    "eval": {"strict_items"},
+    "execute": {"strict_items"},
+    "refine fewshot": {"strict_items"},
+    "demo": {"apart"},
+}
+"""Settings that change what an answer says, but not what is asked or the exit code; a demo has no tables."""
 
 
 def answer(seen: Seen) -> Canned:
@@ -219,7 +226,11 @@ def answer(seen: Seen) -> Canned:
     said = (
         "1: yes" if "FILTER" in seen.prompt else "B"
     )  # what is said of the rows of MAP is no reply
-    reply = completion(plan if "Question:" in seen.prompt else said)
+    is_plan = "Question:" in seen.prompt
+    is_cut = seen.body["model"] == "cut" and not is_plan
+    if is_cut:
+        said = "B is it. And"
+    reply = completion(plan if is_plan else said, finish_reason="length" if is_cut else "stop")
     reply["usage"]["prompt_tokens"] = len(seen.prompt) // 4  # by which documents are long enough
     return Canned(reply)
 

@@ -294,7 +294,7 @@ class Chat:
         self._say(self._answer().plan)
 
     def _steps(self, _: str) -> None:
-        print_steps(self._answer(), self._said)
+        print_steps(self._answer().steps, self._said)
 
     def _evidence(self, _: str) -> None:
         print_evidence(self._answer(), self._said)

@@ -90,7 +90,9 @@ class Command(click.Command):
         shown = named if ctx.meta.get(_ALL) else FIRST
         # Several flags may set one name.
         sections = {
-            group: [each for name in names if name in shown for each in options if each.name == name]
+            group: [
+                each for name in names if name in shown for each in options if each.name == name
+            ]
             for group, names in GROUPS.items()
         }
         sections["Help"] = [

@@ -11,6 +11,7 @@ from pearl.errors import DataError
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
+    from pearl.interpreter.step_result import StepResult
 
 
 _ALL = 0.995
@@ -57,7 +58,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         head("Plan")
         console.print(Text(answer.plan))
         console.print()
-        print_steps(answer, file)
+        print_steps(answer.steps, file)
         head("Answer")
     understood = answer.understood
     if understood is not None and understood.question != understood.asked:
@@ -117,12 +118,12 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
         )
 
 
-def print_steps(answer: Answer, file: IO[str]) -> None:
-    """Every step with its value, each with a blank line after it."""
+def print_steps(steps: Sequence[StepResult], file: IO[str]) -> None:
+    """Steps with their values, each with a blank line after it."""
     from rich.text import Text
 
     console = new_console(file=file)
-    for step in answer.steps:
+    for step in steps:
         how = "computed" if step.is_native else _context(step.context, step.coverage)
         console.print(
             Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))

@@ -14,12 +14,12 @@ import click
 from click.core import ParameterSource
 
 from pearl.cli.options import model_opened, new_pearl, report_refused
-from pearl.cli.output import counted, print_answer
+from pearl.cli.output import counted, print_answer, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import opened_folder, written_store
 from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter
-from pearl.errors import BudgetError, ModelError, PearlError, StoreError
+from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError
 from pearl.errors.escaping import escaped, to_json
 
 if TYPE_CHECKING:
@@ -194,6 +194,11 @@ async def _run_reported(
                 file.write(to_json(last.result.to_json(), indent=2) + "\n")
             else:
                 print_answer(last.result, file, with_steps=verbose)
+        elif n_tasks == 1 and not as_json and last is not None:
+            finished = last.error.finished if isinstance(last.error, ExecutionError) else ()
+            if finished:
+                notice("these steps had finished:")
+                print_steps(finished, file)
     if options.get("rows_out"):
         from pearl.interpreter.row_evidence import write_rows
 

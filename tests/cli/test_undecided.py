@@ -101,3 +101,15 @@ def test_passages_that_match_are_no_entries(pearl: Terminal, folder: Path) -> No
     assert row["status"] == "undecided"
     assert "there is nothing in it but quotes" in row["answer"]
     assert row["evidence"]
+
+
+def test_what_had_finished_when_a_step_failed_is_shown(pearl: Terminal, folder: Path) -> None:
+    Path("two.plan").write_text(
+        '1. a = FIND(CTX, "a dog") : One\n2. b = EVALUATE(CTX, "divide(1, 0)") : Two\n'
+        "3. c = CONCAT(a, b) : Both",
+        "utf-8",
+    )
+    said = pearl("execute", "two.plan", "three.txt", "--library", "finance", code=6)
+    assert "a = FIND" in said
+    assert "these steps had finished" in pearl.talk
+    assert "step 'b'" in pearl.talk
