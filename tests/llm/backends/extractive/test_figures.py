@@ -45,7 +45,7 @@ def figure(what: str, when: str = "2010", page: str = PAGE) -> str:
         ("net sales", "2010", "$ 5,735 million"),
         ("net sales", "fiscal 2009", "$ 5,180 million"),
         ("net sales", "december 31, 2010", "$ 5,735 million"),
-        ("the revenues of the paper segment", "2009", "$ 5,180 million"),
+        ("the revenues of paper", "2009", "$ 5,180 million"),
         ("operating income", "2010", "640 million"),
         ("income taxes", "2009", "190 million"),
         ("income before taxes", "2009", "590 million"),
