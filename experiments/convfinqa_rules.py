@@ -1,7 +1,7 @@
 """What rules alone reach on ConvFinQA: every turn is planned and answered by the embedded model, without a language model.
 
 A turn goes the way that `pearl ask` goes: made clear by its history, taken apart, planned, and run over the page. An
-answer is *right* if its number is that of the gold program by `pearl.evals.scorers.numeric`, as written or with the
+answer is *right* if its number is that of the gold program by the scorer `numeric`, as written or with the
 scale of its table; *sign* if it would be but for its sign or its percent sign, which the cleaning of the data has
 turned and dropped in places;
 *wrong*; or *refused*: not found, undecided, or passages in place of a figure.
@@ -26,11 +26,11 @@ from convfinqa import Dialogue, Turn
 from convfinqa_retrieval import RowTopics, page_of, passages, ticker_and_year
 
 from pearl import Answer, Document, Pearl
+from pearl.actions.arithmetic.matching import Rule, match
 from pearl.actions.arithmetic.program import parse
 from pearl.data.turns import Turn as Earlier
 from pearl.documents.table.quantities import SCALES
 from pearl.errors import PearlError
-from pearl.evals.scorers.numeric import Rule, match
 from pearl.retrieval.corpus import Cutting
 from pearl.retrieval.index import Index
 from pearl.retrieval.search import Searcher

@@ -41,13 +41,13 @@ from retrieval.tables import print_comparison, print_scores
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, RATIO, Result, evaluate
 from pearl.actions.arithmetic.faults import ProgramError
+from pearl.actions.arithmetic.matching import Form, Rule, match
 from pearl.actions.arithmetic.program import parse
 from pearl.actions.native.evaluate import run as over
 from pearl.actions.values import Scalar
 from pearl.documents.rows import Rows, document_rows
 from pearl.documents.table.quantities import read_quantity
 from pearl.evals.retrieval import RetrievalScores
-from pearl.evals.scorers.numeric import Form, Rule, match
 
 _FORMS: dict[str, Form] = {RATIO: "share", POINTS: "points"}
 

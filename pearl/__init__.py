@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
     from pearl.pipeline import Pearl
     from pearl.plugins.version import __version__ as __version__
+    from pearl.runs.conversation import Conversation
     from pearl.runs.executors import Task
     from pearl.runs.script import run
     from pearl.runs.session import Session
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "CheckedPlan",
+    "Conversation",
     "Document",
     "Pearl",
     "PearlError",
@@ -45,6 +47,7 @@ __all__ = [
 _HOME = {
     "Answer": "pearl.interpreter.answer",
     "CheckedPlan": "pearl.dsl.checker",
+    "Conversation": "pearl.runs.conversation",
     "Document": "pearl.documents.document",
     "Pearl": "pearl.pipeline",
     "PearlError": "pearl.errors",

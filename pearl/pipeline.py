@@ -13,29 +13,31 @@ from pearl.actions.library import load_library
 from pearl.data.domains import load_domain
 from pearl.data.turns import Turn
 from pearl.documents.document import Document
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PlanningError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import Strategy
-from pearl.interpreter.execution import answer_plan, direct_plan
+from pearl.interpreter.execution import answer_plan, check_document, direct_plan
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.searchers import new_searcher
+from pearl.interpreter.several_plans import answer_by
 from pearl.interpreter.shares import reported_as_budget, share, share_parts
 from pearl.llm import Model
 from pearl.llm.client import Client, as_client
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
+from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import Planner, PlannerSettings
 from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
-from pearl.retrieval.index import IndexedDocument
 from pearl.retrieval.search import Searcher
 from pearl.trace import PlanFailed, Trace
 
@@ -79,7 +81,7 @@ class Pearl:
             domain has.
         as_of: Date that relative periods of questions refer to; None for today where the domain is
             one of dated reports, else they stay as they are.
-        fiscal_year_end: Month and day on which fiscal years end.
+        fiscal_year_end: Month and day on which fiscal years end; goes with a date.
         apart: Whether models are shown tables apart from the text; None for what the domain has.
         n_plans: Independent plans that are written and run; how far they agree is told.
         replies: As in `Client`.
@@ -94,6 +96,7 @@ class Pearl:
         actions: What a plan can call: the library, and the operators on rows.
         material: What the planner is shown.
         planner: Writes the plans.
+        draws: How many it writes for a question, and how they are drawn.
         searcher: Ranks passages.
         embeddings: The name of what makes vectors of them.
         reranker: The name of what reorders them, without its address.
@@ -163,23 +166,18 @@ class Pearl:
         )
         self.domain_name = domain
         self.domain = load_domain(domain)
-        self.library = (
-            library
-            if isinstance(library, ActionLibrary)
-            else load_library(library or self.domain.library)
-        )
+        self.library = load_library(self.domain.library if library is None else library)
         self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
         self.actions = self.material.actions
-        self.planner = Planner(
-            self.client,
-            self.material,
-            PlannerSettings(
-                max_repairs, max_steps, max_output_tokens, shape,
-                is_routed=self.domain.is_routed if route is None else route,
-                as_of=as_of, is_dated=self.domain.is_dated, fiscal_year_end=fiscal_year_end,
-            ),
+        # One day for all questions, which a run that goes on another day does not mix with its own.
+        as_of = as_of or (date.today() if self.domain.is_dated else None)
+        self.settings["as_of"] = as_of
+        planning = PlannerSettings(
+            max_repairs, max_steps, max_output_tokens, shape,
+            is_routed=self.domain.is_routed if route is None else route,
+            as_of=as_of, fiscal_year_end=fiscal_year_end,
         )  # fmt: skip
-        self.n_plans = n_plans
+        self.planner = Planner(self.client, self.material, planning)
         self.fallback = fallback
         self.limits = ContextLimits(
             self.client.counter, context, self.client.window, max_output_tokens,
@@ -188,6 +186,8 @@ class Pearl:
             is_constrained=self.client.reply_fallback.level.by is not None,
             is_apart=self.domain.is_apart if apart is None else apart,
         )  # fmt: skip
+        drawn = self.client.settings
+        self.draws = Draws(n_plans, drawn.seed, drawn.temperature)
         self._asked: Model = self.client
         self._items = self.client.items
 
@@ -213,7 +213,7 @@ class Pearl:
         *,
         history: Sequence[Turn] = (),
         card: str = "",
-        is_corpus: bool = False,
+        kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         trace: Trace | None = None,
     ) -> CheckedPlan:
@@ -223,7 +223,7 @@ class Pearl:
             question: Not blank.
             history: The turns of the conversation before it.
             card: What is told about the document, as `card` gives it.
-            is_corpus: Whether it will be run over a corpus, whose passages can be searched.
+            kind: Of the document that it will be run over: a corpus can be searched, a table queried.
             rejected: Valid plans that were run in vain, and why.
             trace: Records every attempt.
 
@@ -235,7 +235,7 @@ class Pearl:
         understood = await self.understand(question, history=history, trace=trace)
         return await self.planner.write(
             understood.question, self.calls(trace),
-            card=card, is_corpus=is_corpus, rejected=rejected, trace=trace,
+            card=card, kind=kind, rejected=rejected, trace=trace,
         )  # fmt: skip
 
     async def understand(
@@ -247,9 +247,7 @@ class Pearl:
             UsageError: The question is blank.
             ModelError: The model gave no usable reply.
         """
-        return await self.planner.understand(
-            question, self.calls(trace), history=history, trace=trace
-        )
+        return await self.planner.understand(question, self.calls(trace), history, trace)
 
     def compile(self, text: str, *, question: str | None = None) -> CheckedPlan:
         """Read and check the text of a plan; line breaks around it do not count.
@@ -259,9 +257,7 @@ class Pearl:
         """
         max_steps = self.planner.settings.max_steps
         checked = compile_plan(text.strip("\n"), self.actions, max_steps=max_steps)
-        if question and not checked.plan.question:
-            return checked.asking(question)
-        return checked
+        return checked.asking(question) if question and not checked.plan.question else checked
 
     async def execute(
         self,
@@ -314,26 +310,27 @@ class Pearl:
         """
         trace = Trace() if trace is None else trace
         understood = await self.understand(question, history=history, trace=trace)
+        check_document(document)  # before a plan is paid for
         alone = understood.question
+        card = ""
+        if self.planner.settings.shape != "none":
+            card = await off_loop(len(document.text), partial(self.card, document))
         try:
-            card = ""
-            if self.planner.settings.shape != "none":
-                card = await off_loop(len(document.text), partial(self.card, document))
-            is_corpus = isinstance(document, IndexedDocument)
-            write = partial(
-                self.planner.write, alone, self.calls(trace),
-                card=card, is_corpus=is_corpus, trace=trace,
+            plans = await self.planner.write_several(
+                alone, self.calls, self.draws, trace,
+                card=card, kind=document.kind,
             )  # fmt: skip
-            checked = await self.planner.plans.get((alone, card, is_corpus), write)
         except PlanningError as error:
             trace.append(PlanFailed(n_attempts=len(error.attempts), fallback=self.fallback))
             if self.fallback is None:
                 raise
             answer = await self.answer(alone, document, token_budget=token_budget, trace=trace)
         else:
-            answer = await self.execute(checked, document, token_budget=token_budget, trace=trace)
-        is_plain = alone == understood.asked and not understood.notes
-        return answer if is_plain else replace(answer, understood=understood)
+            execute = partial(self.execute, document=document)
+            answer = await answer_by(plans, execute, token_budget, trace)
+        if not understood.says_more:
+            return answer
+        return replace(answer, question=understood.asked, understood=understood)
 
     async def answer(
         self,
@@ -400,8 +397,9 @@ class Pearl:
 
     def asking(self, client: Client) -> Pearl:
         """One that asks another client; it writes plans of its own."""
-        settings = {**self.settings, "library": self.library, "searcher": self.searcher}
-        return Pearl(client, **settings)
+        return Pearl(
+            client, **{**self.settings, "library": self.library, "searcher": self.searcher}
+        )
 
     def unshared(
         self, seed: int | None = None, temperature: float | None = None, *, scope: str = ""
@@ -414,6 +412,7 @@ class Pearl:
             scope: Names its work, whose own replies are found again, with what they cost.
         """
         other = self.asking(self.client)
+        other.draws = Draws(self.draws.n, seed, temperature)
         other._asked = self.client.unshared(seed, temperature, scope=scope)
         other._items = None
         return other
@@ -423,14 +422,9 @@ class Pearl:
         return self._asked if trace is None else ProgressListener(self._asked, trace.progressed)
 
     async def _run(
-        self,
-        checked: CheckedPlan,
-        document: Document,
-        limits: ContextLimits,
-        method: Literal["plan", "direct"],
-        token_budget: int | None,
-        trace: Trace | None,
-    ) -> Answer:
+        self, checked: CheckedPlan, document: Document, limits: ContextLimits,
+        method: Literal["plan", "direct"], token_budget: int | None, trace: Trace | None,
+    ) -> Answer:  # fmt: skip
         """Run a plan over a document by this `Pearl`'s model."""
         with self.client.breaker.running(), reported_as_budget(token_budget):
             return await answer_plan(

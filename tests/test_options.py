@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,7 @@ def test_no_option_is_taken_and_left(name: str, anywhere: set[str]) -> None:
 # --- settings: what is asked, or what comes of it, is another thing ----------------------------
 
 DOCUMENT = "The boat lay in the harbour. Nils sold it because the hull was rotten. " * 700
+DOCUMENT += "\n\n| boat | 2022 | 2023 |\n|---|---|---|\n| hull | 3 | 4 |\n| sail | 5 | 6 |\n"
 PLAN = """\
 New actions:
 - LOOK(CTX, X) : Look for X
@@ -141,8 +143,9 @@ New actions:
 
 ROWS = ["--data", "rows.jsonl"]
 USED = {
-    "ask": ["ask", "Why was it sold?", "story.txt"],
-    "demo": ["demo", "--question", "Why was it sold?"],
+    "ask": ["ask", "Why was it sold last year?", "story.txt"],
+    "demo": ["demo", "--question", "Why was it sold last year?"],
+    "chat": ["chat", "story.txt"],
     "eval": ["eval", *ROWS, "--limit", "1", "--methods", "pearl"],
     "execute": ["execute", "--tasks", "tasks.jsonl"],
     "mine": ["mine", *ROWS, "-o", "mined.jsonl"],
@@ -162,6 +165,7 @@ USED = {
 FAST = ("mine", "refine actions")
 
 SMALL = ["--window", "12000"]
+AS_OF = ["--as-of", "2024-11-05"]
 QUALITY = ["--examples", "quality", "--library", "quality"]
 OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "model": ([], ["--model", "openai:other"]),
@@ -185,6 +189,11 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "max_reasks": ([], ["--max-reasks", "3"]),
     "strict_items": ([], ["--strict-items"]),
     "shape": ([], ["--shape", "counts"]),
+    "as_of": ([], ["--as-of", "2024-11-05"]),
+    "fiscal_year_end": (AS_OF, [*AS_OF, "--fiscal-year-end", "09-30"]),
+    "route": ([], ["--route"]),
+    "apart": ([], ["--apart"]),
+    "n_plans": ([], ["--plans", "2"]),
     "recheck": ([], ["--recheck", "1"]),
     "concurrency": (["--prefix", "off"], ["--prefix", "off", "--concurrency", "1"]),
 }
@@ -232,9 +241,10 @@ def observed(args: list[str], server: Server, folder: Path, capsys: Any) -> list
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("XDG_DATA_HOME", str(folder / "data"))
+        patch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"Why was it sold last year?\n")))
         Path("story.txt").write_text(DOCUMENT)
         sample = {"document_path": "story.txt", "options": ["a", "b"], "gold": 2}
-        asked = ["Why was it sold?", "Who sold it?"]
+        asked = ["Why was it sold last year?", "Who sold it?"]
         rows = [{"id": f"q{i}", "question": text, **sample} for i, text in enumerate(asked)]
         Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
         task = {name: rows[0][name] for name in ("id", "question", "document_path")}

@@ -35,13 +35,15 @@ def library_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.actions"))) if folder else ()
 
 
-def load_library(name_or_path: str | Path) -> ActionLibrary:
-    """Load a shipped library by name (`seed`, `quality`, ...) or an action file by path.
+def load_library(name_or_path: str | Path | ActionLibrary) -> ActionLibrary:
+    """Load a shipped library by name (`seed`, `quality`, ...) or an action file by path; a library stays as it is.
 
     Raises:
         DataError: The library or file does not exist, or is not text.
         LibraryError: The file has invalid lines or duplicate names.
     """
+    if isinstance(name_or_path, ActionLibrary):
+        return name_or_path
     name = str(name_or_path)
     if name in library_names():
         return read_library(read_data("actions", f"{name}.actions"), name)

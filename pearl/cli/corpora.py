@@ -173,7 +173,7 @@ def document_tasks(
     more = f" and {len(named) - 1:,} more" if len(named) > 1 else ""
     id = f"{named[0]}{more}" if is_named else ""
     load = partial(corpus_document, tuple(named))
-    return [Task(id, load, question, plan, source=corpus_source(named), is_corpus=True)]
+    return [Task(id, load, question, plan, source=corpus_source(named), kind="corpus")]
 
 
 def _named(named: Sequence[str], n_documents: int) -> str:

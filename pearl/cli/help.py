@@ -16,9 +16,10 @@ N_FIRST = 11
 GROUPS = {
     "Question and document": (
         "question", "together", "data", "tasks", "results", "rescore", "domain", "split", "columns",
-        "subset", "limit", "longest", "held_out", "allow_outside", "context", "ranker",
+        "subset", "limit", "longest", "held_out", "allow_outside", "context", "apart", "ranker",
+        "as_of", "fiscal_year_end",
     ),
-    "Plan": ("for_corpus", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape"),
+    "Plan": ("kind", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape", "route", "n_plans"),
     "Model": (
         "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
         "prefix", "temperature", "unsandboxed",
@@ -31,7 +32,7 @@ GROUPS = {
     ),
     "Run": (
         "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries", "compare",
-        "again", "shard_size", "fresh", "store", "executor", "shard",
+        "again", "shard_size", "continued", "fresh", "store", "executor", "shard",
     ),
     "Search": (
         "k", "method", "filters", "history", "also", "unit", "size", "overlap", "at", "update", "preset", "thesaurus",
@@ -44,8 +45,8 @@ GROUPS = {
 """The options of commands that have many, by their names in Python, in the order they are shown."""
 
 FIRST = frozenset({
-    "again", "as_json", "compare", "data", "domain", "dry_run", "explain", "filters", "held_out",
-    "history", "k", "max_actions", "max_cost", "max_examples", "method", "methods", "model",
+    "again", "as_json", "compare", "continued", "data", "domain", "dry_run", "explain", "filters", "held_out",
+    "k", "max_actions", "max_cost", "max_examples", "method", "methods", "model",
     "base_url", "out", "preset", "question", "report", "retries", "retrieval", "rounds",
     "seed_library", "tasks", "thesaurus", "together", "verbose",
 })  # fmt: skip

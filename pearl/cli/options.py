@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from pearl.cli.dates import Day, YearEnd
 from pearl.cli.terminal import notice
 from pearl.errors import DataError, PearlError, UsageError, suggest
 from pearl.retrieval import DEFAULT_METHOD
@@ -201,6 +202,29 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         default="none", show_default=True,
         help="What the planner is told of a document: counts, or fields of trusted ones, too.",
     ),
+    "as_of": click.option(
+        "--as-of", envvar="PEARL_AS_OF", type=Day(), metavar="DATE",
+        help="Date that 'last year', ... refer to, as 2024-05-01 or today [default: today where the "
+        "domain is dated; else they stay].",
+    ),
+    "fiscal_year_end": click.option(
+        "--fiscal-year-end", envvar="PEARL_FISCAL_YEAR_END", type=YearEnd(), default="12-31",
+        show_default=True, metavar="MM-DD",
+        help="Day on which fiscal years end; goes with --as-of.",
+    ),
+    "route": click.option(
+        "--route/--no-route", envvar="PEARL_ROUTE", default=None,
+        help="Plan a question by its parts where these suffice [default: the domain's].",
+    ),
+    "apart": click.option(
+        "--apart/--no-apart", envvar="PEARL_APART", default=None,
+        help="Show models tables apart from the text [default: the domain's].",
+    ),
+    "n_plans": click.option(
+        "--plans", "n_plans", envvar="PEARL_N_PLANS", type=click.IntRange(1, 20), default=1,
+        metavar="N", show_default=True,
+        help="Independent plans that are written and run, to see how far they agree.",
+    ),
     "concurrency": click.option(
         "--concurrency", envvar="PEARL_CONCURRENCY", type=click.IntRange(min=1), default=8, metavar="N",
         show_default=True, help="Calls to the model, and tasks, at once.",
@@ -249,11 +273,13 @@ ASKING = (
 DRAFTING = ("domain", "library", "examples", "constrain", "server")
 """Of those that show a model the library and examples, and hold it to a grammar, too."""
 
-PLANNING = (*DRAFTING, "nearest", "max_repairs", "max_steps")
+PLANNING = (
+    *DRAFTING, "nearest", "max_repairs", "max_steps", "as_of", "fiscal_year_end", "route",
+)  # fmt: skip
 """Of those that have plans written, too."""
 
 READING = (
-    "context", "ranker", "embeddings", "reranker", "reranker_url", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict_items",
+    "context", "apart", "ranker", "embeddings", "reranker", "reranker_url", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict_items",
     "recheck",
 )  # fmt: skip
 """Of those that show a model documents, too."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _ALL = 0.995
 """Coverage from which a document counts as read: what lies between rows belongs to none."""
 
+MAX_OTHER = 200
+"""Characters that are shown of an answer which another plan gave."""
+
 
 def read_input(path: str) -> str:
     """A text file given on the command line; `-` is stdin.
@@ -42,6 +45,7 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     from rich.text import Text
 
     from pearl.documents.evidence import placed
+    from pearl.documents.rows import shortened
     from pearl.interpreter.step_result import MAX_SHOWN
 
     console = new_console(file=file)
@@ -52,15 +56,12 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     if with_steps:
         head("Plan")
         console.print(Text(answer.plan))
-        for step in answer.steps:
-            console.print()
-            how = "computed" if step.is_native else _context(step.context, step.coverage)
-            console.print(
-                Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
-            )
-            console.print(Text(step.preview))
         console.print()
+        print_steps(answer, file)
         head("Answer")
+    understood = answer.understood
+    if understood is not None and understood.question != understood.asked:
+        console.print(Text(f"Understood as: {understood.question}", style="dim"))
     pieces, others = placed(answer.text, answer.evidence)
     for text, evidence in pieces:
         where = "" if evidence is None else f"  ({evidence.where})"
@@ -68,6 +69,12 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
     console.print()
     if answer.method == "direct":
         console.print(Text("Answered directly: no valid plan could be had.", style="yellow"))
+    if answer.agreement is not None:
+        is_sure = answer.agreement.confidence == 1
+        console.print(Text(f"agreement: {answer.agreement}", "" if is_sure else "yellow"))
+        for other in answer.agreement.others if with_steps else ():
+            which = f"  plan {', '.join(map(str, other.written))} ({other.status}): "
+            console.print(Text.assemble((which, "dim"), shortened(other.text, MAX_OTHER)))
     in_vain = [s.output for s in answer.steps if s.state == "nothing" and not s.is_native]
     for number, row in enumerate(answer.rows[:MAX_SHOWN], start=1):
         if number == 1:
@@ -97,13 +104,40 @@ def print_answer(answer: Answer, file: IO[str], *, with_steps: bool = False) -> 
             how = "row by row"
         read = f"Read: {100 * answer.coverage:.3g} % of the document, {how}"
         console.print(Text(read, style="yellow"))
-    for note in answer.notes:
+    for note in (*(() if understood is None else understood.notes), *answer.notes):
         console.print(Text(f"Note: {note}", style="yellow"))
     for quote in answer.unverified:
         style = "bold red" if quote.reason in {"missing", "apart", "negation"} else "yellow"
         console.print(
             Text.assemble((f"{quote.why}: ", style), quote.text, (f"  ({quote.step})", "dim"))
         )
+
+
+def print_steps(answer: Answer, file: IO[str]) -> None:
+    """Every step with its value, each with a blank line after it."""
+    from rich.text import Text
+
+    console = new_console(file=file)
+    for step in answer.steps:
+        how = "computed" if step.is_native else _context(step.context, step.coverage)
+        console.print(
+            Text.assemble((step.output, "bold"), f" = {step.action} ", (f"({how})", "dim"))
+        )
+        console.print(Text(step.preview))
+        console.print()
+
+
+def print_evidence(answer: Answer, file: IO[str]) -> None:
+    """Every passage and every row behind an answer, with their places and what quotes them."""
+    from rich.text import Text
+
+    console = new_console(file=file)
+    found = [(each.marked, each.where) for each in answer.evidence]
+    found += [(row.line, row.where) for row in answer.rows]
+    for number, (text, where) in enumerate(found, start=1):
+        console.print(Text.assemble(f"[{number}] ", text, (f"  ({where})", "dim")))
+    if not found:
+        console.print(Text("Evidence: none"))
 
 
 def _row_count(answer: Answer) -> str:

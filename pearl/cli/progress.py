@@ -97,7 +97,7 @@ class _Doing:
 def _is_over(event: Event) -> bool:
     """Whether a task does nothing for now: it has ended, or a plan is there that is not run yet."""
     match event.event:
-        case "run_finished" | "plan_failed":
+        case "run_finished" | "plan_failed" | "plans_compared":
             return True
         case "plan_attempted":
             return not event.diagnostics
@@ -212,6 +212,8 @@ class Reporter:
         """Process an event of a task."""
         if event.event == "run_started" and self._tells_plans:
             self._tell_plan(event)
+        if event.plan_number is not None:  # plans of one question are run at the same time
+            id = f"{id} plan {event.plan_number}".lstrip()
         with self._lock:
             if _is_over(event):
                 self._tasks.pop(id, None)

@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["refuse_retrieval_options", "retrieval_options", "score_retrieval"]
 
-_OWN = (
-    "corpus", "queries", "qrels", "cutoffs", "oracle", "embeddings", "reranker", "reranker_url",
-    "unit", "size", "overlap", "stem", "at",
-)  # fmt: skip
+_OWN = ("queries", "qrels", "cutoffs", "oracle")
+_OF_CORPUS = ("unit", "size", "overlap", "stem", "at")
+_SEARCH = ("corpus", "embeddings", "reranker", "reranker_url", *_OF_CORPUS)
 _SHARED = ("retrieval", "methods", "out", "force", "as_json")
 
 
@@ -45,7 +44,8 @@ def retrieval_options(command: Any) -> Any:
         ),
         click.option(
             "--corpus", multiple=True, type=click.Path(), metavar="CORPUS",
-            help="What is searched, as by `pearl search`: a folder, files, or rows with `id` and `text`.",
+            help="What is searched, as by `pearl search`, or, with --data, asked in place of each sample's document: "
+            "a folder, files, or rows with `id` and `text`.",
         ),
         click.option(
             "--queries", type=click.Path(), metavar="FILE",
@@ -68,13 +68,18 @@ def retrieval_options(command: Any) -> Any:
 
 
 def refuse_retrieval_options() -> None:
-    """Refuse options of `--retrieval` where that is not given.
+    """Refuse options of `--retrieval` where that is not given, and those of a corpus where none is.
 
     Raises:
         UsageError: There are some.
     """
     if found := [name for name in _OWN if _is_given(name)]:
         raise UsageError(f"{_flag(found[0])} belongs to --retrieval", help="add --retrieval")
+    is_searched = _is_given("corpus") or _is_given("together")
+    if not is_searched and (found := [name for name in _OF_CORPUS if _is_given(name)]):
+        raise UsageError(
+            f"{_flag(found[0])} is about a corpus", help="add --together, --corpus or --retrieval"
+        )
 
 
 def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
@@ -87,7 +92,11 @@ def score_retrieval(methods: Sequence[str], options: dict[str, Any]) -> int:
     from pearl.evals.judgments import read_judgments, read_topics
 
     context = click.get_current_context()
-    useless = [name for name in context.params if _is_given(name) and name not in (*_OWN, *_SHARED)]
+    useless = [
+        name
+        for name in context.params
+        if _is_given(name) and name not in (*_OWN, *_SEARCH, *_SHARED)
+    ]
     if useless:
         raise UsageError(f"{_flag(useless[0])} does nothing with --retrieval", help="leave it out")
     if missing := [name for name in ("corpus", "queries", "qrels") if not options[name]]:
@@ -173,7 +182,7 @@ def _flag(name: str) -> str:
 
 
 def _print(found: RetrievalEvaluation) -> None:
-    from pearl.cli.scores import show
+    from pearl.cli.tables import show
     from pearl.evals.stats import MIN_CLUSTERS
 
     scores = found.scores
@@ -189,7 +198,7 @@ def _print(found: RetrievalEvaluation) -> None:
 
 
 def _scores(scores: Sequence[RetrievalScores], measures: Sequence[str]) -> Table:
-    from pearl.cli.scores import ends, figures
+    from pearl.cli.tables import ends, figures
 
     main, *others = measures
     empty = any(one.n_found_nothing for one in scores)
@@ -217,7 +226,8 @@ def _scores(scores: Sequence[RetrievalScores], measures: Sequence[str]) -> Table
 
 
 def _comparisons(found: Sequence[RetrievalComparison]) -> Table:
-    from pearl.cli.scores import ends, figures, p_value
+    from pearl.cli.scores import p_value
+    from pearl.cli.tables import ends, figures
 
     table = figures(
         f"paired, {found[0].measure}", "points", "95 %", "better", "worse", "bootstrap\np"

@@ -19,13 +19,9 @@ store_option = click.option(
 )  # fmt: skip
 
 
-def budget_options(command: Command) -> Command:
-    """Limits of a run, prices, and `--dry-run`."""
+def limit_options(command: Command) -> Command:
+    """Limits of a run, and prices."""
     options = [
-        click.option(
-            "--dry-run", is_flag=True,
-            help="Print what it takes (calls, tokens, money, time) and ask no model.",
-        ),
         click.option(
             "--max-cost", type=click.FloatRange(min=0), metavar="USD",
             help="Start no call that could take the run's cost beyond this.",
@@ -47,6 +43,18 @@ def budget_options(command: Command) -> Command:
             "--prices", envvar="PEARL_PRICES", type=click.Path(), metavar="FILE",
             help="TOML file of prices in place of the shipped one.",
         ),
+    ]  # fmt: skip
+    return with_options(command, options)
+
+
+def budget_options(command: Command) -> Command:
+    """Limits of a run, prices, and `--dry-run`."""
+    options = [
+        click.option(
+            "--dry-run", is_flag=True,
+            help="Print what it takes (calls, tokens, money, time) and ask no model.",
+        ),
+        limit_options,
         click.option(
             "--seconds-per-call", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
             help="How long a call takes, for the time of --dry-run.",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.terminal import new_console, new_table
+from pearl.cli.conversations import print_conversations
+from pearl.cli.tables import ends, figures, show
 from pearl.cli.work import report_reasons
 from pearl.evals import report, stats
 from pearl.evals.scorers import load_scorer
-from pearl.evals.stats import Interval
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,6 +49,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     for subset, group in groupby(scores, key=lambda score: score.subset):
         _say("")
         show(_scores(list(group), subset, is_graded=is_graded))
+    print_conversations(log)
     for score in scores:
         if report.is_below(score, report.chance(log.of(score.method, _subset(score)))):
             _say(f"{score.method} is below chance on {score.subset}: look at its records")
@@ -114,36 +115,11 @@ def print_comparisons(found: Sequence[MethodComparison]) -> None:
         show(table)
 
 
-def figures(head: str, *columns: str) -> Table:
-    """A table of figures; its cells are never cut, its heads break where they say."""
-    table = new_table()
-    table.add_column(head, no_wrap=True, vertical="bottom")
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True, vertical="bottom")
-    return table
-
-
 def p_value(value: float | None) -> str:
     """A p value as it is printed; "" for none."""
     if value is None:
         return ""
     return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def ends(interval: Interval) -> str:
-    """The ends of an interval, in percent."""
-    return f"{100 * interval.low:.1f}..{100 * interval.high:.1f}"
-
-
-def show(table: Table) -> None:
-    """Print a table, as wide as it is."""
-    from rich.measure import Measurement
-
-    console = new_console(soft_wrap=False)
-    # A terminal that is too narrow breaks the lines; figures that are cut would be wrong.
-    wide = console.options.update(max_width=1_000)
-    console.width = max(console.width, Measurement.get(console, wide, table).maximum)
-    console.print(table)
 
 
 def _say(text: str) -> None:

@@ -68,7 +68,7 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
     with ExitStack() as stack:
         writer = OutputWriter.of_command(options.get("store"), is_forced=options["force"])
         writer.check(told, options["trace"])
-        store = stack.enter_context(_reply_store(options["store"])) if "store" in options else None
+        store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.callback(report_spent_by, session)
@@ -136,7 +136,7 @@ def report_spent_by(session: Session) -> None:
 
 
 @contextmanager
-def _reply_store(store: str | None) -> Iterator[Store | None]:
+def reply_store(store: str | None) -> Iterator[Store | None]:
     """Where replies are kept while nothing else is; None where there is no place for the default store."""
     with ExitStack() as stack:
         try:

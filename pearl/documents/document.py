@@ -22,6 +22,7 @@ from pathlib import Path
 
 from pearl import plugins
 from pearl.documents.digest import text_sha256
+from pearl.documents.kinds import DocumentKind, is_table
 from pearl.errors import DataError, Span, UsageError
 
 __all__ = [
@@ -77,6 +78,8 @@ class Document:
     """For files with pages: the number and the start offset of each in `text`."""
     metadata: tuple[Mapping[str, str], ...] = field(default=(), repr=False, compare=False)
     """For a corpus: what is known about each of its documents, in the order of `parts`."""
+    kind: DocumentKind = field(default="document", repr=False, compare=False)
+    """Plans are written for it."""
 
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
@@ -134,7 +137,7 @@ def from_bytes(data: bytes, path: str | Path, *, name: str | None = None) -> Doc
     source = str(path)
     label = "<stdin>" if source == "-" else source
     reader = _reader_of(data, source, label)
-    return _document(read_as(reader, data, label), name or label, label)
+    return _document(read_as(reader, data, label), name or label, source, reader)
 
 
 def load_at_once(path: str | Path, *, name: str | None = None) -> Document | None:
@@ -159,7 +162,7 @@ def load_at_once(path: str | Path, *, name: str | None = None) -> Document | Non
     reader = _reader_of(data, source, source)
     if not _is_bounded(reader):
         return None
-    return _document(read_as(reader, data, source), name or source, source)
+    return _document(read_as(reader, data, source), name or source, source, reader)
 
 
 def read_as(reader: str, data: bytes, path: str) -> str:
@@ -202,18 +205,21 @@ def from_text(text: str, name: str = "document") -> Document:
     return _document(text, name, name)
 
 
-def _document(text: str, name: str, path: str) -> Document:
-    """The document of a reader's text; `path` is what messages call it."""
+def _document(text: str, name: str, path: str, reader: str | None = None) -> Document:
+    """The document of a reader's text; `path` is the file, which messages call so."""
     text = text.replace("\r\n", "\n")
     feeds = [feed.end() for feed in re.finditer(r"\f", text)]
     pages = tuple((str(n), start) for n, start in enumerate([0, *feeds], 1)) if feeds else ()
-    return Document(_clean(text, path), name, pages=pages)
+    text = _clean(text, "<stdin>" if path == "-" else path)
+    reads_tables = reader is not None and _has(reader, "IS_TABLE")
+    kind: DocumentKind = "table" if reads_tables or is_table(text, path) else "document"
+    return Document(text, name, pages=pages, kind=kind)
 
 
 def join(documents: Iterable[Document], name: str = "documents") -> Document:
     """Concatenate documents, each under a heading line with its name.
 
-    A heading belongs to the document before it.
+    A heading belongs to the document before it. Tables make a table.
 
     Raises:
         DataError: `documents` is empty.
@@ -234,8 +240,10 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
     pieces: list[str] = []
     parts: list[tuple[str, int]] = []
     pages: list[tuple[str, int]] = []
+    kinds: set[DocumentKind] = set()
     at = 0
     for document in documents:
+        kinds.add(document.kind)
         title = heading(document.name) if pieces else heading(document.name).lstrip("\n")
         at += len(title)
         parts.append((document.name, at))
@@ -245,7 +253,8 @@ def join(documents: Iterable[Document], name: str = "documents") -> Document:
         pieces += [title, document.text]
     if not pieces:
         raise DataError("there is no document to join", path=name, help="name at least one file")
-    return Document("".join(pieces), name, tuple(parts), tuple(pages))
+    kind: DocumentKind = "table" if kinds == {"table"} else "document"
+    return Document("".join(pieces), name, tuple(parts), tuple(pages), kind=kind)
 
 
 def heading(name: str) -> str:
@@ -313,7 +322,11 @@ def _reader_of(data: bytes, source: str, label: str) -> str:
 
 def _is_bounded(reader: str) -> bool:
     """Whether a reader takes no more time and memory than its input allows."""
-    return getattr(plugins.load(READERS, reader), "IS_BOUNDED", False)
+    return _has(reader, "IS_BOUNDED")
+
+
+def _has(reader: str, name: str) -> bool:
+    return getattr(plugins.load(READERS, reader), name, False)
 
 
 def _choose_reader(data: bytes, suffix: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -148,6 +149,9 @@ def render_diagnostics(diagnostics: Sequence[Diagnostic], text: str, name: str =
     return "\n".join(diagnostic.render(text, name) for diagnostic in diagnostics)
 
 
+_YEARS = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+
+
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """The known name that was probably meant, or None.
 
@@ -160,12 +164,14 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
     Example:
         >>> did_you_mean("FIND_EVNT", ["FIND_EVENT", "CONCAT"])
         'FIND_EVENT'
+        >>> did_you_mean("sales 2015", ["sales 2014"])
     """
     if len(name) > MAX_SUGGESTED_LENGTH:
         return None
     import difflib  # late: needed for errors only
 
-    folded = {other.casefold(): other for other in known}
+    years = _YEARS.findall(name)  # 2014 is not what is meant by 2015
+    folded = {other.casefold(): other for other in known if _YEARS.findall(other) == years}
     close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
 

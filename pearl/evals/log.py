@@ -15,7 +15,16 @@ from pearl.llm import Usage
 from pearl.llm.prices import Price
 from pearl.runs.identity import RunConfig
 
-__all__ = ["LOG_VERSION", "EvalLog", "EvalRecord", "Header", "Key", "PlanShape", "read_log"]
+__all__ = [
+    "LOG_VERSION",
+    "EvalLog",
+    "EvalRecord",
+    "Found",
+    "Header",
+    "Key",
+    "PlanShape",
+    "read_log",
+]
 
 LOG_VERSION: Literal[1] = 1
 
@@ -46,6 +55,10 @@ class Header(RunConfig):
     part_tokens: int | None = None
     """Tokens of a call of `map-reduce`, and of what `retrieve` shows."""
     price: Price | None = None
+    history: str = ""
+    """Whose answers of earlier turns methods were given: `gold`, `own` or `none`; "" without conversations."""
+    corpus: str = ""
+    """The corpus that was asked in place of each sample's document; "" for none."""
     scorer: str = "exact"
     """How answers in words were scored; options are right or wrong."""
 
@@ -63,6 +76,22 @@ class PlanShape(Frozen):
     n_calls: int
     depth: int
     width: int
+
+
+class Found(Frozen):
+    """What searches found of the passages that are right.
+
+    Attributes:
+        n_gold: Passages that are right.
+        n_gold_found: Those of them that were found.
+        n_passages: Passages that were found.
+        n_right: Those of them that hold, or are part of, a right one.
+    """
+
+    n_gold: int
+    n_gold_found: int
+    n_passages: int
+    n_right: int
 
 
 class EvalRecord(Frozen):
@@ -89,8 +118,24 @@ class EvalRecord(Frozen):
     score: float = 0.0
     """0 to 1; for options 1 is right and 0 wrong."""
     error: str | None = None
+    dialogue: str = ""
+    """The conversation that it is of; "" for none."""
+    turn: int = 0
+    """Its place in there, from 1."""
+    n_turns: int = 0
+    """Turns of the conversation in all; 0 if that is not known."""
+    gold_program: str = ""
+    """The arithmetic that is right; "" if it is not known."""
+    program: str = ""
+    """The arithmetic that the plan carried out; "" for none."""
+    retrieved: Found | None = None
+    """Of a corpus, what was searched; None where nothing was, or nothing is known to be right."""
+    reranked: Found | None = None
+    """The same of RERANK steps."""
     plan: str | None = None
     shape: PlanShape | None = None
+    confidence: float | None = None
+    """Share of different plans that give the answer, 0 to 1; None where one was written, or there is no answer."""
     coverage: float | None = None
     """Least share of the document that a reading call was shown."""
     n_calls: int = 0

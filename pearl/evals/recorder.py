@@ -9,7 +9,8 @@ from typing import Any
 from pearl.data.samples import Sample
 from pearl.evals.log import Header
 from pearl.evals.results import EXECUTED
-from pearl.evals.runner import Evaluation, samples_digest
+from pearl.evals.runner import Evaluation
+from pearl.evals.samples import samples_digest
 from pearl.pipeline import Pearl
 from pearl.plugins.version import __version__
 from pearl.runs.identity import run_config
@@ -48,6 +49,8 @@ def describe(
             "temperature": evaluation.temperature,
             "token_budget": evaluation.effort.token_budget,
             "part_tokens": evaluation.effort.part_tokens,
+            "history": evaluation.history if any(each.history for each in samples) else "",
+            "corpus": evaluation.corpus.document.name if evaluation.corpus else "",
         }
     return Header(
         created=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
+from typing import Literal
 
 from pearl.data.samples import Sample
-from pearl.documents.digest import digest, file_sha256
-from pearl.documents.document import Document
+from pearl.data.turns import Turn
 from pearl.dsl.graph import build_graph
-from pearl.errors import DataError, UsageError
-from pearl.evals.log import EvalRecord, PlanShape
+from pearl.evals.corpora import AskedCorpus, found
+from pearl.evals.log import EvalRecord, Key, PlanShape
 from pearl.evals.methods import Effort, Prediction, load_method
+from pearl.evals.programs import carried_out
+from pearl.evals.samples import refuse_known, refuse_unfit
 from pearl.evals.scorers import EXACT
-from pearl.evals.scoring import reason, right_option, score
+from pearl.evals.scoring import reason, score
 from pearl.interpreter.bounds import Range, StepCosts
 from pearl.llm import Usage
 from pearl.llm.prices import Price
+from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
-from pearl.planner.examples import Example, asked_again
 from pearl.runs.executors import Listener, RecordUnit, local
 from pearl.runs.resources import Resources
 from pearl.trace import OptionChosen, PlanAttempted, Trace
@@ -36,14 +36,13 @@ from pearl.trace import OptionChosen, PlanAttempted, Trace
 __all__ = [
     "EvalUnit",
     "Evaluation",
+    "History",
     "blank",
     "evaluate",
     "graded",
-    "refuse_known",
-    "refuse_unfit",
-    "samples_digest",
-    "scorable",
 ]
+
+History = Literal["gold", "own", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,9 @@ class Evaluation:
         temperature: Of every call; None for 0.
         price: For the cost of each record; None where it is not known.
         scorer: Of answers in words, where a sample has no options.
+        history: Whose answers of the earlier turns of a conversation methods are given: those that are
+            right (`gold`), their `own`, or no turn at all (`none`).
+        corpus: What is asked in place of each sample's document; None for that.
     """
 
     methods: tuple[str, ...]
@@ -64,125 +66,27 @@ class Evaluation:
     effort: Effort = field(default_factory=Effort)
     price: Price | None = None
     scorer: str = EXACT
+    history: History = "gold"
+    corpus: AskedCorpus | None = None
 
     def units(self, samples: Iterable[Sample]) -> Iterator[EvalUnit]:
         """Every unit of work, document by document: each is read once for all methods and seeds."""
         by_document: dict[object, list[Sample]] = {}
+        dialogues: dict[str, list[Sample]] = {}
         for sample in samples:
             by_document.setdefault(sample.document, []).append(sample)
+            if sample.dialogue and self.history == "own":
+                dialogues.setdefault(sample.dialogue, []).append(sample)
         for sample in chain.from_iterable(by_document.values()):
+            load, source = sample.loader, sample.source
+            if self.corpus is not None:
+                load, source = self.corpus.load, self.corpus.source
+            turns = dialogues.get(sample.dialogue, ())
+            before = tuple(one for one in turns if len(one.history) < len(sample.history))
             for seed in self.seeds:
                 for name in self.methods:
                     id = f"{sample.id}/{name}/{seed}"
-                    yield EvalUnit(id, sample.loader, sample.source, sample, name, seed, self)
-
-
-def scorable(
-    samples: Iterable[Sample], *, with_document: bool = True
-) -> tuple[list[Sample], list[DataError]]:
-    """The samples that can be evaluated, and why the others cannot.
-
-    Where a sample has options and a reference, the option that the reference is becomes its gold.
-
-    Args:
-        samples: Any.
-        with_document: Whether they need one; what was answered already does not.
-    """
-    fit: list[Sample] = []
-    unfit: list[DataError] = []
-    for sample in samples:
-        if not sample.question:
-            unfit.append(DataError(f"sample '{sample.id}' has no question"))
-        elif sample.document is None and with_document:
-            unfit.append(DataError(f"sample '{sample.id}' has no document"))
-        elif sample.gold is not None:
-            fit.append(sample)
-        elif sample.reference is None:
-            unfit.append(DataError(f"sample '{sample.id}' does not say what is right"))
-        elif not sample.options:
-            fit.append(sample)
-        elif (gold := right_option(sample.options, sample.reference)) is not None:
-            fit.append(replace(sample, gold=gold))
-        else:
-            unfit.append(DataError(f"sample '{sample.id}' does not say which option is right"))
-    return fit, unfit
-
-
-def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:
-    """Refuse an evaluation on questions whose plans the model is shown.
-
-    Raises:
-        DataError: A question of the bank, told by its words, is among the samples.
-    """
-    known = asked_again(bank, [sample.question for sample in samples])
-    if known:
-        first, more = known[0], f" and {len(known) - 1} more" if len(known) > 1 else ""
-        where = f"remove {first.path.name} from the bank, or " if first.path else ""
-        raise DataError(
-            f"the bank of examples holds a question of the evaluation: {first.question!r}{more}",
-            help=f"{where}make the bank with --except DATA, or name another (--examples)",
-        )
-
-
-def refuse_unfit(samples: Sequence[Sample], methods: Iterable[str]) -> None:
-    """Refuse an evaluation whose records could not be told apart, or would all fail.
-
-    Raises:
-        UsageError: There is no such method, or one that needs what a sample does not have.
-        DataError: Two samples have the same id.
-    """
-    ids = Counter(sample.id for sample in samples)
-    twice = next((id for id, n in ids.items() if n > 1), None)
-    if twice is not None:
-        raise DataError(f"two samples have the id '{twice}'", help="give each an id of its own")
-    bare = next((sample.id for sample in samples if not sample.options), None)
-    unknown = next((sample.id for sample in samples if not sample.gold_passages), None)
-    for name in methods:
-        method = load_method(name)
-        if getattr(method, "NEEDS_PASSAGES", False) and unknown is not None:
-            raise UsageError(
-                f"method '{name}' is given the right passages, and sample '{unknown}' names none",
-                help="a row names them as 'gold_passages', an array of texts",
-            )
-        if method.NEEDS_OPTIONS and bare is not None:
-            raise UsageError(
-                f"method '{name}' shows options, and sample '{bare}' has none",
-                help="leave it out: --methods pearl,direct",
-            )
-
-
-def samples_digest(samples: Iterable[Sample]) -> str:
-    """SHA-256 over all that matters of the samples, in hexadecimal.
-
-    A document in a file counts by what is in it, not by how its path is written.
-    """
-    return digest(_deciding(samples)).hex()
-
-
-def _deciding(samples: Iterable[Sample]) -> Iterator[str]:
-    files: dict[Path, str] = {}
-    for sample in samples:
-        document = sample.document
-        read: str | None = None
-        if isinstance(document, Document):
-            read = f"{document.name} {document.digest}"
-        elif document is not None:
-            if document not in files:
-                files[document] = _content(document)
-            read = files[document]
-        parts = [
-            sample.id, sample.question, sample.options, sample.gold, sample.reference,
-            sorted(sample.subsets), read,
-        ]  # fmt: skip
-        yield json.dumps([*parts, sample.gold_passages] if sample.gold_passages else parts)
-
-
-def _content(path: Path) -> str:
-    """The digest of a file, or its name where it cannot be read: its samples will fail."""
-    try:
-        return file_sha256(path)
-    except OSError:
-        return path.name
+                    yield EvalUnit(id, load, source, sample, name, seed, self, before)
 
 
 async def evaluate(
@@ -219,6 +123,8 @@ class EvalUnit(RecordUnit):
     method: str
     seed: int
     evaluation: Evaluation
+    before: tuple[Sample, ...] = ()
+    """The turns before it, where it is told the method's own answers to them."""
 
     @property
     def depends_on(self) -> Sequence[str]:
@@ -229,12 +135,20 @@ class EvalUnit(RecordUnit):
             self.method, self.seed, evaluation.temperature, evaluation.effort.token_budget,
             evaluation.effort.part_tokens,
         )  # fmt: skip
-        return (json.dumps(asked),)
+        told: tuple[object, ...] = ()
+        if sample.history:
+            turns = [(turn.question, turn.answer) for turn in sample.history]
+            told += (evaluation.history, [] if evaluation.history == "none" else turns)
+        if sample.dialogue or sample.program:
+            told += (sample.dialogue, sample.n_turns, sample.program)
+        if evaluation.corpus is not None:
+            told += (sample.source, sample.gold_passages)
+        return (json.dumps((*asked, *told)),)
 
     @property
     def shard_key(self) -> str:
-        """All that is asked of a sample is in one shard: its document is read there."""
-        return self.sample.id
+        """All that is asked of a sample, and of its conversation, is in one shard: its document is read there."""
+        return self.sample.dialogue or self.sample.id
 
     def costs(self, pearl: Pearl) -> tuple[str, StepCosts]:
         """A call at least: how many follow is known when the plan, or the document, is."""
@@ -247,6 +161,12 @@ class EvalUnit(RecordUnit):
         Raises:
             PearlError: No call of the run can be made any more.
         """
+        if not self.sample.dialogue or self.evaluation.history != "own":
+            return graded(await self._record(resources, trace), self.evaluation)
+        turns = resources.once(_Turns, _Turns)
+        return graded(await turns.record(self, resources, trace), self.evaluation)
+
+    async def _record(self, resources: Resources, trace: Trace) -> EvalRecord:
         began = time.monotonic()
         method = load_method(self.method)
         drawn = (self.seed, self.evaluation.temperature)
@@ -254,10 +174,15 @@ class EvalUnit(RecordUnit):
         update: dict[str, object] = {}
         try:
             assert self.document is not None
+            history = await self._history(resources)
+            began = time.monotonic()
             document = await resources.document(self.document)
             effort = self.evaluation.effort
-            prediction = await method.predict(pearl, self.sample, document, effort, trace)
+            asked = replace(self.sample, history=history)
+            prediction = await method.predict(pearl, asked, document, effort, trace)
             update |= _said(prediction, pearl)
+            if prediction.answer is not None and self.evaluation.corpus is not None:
+                update |= found(prediction.answer, self.sample, self.evaluation.corpus)
         except Exception as error:
             if resources.is_over(error):
                 raise
@@ -272,13 +197,50 @@ class EvalUnit(RecordUnit):
             "coverage": update.get("coverage", _coverage(trace)),
         }
         record = blank(self.sample, self.method, self.seed, self.sample.document_name)
-        return graded(record.model_copy(update=update), self.evaluation)
+        return record.model_copy(update=update)
+
+    async def _history(self, resources: Resources) -> tuple[Turn, ...]:
+        """The turns before it, as the method is told them."""
+        history = self.sample.history
+        if self.evaluation.history == "none":
+            return ()
+        if self.evaluation.history == "gold":
+            return history
+        turns, answers = resources.once(_Turns, _Turns), dict[int, str]()
+        for i, sample in enumerate(self.before):
+            unit = replace(self, sample=sample, before=self.before[:i])
+            record = await turns.record(unit, resources, Trace())
+            answers[len(sample.history)] = "" if record.status == "failed" else record.answer
+        return tuple(replace(turn, answer=answers.get(i, "")) for i, turn in enumerate(history))
 
     def _pearl(self, resources: Resources) -> Pearl:
         """One for each method and seed, that plans for itself and pays for itself."""
         temperature = self.evaluation.temperature
         seed = self.seed if self.seed or temperature is not None else None
         return resources.pearl.unshared(seed, temperature, scope=f"eval {self.method}")
+
+
+class _Turns:
+    """The records of turns, each made once: later turns are told their answers."""
+
+    def __init__(self) -> None:
+        self._made: dict[Key, EvalRecord] = {}
+        self._flights: SingleFlight[EvalRecord] = SingleFlight()
+
+    async def record(self, unit: EvalUnit, resources: Resources, trace: Trace) -> EvalRecord:
+        """The record of a unit, with the trace of whoever asks first.
+
+        Raises:
+            PearlError: No call of the run can be made any more.
+        """
+        key = (unit.sample.id, unit.method, unit.seed)
+        if key not in self._made:
+
+            async def make() -> EvalRecord:
+                return await unit._record(resources, trace)
+
+            self._made[key] = await self._flights.do(key, make)
+        return self._made[key]
 
 
 def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
@@ -294,6 +256,10 @@ def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
         options=sample.options,
         gold=sample.gold,
         reference=sample.reference,
+        dialogue=sample.dialogue,
+        turn=len(sample.history) + 1 if sample.dialogue else 0,
+        n_turns=sample.n_turns,
+        gold_program=sample.program,
     )
 
 
@@ -317,11 +283,15 @@ def _said(prediction: Prediction, pearl: Pearl) -> dict[str, object]:
     }
     if answer is not None:
         fields["coverage"] = answer.coverage
+        if answer.agreement is not None:
+            fields["confidence"] = answer.agreement.confidence
         if answer.why:
             fields |= {"status": "failed", "error": f"undecided: {answer.why}"}
         if answer.method == "plan":
-            levels = build_graph(pearl.compile(answer.plan)).levels()
+            checked = pearl.compile(answer.plan)
+            levels = build_graph(checked).levels()
             fields["plan"] = answer.plan
+            fields["program"] = "" if answer.why else carried_out(answer, checked)
             fields["shape"] = PlanShape(
                 n_steps=len(answer.steps),
                 n_calls=sum(step.n_calls for step in answer.steps),

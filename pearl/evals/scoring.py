@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pearl.documents.words import words
 from pearl.errors import PearlError, UsageError
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.scorers import EXACT, load_scorer
-from pearl.evals.words import words
 from pearl.interpreter.choices import read_choice
 
 __all__ = ["reason", "rescored", "right_option", "score"]
@@ -41,7 +41,11 @@ def score(record: EvalRecord, scorer: str = EXACT) -> float:
         return float(record.choice == record.gold)
     if record.reference is not None:
         try:
-            return load_scorer(scorer).score(record.answer, record.reference)
+            found = load_scorer(scorer)
+            compared: tuple[str, str] | None = (record.answer, record.reference)
+            if hasattr(found, "compared"):
+                compared = found.compared(record)
+            return 0.0 if compared is None else found.score(*compared)
         except PearlError:
             raise
         except Exception as error:  # a scorer may be anybody's

@@ -26,6 +26,7 @@ __all__ = [
     "bootstrap_p",
     "difference",
     "mcnemar",
+    "proportion",
 ]
 
 N_DRAWS_AT_ONCE = 1_000_000
@@ -207,6 +208,25 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
         if n_discordant
         else 1.0,
     )
+
+
+def proportion(n_correct: int, n: int, *, confidence: float = 0.95) -> Interval:
+    """A share with Wilson's score interval, which holds for few and for extreme shares, too.
+
+    Raises:
+        UsageError: There is nothing to take a share of, or more are correct than there are.
+
+    Source:
+        Wilson, JASA 22 (1927); Brown, Cai and DasGupta, Statistical Science 16 (2001).
+
+    Example:
+        >>> proportion(8, 10)
+        Interval(estimate=0.8, low=0.49016..., high=0.94331...)
+    """
+    if not 0 <= n_correct <= n or n == 0:
+        raise UsageError(f"{n_correct} of {n} is no share", help="count at least one answer")
+    ends = _scipy().binomtest(n_correct, n).proportion_ci(confidence, method="wilson")
+    return Interval(n_correct / n, float(ends.low), float(ends.high))
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> list[float]:

@@ -34,6 +34,7 @@ class Answer:
     """An answer with its evidence.
 
     Attributes:
+        question: As it was asked.
         text: The answer.
         evidence: Passages of the document, in the order in which the steps quote them.
         unverified: Quotes that could not be verified, with their step and the reason.
@@ -69,8 +70,11 @@ class Answer:
     def status(self) -> AnswerStatus:
         """`undecided` if a step of the answer is, or any step that has no value therefore.
 
-        `nothing_found` if no step of the answer found anything.
+        `nothing_found` if no step of the answer found anything. The answer of several plans is
+        `undecided` where different ones are equally frequent.
         """
+        if self.agreement is not None and self.agreement.is_tied:
+            return "undecided"
         results = {step.output: step for step in self.steps}
         is_unsure = any(results[name].state == "undecided" for name in self.outputs)
         if is_unsure or any(step.is_void for step in self.steps):
@@ -80,7 +84,9 @@ class Answer:
 
     @property
     def why(self) -> str:
-        """Why it is undecided, with the first undecided step; else ""."""
+        """Why it is undecided, with the first undecided step or the answers that differ; else ""."""
+        if self.agreement is not None and self.agreement.is_tied:
+            return self.agreement.why
         unsure = [step for step in self.steps if step.state == "undecided"]
         first = next((step for step in unsure if not step.is_native), next(iter(unsure), None))
         first = None if self.status != "undecided" else first
@@ -103,6 +109,7 @@ class Answer:
         return {
             "status": self.status,
             "question": self.question,
+            **_understood(self.understood),
             "document": self.document,
             "answer": self.text,
             "method": self.method,
@@ -114,6 +121,7 @@ class Answer:
             ],
             "unverified_quotes": [quote.to_json() for quote in self.unverified],
             **({"notes": list(self.notes)} if self.notes else {}),
+            **({} if self.agreement is None else {"agreement": self.agreement.to_json()}),
             "steps": [
                 {
                     "output": s.output,
@@ -159,6 +167,9 @@ class Answer:
             for quote in self.unverified
         )
         flagged += "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        understood = "" if self.understood is None else self.understood.question
+        if self.agreement is not None:
+            flagged += f"<li>agreement: {escape(str(self.agreement))}</li>"
         steps = "".join(
             f"<tr><td><code>{escape(s.output)}</code></td><td><code>{escape(s.action)}</code></td>"
             f"<td style='text-align:left;white-space:pre-wrap'>{escape(s.preview)}</td></tr>"
@@ -166,6 +177,7 @@ class Answer:
         )
         return (
             f"<p><b>{escape(self.question)}</b></p>"
+            f"{understood and f'<p>Understood as: {escape(understood)}</p>'}"
             f"<p style='white-space:pre-wrap'>{answer}</p>"
             f"{evidence and f'<p>Evidence</p><ol>{evidence}</ol>'}"
             f"{rows and f'<p>Rows behind it: {len(self.rows):,}</p><ol>{rows}</ol>'}<ul>{flagged}</ul>"
@@ -184,6 +196,13 @@ def _plain(value: Value) -> str | int | float | bool | list[str]:
             return value.value
         case _:
             return value
+
+
+def _understood(understood: Understood | None) -> dict[str, Any]:
+    """The question as it was planned, with its notes; nothing where it was planned as it was asked."""
+    if understood is None:
+        return {}
+    return {"understood": {"question": understood.question, "notes": list(understood.notes)}}
 
 
 def _implausible(usage: Usage) -> dict[str, int]:

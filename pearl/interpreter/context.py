@@ -7,14 +7,15 @@ map-reduce, which reads everything).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
-from pearl.actions.searching import Fetched, SearchedDocument, order
+from pearl.actions.searching import Fetched, FetchedPassage, SearchedDocument, order
 from pearl.documents.document import heading
 from pearl.documents.passages import chunks
+from pearl.documents.table.apart import LABELS, TablesApart
 from pearl.errors import ExecutionError, Span
 from pearl.interpreter.offloading import off_loop
 from pearl.retrieval.search import Searcher
@@ -88,6 +89,7 @@ class Shown:
         max_retrieved: Maximum tokens that `retrieve` shows.
         max_parts: Maximum parts that `map-reduce` reads, the best matching ones; None for all.
         corpus: The passages of the text, where it is a corpus; None for one document.
+        apart: The document, where its tables are shown apart; the text is then all that is shown of it.
     """
 
     strategy: Strategy
@@ -97,6 +99,7 @@ class Shown:
     max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
     max_parts: int | None = None
     corpus: SearchedDocument | None = None
+    apart: TablesApart | None = None
 
 
 async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = None) -> Context:
@@ -132,17 +135,24 @@ async def fit(text: str, how: Shown, budget: int | None, n_tokens: int | None = 
         if how.corpus is not None:
             return await _fetch(how.corpus, limit, how)
         return await _retrieve(text, limit, how)
-    context = await off_loop(len(text), partial(split, text, budget or n_tokens, how.count))
+    context = await off_loop(
+        len(text), partial(split, text, budget or n_tokens, how.count, how.apart)
+    )
     parts = context.texts
     if how.max_parts is None or len(parts) <= how.max_parts:
         return context
     best = (await order(how.searcher, how.query, parts))[: how.max_parts]
+    shown = sum(map(len, parts))
     parts = tuple(parts[i] for i in sorted(best))
-    return Context("map-reduce", parts, sum(map(len, parts)) / max(1, len(text)))
+    return Context("map-reduce", parts, sum(map(len, parts)) / max(1, shown))
 
 
-def split(text: str, budget: int, count: Callable[[str], int]) -> Context:
+def split(
+    text: str, budget: int, count: Callable[[str], int], apart: TablesApart | None = None
+) -> Context:
     """All parts of a text, of so many tokens at most each."""
+    if apart is not None and apart.whole != apart.text:
+        return Context("map-reduce", tuple(apart.parts(budget, count)), 1.0)
     parts = tuple(text[span.start : span.end] for span in chunks(text, budget, count))
     return Context("map-reduce", parts, 1.0)
 
@@ -176,6 +186,8 @@ async def fit_prompt(
 async def _retrieve(text: str, limit: int, how: Shown) -> Context:
     """The best passages of one document that fit, in its order, with gaps marked."""
     size = max(1, min(PASSAGE_TOKENS, limit - GAP_TOKENS))
+    if how.apart is not None:
+        return await _retrieve_apart(how.apart, size, limit, how)
     spans = await off_loop(len(text), partial(chunks, text, size, how.count))
     passages = [text[span.start : span.end] for span in spans]
     ranked = await order(how.searcher, how.query, passages)
@@ -201,6 +213,64 @@ async def _retrieve(text: str, limit: int, how: Shown) -> Context:
     return Context("retrieve", ("".join(pieces),), shown / max(1, len(text)))
 
 
+async def _retrieve_apart(apart: TablesApart, size: int, limit: int, how: Shown) -> Context:
+    """As `_retrieve`, with the rows that match below the heads of their tables."""
+    n_characters = len(apart.text)
+    atoms = await off_loop(n_characters, partial(apart.atoms, size, how.count))
+    ranked = await order(how.searcher, how.query, [atom.text for atom in atoms])
+    best = [(atoms[i].span, atoms[i].n_tokens) for i in ranked]
+    shown = await off_loop(n_characters, partial(_fitting, apart, best, limit, how))
+    if not shown.spans:
+        raise _no_room(limit)
+    coverage = sum(span.end - span.start for span in shown.spans) / max(1, n_characters)
+    return Context("retrieve", (shown.text,), coverage)
+
+
+class _Fitting(NamedTuple):
+    """The best passages that fit, in the order of the document, and what is shown of them."""
+
+    spans: list[Span]
+    text: str
+
+
+def _fitting(
+    apart: TablesApart,
+    ranked: Sequence[tuple[Span, int]],
+    limit: int,
+    how: Shown,
+    *,
+    is_named: bool = False,
+) -> _Fitting:
+    """As many of the best passages as fit: what their tables have above them counts once.
+
+    Args:
+        apart: The document.
+        ranked: Passages, the best first, and the tokens of each by itself.
+        limit: Tokens at most.
+        how: Counts them.
+        is_named: As in `TablesApart.show`.
+    """
+    taken: list[tuple[Span, int]] = []
+    heads: set[str] = set()
+    left = limit - how.count(LABELS)
+    for span, n_tokens in ranked:
+        new = {table.mark: table.head for table in apart.tables(span) if table.mark not in heads}
+        cost = n_tokens + GAP_TOKENS + sum(how.count(f"{h}\n\n{m}\n\n") for m, h in new.items())
+        if cost <= left:
+            heads |= new.keys()
+            taken.append((span, cost))
+            left -= cost
+    while taken:  # token counts are not additive
+        spans = sorted(span for span, _ in taken)
+        text = apart.show(spans, is_named=is_named)
+        excess = how.count(text) - limit
+        if excess <= 0:
+            return _Fitting(spans, text)
+        while excess > 0 and taken:
+            excess -= taken.pop()[1]
+    return _Fitting([], "")
+
+
 async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     """The best passages of a corpus that fit, in its order, each document under its name."""
     n_most = max(MIN_FETCHED, limit // FETCHED_TOKENS)
@@ -220,6 +290,9 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
         start = hit.span.start
         ranked += [(i, Span(start + spans[n].start, start + spans[n].end)) for n in best[:BEST]]
     text = corpus.document.text
+
+    if how.apart is not None and any(any(how.apart.tables(span)) for _, span in ranked):
+        return await _fetched_apart(how.apart, fetched, candidates, ranked, limit, how)
 
     def choose() -> list[tuple[Span, int]]:
         chosen: list[tuple[Span, int]] = []
@@ -260,6 +333,37 @@ async def _fetch(corpus: SearchedDocument, limit: int, how: Shown) -> Context:
     fetched = replace(fetched, hits=tuple(fetched.hits[i] for i in seen))
     whole = "".join(pieces).lstrip("\n")
     return Context("retrieve", (whole,), shown / max(1, len(text)), fetched)
+
+
+async def _fetched_apart(
+    apart: TablesApart,
+    fetched: Fetched,
+    candidates: Sequence[FetchedPassage],
+    ranked: Sequence[tuple[int, Span]],
+    limit: int,
+    how: Shown,
+) -> Context:
+    """As `_fetch`, where passages have rows of tables."""
+    text = apart.text
+    named: set[str] = set()
+    best: list[tuple[Span, int]] = []
+    for i, span in ranked:
+        n_tokens = how.count(text[span.start : span.end])
+        if (name := candidates[i].document) not in named:
+            named.add(name)
+            n_tokens += how.count(heading(name)) + GAP_TOKENS
+        best.append((span, n_tokens))
+    shown = await off_loop(
+        sum(span.end - span.start for span, _ in best),
+        partial(_fitting, apart, best, limit, how, is_named=True),
+    )
+    if not shown.spans:
+        raise _no_room(limit)
+    kept = set(shown.spans)
+    seen = sorted({i for i, span in ranked if span in kept and i < len(fetched.hits)})
+    fetched = replace(fetched, hits=tuple(fetched.hits[i] for i in seen))
+    n_shown = sum(span.end - span.start for span in shown.spans)
+    return Context("retrieve", (shown.text,), min(1.0, n_shown / max(1, len(text))), fetched)
 
 
 def _no_room(limit: int) -> ContextOverflowError:

@@ -357,7 +357,8 @@ class CostEstimator:
         parts = self._parts(document, length, available_tokens, is_known)
         n_parts = None if parts.most is None else int(parts.most)
         most: float | None = None if n_parts is None else n_parts * cap
-        wide = self._unknown.widest(document)
+        # Heads of tables are shown in each part again.
+        wide = None if self._calls.apart(document) else self._unknown.widest(document)
         if n_parts is not None and frame.most is not None and wide is not None:
             most = min(n_parts * cap, n_parts * (frame.most + 2 * self._seam + 1) + ceil(wide))
         least = parts.least * max(0, frame.least - 2 * self._seam - 1)
@@ -403,7 +404,8 @@ class CostEstimator:
             pass
         elif not is_known or available_tokens.least < SMALL_PART:
             n = PARTS * ceil(length.most / chunk_size(int(available_tokens.least)))
-            n = min(n, len(document)) if is_known else n
+            is_apart = self._calls.apart(document) is not None
+            n = (len(document) if is_apart else min(n, len(document))) if is_known else n
         else:
             found: list[int] = []
             at = chunk_size(int(available_tokens.most))
@@ -426,6 +428,7 @@ class CostEstimator:
         whole = PASSAGE_TOKENS + GAP_TOKENS
         if (
             is_known
+            and self._calls.apart(document) is None
             and limit >= whole
             and (available_tokens.most is None or available_tokens.least >= whole)
         ):

@@ -35,7 +35,7 @@ from pearl.trace import (
     Trace,
 )
 
-__all__ = ["answer_plan", "direct_plan"]
+__all__ = ["answer_plan", "check_document", "direct_plan"]
 
 ANSWER = Action(
     "ANSWER",
@@ -74,11 +74,7 @@ async def answer_plan(
         UsageError: `document` is not a Document.
         ExecutionError: A step failed.
     """
-    if not isinstance(document, Document):
-        raise UsageError(
-            f"a document is a Document, not a {type(document).__name__}",
-            help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
-        )
+    check_document(document)
     began = time.monotonic()
     trace = Trace() if trace is None else trace
     graph, rewritten = _prepared(_Same(checked))
@@ -130,6 +126,19 @@ async def answer_plan(
         )
     )
     return answer
+
+
+def check_document(document: object) -> None:
+    """Reject what is no document, as a text or a path.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if not isinstance(document, Document):
+        raise UsageError(
+            f"a document is a Document, not a {type(document).__name__}",
+            help="pearl.load(path) reads a file, pearl.Document(text) holds a text",
+        )
 
 
 class _Same:

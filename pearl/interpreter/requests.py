@@ -14,6 +14,7 @@ from pearl.actions.searching import SearchedDocument
 from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
+from pearl.documents.table.apart import TablesApart
 from pearl.documents.tokens import Counter
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
@@ -165,8 +166,26 @@ class RequestBuilder:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """All text known before the first call: the document and the plan."""
-        return self._text, self.graph.text
+        """All text known before the first call: the document as it is shown, and the plan."""
+        return self.shown, self.graph.text
+
+    @cached_property
+    def shown(self) -> str:
+        """What `CTX` reads where a step is shown all of it, the same for every step."""
+        most = self.limits.prompt_tokens
+        is_long = most is not None and self.searched.is_corpus and self.count(self._text) > most
+        # Of a corpus that does not fit, tables are looked for in what is found alone.
+        return self._apart.whole if self.limits.is_apart and not is_long else self._text
+
+    @cached_property
+    def _apart(self) -> TablesApart:
+        return TablesApart(self._document)
+
+    def apart(self, document: str) -> TablesApart | None:
+        """The tables of a text that is shown with them apart; None for other texts."""
+        if not self.limits.is_apart or document != self.shown:
+            return None
+        return self._apart if self.corpus(document) or document != self._text else None
 
     def values(self, step: Step, earlier: Mapping[str, Value]) -> list[Value]:
         """The values of a step's arguments."""
@@ -241,8 +260,10 @@ class RequestBuilder:
         for i, (argument, raw) in enumerate(zip(step.arguments, values, strict=True)):
             parameter = action.parameter(i)
             if parameter.type is ValueType.CONTEXT:
-                document = raw.as_context() if isinstance(raw, Rows) else as_text(raw)
-                shown = None if _is_context(argument) else document
+                if _is_context(argument):
+                    document, shown = self.shown, None
+                else:
+                    document = shown = raw.as_context() if isinstance(raw, Rows) else as_text(raw)
                 continue
             value = as_text(raw)
             arguments.append((parameter.name, value))
@@ -308,11 +329,17 @@ class RequestBuilder:
         if self._surely_fits(whole):
             return Context("full", (document,), 1.0), (whole,)
         available = await off_loop(len(document), partial(self.available_tokens, task))
-        context = await fit_prompt(
-            available,
-            lambda available_tokens: self._fit(task, document, available_tokens),
-            lambda text: self._excess(action_messages(replace(task, document=text)), text),
-        )
+        try:
+            context = await fit_prompt(
+                available,
+                lambda available_tokens: self._fit(task, document, available_tokens),
+                lambda text: self._excess(action_messages(replace(task, document=text)), text),
+            )
+        except ContextOverflowError as error:
+            if available is None or available <= 0 or self.apart(document) is None:
+                raise
+            help = f"{error.help}; or show tables in the text (--no-apart)"
+            raise ContextOverflowError(error.message, help=help) from error
         return context, tuple(replace(task, document=text) for text in context.texts)
 
     def _surely_fits(self, task: ActionTask) -> bool:
@@ -327,7 +354,9 @@ class RequestBuilder:
         """Split a document that is too long for one call, independently of the step."""
         key = (document, available_tokens)
         if key not in self._cuts:
-            self._cuts[key] = split(document, available_tokens, self.limits.counter.count)
+            self._cuts[key] = split(
+                document, available_tokens, self.limits.counter.count, self.apart(document)
+            )
         return self._cuts[key]
 
     def groups(self, task: ActionTask, texts: Sequence[str]) -> list[list[str]]:
@@ -388,7 +417,7 @@ class RequestBuilder:
         query = " ".join([*(value for _, value in task.arguments), task.explanation])
         shown = Shown(
             limits.strategy, limits.counter.count, query, self.searcher, limits.max_retrieved,
-            limits.max_parts, corpus,
+            limits.max_parts, corpus, self.apart(document),
         )  # fmt: skip
         return await fit(document, shown, available_tokens, n_tokens)
 
@@ -398,8 +427,8 @@ class RequestBuilder:
         return self.searcher.method.NEEDS_VECTORS or self.searcher.reranker is not None
 
     def corpus(self, document: str) -> SearchedDocument | None:
-        """The passages of a text that is the whole corpus; None for other texts."""
-        return self.searched if self.searched.is_corpus and document == self._text else None
+        """The passages of what is shown of a whole corpus; None for other texts."""
+        return self.searched if self.searched.is_corpus and document == self.shown else None
 
     def is_split(self, document: str) -> bool:
         """Whether a text that does not fit is read part by part."""

@@ -24,7 +24,7 @@ from pearl.documents.document import Document
 from pearl.documents.rows import Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
-from pearl.dsl.nodes import Step
+from pearl.dsl.nodes import Reference, Step
 from pearl.dsl.signatures import NOTHING, Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
 from pearl.interpreter.context import Context
@@ -109,6 +109,8 @@ class _Interpreter:
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
             check_numbers(step, self._graph.checked.action(step))
+        if self._calls.limits.is_apart and (n := sum(map(self._calls.length, self._graph.steps))):
+            await off_loop(n, lambda: self._calls.shown)
         if len(self._graph.steps) == 1:  # nothing to run beside it
             return (await self._when_ready(self._graph.steps[0], []),)
         tasks: list[asyncio.Task[StepResult]] = []
@@ -274,6 +276,7 @@ class _Interpreter:
         is_joined = native.is_joining(action)
         if unsure and not is_joined:  # joined texts include the undecided one
             return self._void(step, action, why, began)
+        missing = _missing(step, action, before)
         values = self._calls.values(step, {name: each.value for name, each in before.items()})
         try:
             value = native.compute(action, values)
@@ -283,7 +286,11 @@ class _Interpreter:
         except NotGivenError as error:
             return self._computed(step, action, _absent(error, before), "", "nothing", began)
         except ValueError as error:
-            raise ExecutionError(str(error), step=step.output) from error
+            if not missing:
+                raise ExecutionError(str(error), step=step.output) from error
+            value = missing
+        if missing:
+            return self._computed(step, action, missing, why, "nothing", began)
         inputs = [before[r.name] for r in step.references() if not r.is_context]
         shows_document = any(reference.is_context for reference in step.references())
         found_none = bool(inputs) and all(each.state == "nothing" for each in inputs)
@@ -402,6 +409,25 @@ class _Interpreter:
             )
         )
         return completion
+
+
+def _missing(step: Step, action: Action, before: Mapping[str, StepResult]) -> str:
+    """What is said in place of a value that an input did not find; "" if none is missing.
+
+    "Nothing found: no sales in 2015" is a text with a number in it, and not that number.
+    """
+    for i, argument in enumerate(step.arguments):
+        if not isinstance(argument, Reference) or argument.is_context:
+            continue
+        given, parameter = before[argument.name], action.parameter(i)
+        is_text = isinstance(given.value, str)
+        is_value = parameter.reads == "value" or (
+            is_text and parameter.type is not ValueType.TEXT and not parameter.reads
+        )
+        if given.state == "nothing" and is_value:
+            said = f"{NOTHING} There is nothing in '{given.output}'"
+            return given.text if is_text else said
+    return ""
 
 
 def _traced(result: StepResult) -> str:

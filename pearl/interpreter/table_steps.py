@@ -20,10 +20,18 @@ from pearl.interpreter.context import ContextOverflowError
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import PROMPT_MARGIN, ContextLimits
 from pearl.interpreter.row_evidence import Cited
-from pearl.llm import Completion, LookupTask, Message, Request, TableTerm, Usage
+from pearl.llm import Completion, LookupTask, Message, Request, TableColumn, Usage
 from pearl.tables.columns import DATE_PART
 from pearl.tables.finding import FoundTable, meant, tables_of_document, tables_of_rows
-from pearl.tables.lookup import Answer, ReplyError, Turn, UnansweredError, look_up, read_reply
+from pearl.tables.lookup import (
+    Answer,
+    ReplyError,
+    Turn,
+    UnansweredError,
+    declined,
+    look_up,
+    read_reply,
+)
 from pearl.tables.specification import Query, conditions
 from pearl.trace import LookedUp
 
@@ -71,17 +79,13 @@ class TableQuestion:
         self.question = question
         self._limits = limits
         self._spent = 0
-        table = found.lookup.table
-        near = found.lookup.thesaurus.nearest(question)
-        values = {
-            column.name: set(column.values) for column in table.columns if column.name in near
-        }
-        terms = tuple(
-            TableTerm(name, term.text, term.share, term.text in values[name])
-            for name, those in near.items()
-            for term in those
+        lookup = found.lookup
+        columns = tuple(
+            TableColumn(column.name, column.kind, column.name in lookup.mentions.lists)
+            for column in lookup.table.columns
         )
-        self._task = LookupTask(output, action, question, table.names, terms)
+        mentions = tuple(lookup.mentions.of(question))
+        self._task = LookupTask(output, action, question, columns, mentions, found.name)
         self.prompt = self._fitting()
 
     @cached_property
@@ -205,7 +209,8 @@ async def read_table(
 def _flaw(text: str) -> str | None:
     """Why a reply is no query, or None."""
     try:
-        read_reply(text)
+        if not declined(text):
+            read_reply(text)
     except ReplyError as error:
         return str(error)
     return None

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pearl.actions.item_reply import ItemKind
 from pearl.data.turns import Turn
 from pearl.documents.digest import digest
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action, ActionLibrary, ValueType
+
+if TYPE_CHECKING:
+    from pearl.tables.columns import Kind
+    from pearl.tables.mentions import Mention
 
 __all__ = [
     "ActionTask",
@@ -34,7 +39,7 @@ __all__ = [
     "RefineTask",
     "Request",
     "StandaloneTask",
-    "TableTerm",
+    "TableColumn",
     "Task",
     "Usage",
     "messages_digest",
@@ -61,12 +66,14 @@ class PlanTask:
     Attributes:
         round: 0 for the first try, n for the n-th repair.
         n_rejected: Valid plans that did not reach the gold answer.
+        kind: What the plan will be run over.
     """
 
     question: str
     library: ActionLibrary
     round: int = 0
     n_rejected: int = 0
+    kind: DocumentKind = "document"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,34 +168,34 @@ class LookupTask:
         output: Name of the step's output.
         action: The action.
         question: What is asked of the table.
-        columns: The names of its columns.
-        terms: Of what the table says, what is nearest to the question.
+        columns: Its columns.
+        mentions: What the words of the question name of the table.
+        table: What it is called: the names of its file and its caption.
         round: 0 for the first request, n for the n-th after a reply that was sent back.
     """
 
     output: str
     action: Action
     question: str
-    columns: tuple[str, ...]
-    terms: tuple[TableTerm, ...] = ()
+    columns: tuple[TableColumn, ...]
+    mentions: tuple[Mention, ...] = ()
+    table: str = ""
     round: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class TableTerm:
-    """What a column of a table says, and a question may mean.
+class TableColumn:
+    """A column of a table.
 
     Attributes:
-        column: Its name.
-        text: A value of it, or an entry of a value that lists several.
-        share: How much of it the question has, 0 to 1.
-        is_value: Whether it is a value.
+        name: Its name.
+        kind: What its cells are.
+        is_list: Whether some of them list several.
     """
 
-    column: str
-    text: str
-    share: float
-    is_value: bool
+    name: str
+    kind: Kind
+    is_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)

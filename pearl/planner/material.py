@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pearl.actions.operators import with_operators, without_search
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.signatures import ActionLibrary
 from pearl.planner.examples import Example, callable_with, load_examples, select
 
@@ -50,13 +51,13 @@ class PlannerMaterial:
     def _examples_of_one(self) -> tuple[Example, ...]:
         return callable_with(self.examples, self._of_one)
 
-    def actions_for(self, *, is_corpus: bool = False) -> ActionLibrary:
+    def actions_for(self, kind: DocumentKind = "document") -> ActionLibrary:
         """The actions that are shown: those that search for a corpus only."""
-        return self.actions if is_corpus else self._of_one
+        return self.actions if kind == "corpus" else self._of_one
 
-    def examples_for(self, question: str, *, is_corpus: bool = False) -> tuple[Example, ...]:
+    def examples_for(self, question: str, kind: DocumentKind = "document") -> tuple[Example, ...]:
         """The examples that are shown with a question."""
-        shown = self.examples if is_corpus else self._examples_of_one
+        shown = self.examples if kind == "corpus" else self._examples_of_one
         if self.nearest is None or self.nearest >= len(shown):
             return shown
         return select(shown, question, self.nearest)

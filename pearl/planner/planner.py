@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from pearl.data.turns import Turn
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan
-from pearl.errors import UsageError, suggest
+from pearl.errors import ModelError, PlanningError, UsageError, suggest
 from pearl.llm import Model
 from pearl.llm.client import Client
+from pearl.llm.gathering import gather
 from pearl.planner.cache import PlanCache
+from pearl.planner.independent import Draws, Plans, different_plans
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.periods import Calendar
 from pearl.planner.routing import route
 from pearl.planner.shape import SHAPES, Shape
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
-from pearl.trace import Trace
+from pearl.trace import PlanFailed, Trace
 
 __all__ = ["Planner", "PlannerSettings"]
 
@@ -33,12 +37,11 @@ class PlannerSettings:
         max_output_tokens: Tokens of a reply at most; None for a limit by the kind of request.
         shape: What the planner is told about a document.
         is_routed: Whether a question that its parts plan is not given to the model.
-        as_of: Date that relative periods of questions refer to; None for `is_dated` to decide.
-        is_dated: Whether they refer to today where there is no such date; else they stay.
-        fiscal_year_end: Month and day on which fiscal years end.
+        as_of: Date that relative periods of questions refer to; None where they stay as they are.
+        fiscal_year_end: Month and day on which fiscal years end; goes with a date.
 
     Raises:
-        UsageError: There is no such shape.
+        UsageError: There is no such shape, or no such date.
     """
 
     max_repairs: int = MAX_REPAIRS
@@ -47,7 +50,6 @@ class PlannerSettings:
     shape: Shape = "none"
     is_routed: bool = False
     as_of: date | None = None
-    is_dated: bool = False
     fiscal_year_end: tuple[int, int] = (12, 31)
 
     def __post_init__(self) -> None:
@@ -55,12 +57,16 @@ class PlannerSettings:
             raise UsageError(
                 f"unknown shape '{self.shape}'", help=suggest(self.shape, SHAPES, "shapes")
             )
+        if self.calendar is None and self.fiscal_year_end != (12, 31):
+            raise UsageError(
+                "fiscal_year_end says nothing without as_of",
+                help="give the date that questions refer to: --as-of today, or as_of=date(2024, 5, 1)",
+            )
 
     @property
     def calendar(self) -> Calendar | None:
         """What relative periods refer to; None to leave them as they are."""
-        as_of = self.as_of or (date.today() if self.is_dated else None)
-        return None if as_of is None else Calendar(as_of, self.fiscal_year_end)
+        return None if self.as_of is None else Calendar(self.as_of, self.fiscal_year_end)
 
 
 class Planner:
@@ -87,11 +93,16 @@ class Planner:
         self,
         question: str,
         model: Model,
-        *,
         history: Sequence[Turn] = (),
         trace: Trace | None = None,
     ) -> Understood:
         """Make a question clear by itself, with absolute periods.
+
+        Args:
+            question: Not blank.
+            model: Rewrites it where it follows others.
+            history: The turns of the conversation before it, the first one first.
+            trace: Told where the question changes.
 
         Raises:
             UsageError: The question is blank.
@@ -114,8 +125,9 @@ class Planner:
         model: Model,
         *,
         card: str = "",
-        is_corpus: bool = False,
+        kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
+        is_routed: bool | None = None,
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """The plan of a question that is clear by itself, by its parts or by the model.
@@ -124,8 +136,9 @@ class Planner:
             question: Not blank.
             model: Writes it.
             card: What is told about the document.
-            is_corpus: Whether it will be run over a corpus, whose passages can be searched.
+            kind: Of the document that it will be run over.
             rejected: Valid plans that were run in vain, and why.
+            is_routed: Whether its parts may plan it; None for what the settings say.
             trace: Records every attempt.
 
         Raises:
@@ -133,10 +146,10 @@ class Planner:
             ModelError: The model gave no usable reply.
         """
         settings = self.settings
-        shown = self.material.actions_for(is_corpus=is_corpus)
+        shown = self.material.actions_for(kind)
         advice = ""
         with self.client.breaker.running():
-            if settings.is_routed and not rejected:
+            if (settings.is_routed if is_routed is None else is_routed) and not rejected:
                 found = await route(
                     question, shown, model, max_steps=settings.max_steps,
                     max_output_tokens=settings.max_output_tokens,
@@ -149,13 +162,60 @@ class Planner:
                 question,
                 shown,
                 model,
-                examples=self.material.examples_for(question, is_corpus=is_corpus),
+                examples=self.material.examples_for(question, kind),
                 max_repairs=settings.max_repairs,
                 max_steps=settings.max_steps,
                 max_output_tokens=settings.max_output_tokens,
                 rejected=rejected,
                 card=card,
                 advice=advice,
+                kind=kind,
                 fallback=self.client.plan_fallback,
                 trace=trace,
             )
+
+    async def write_several(
+        self,
+        question: str,
+        calls: Callable[[Trace], Model],
+        draws: Draws,
+        trace: Trace,
+        *,
+        card: str = "",
+        kind: DocumentKind = "document",
+    ) -> Plans:
+        """Write independent plans at the same time, each once for all who ask the same question.
+
+        A plan that cannot be written fails the others only where all fail.
+
+        Args:
+            question: Not blank, and clear by itself.
+            calls: The model, whose progress is told to a trace.
+            draws: How many plans, and how they are drawn.
+            trace: Records every attempt.
+            card: What is told about the document.
+            kind: Of the document that the plans will be run over.
+
+        Raises:
+            PlanningError: No valid plan came out of any repair loop.
+            ModelError: The model gave no usable reply.
+        """
+
+        async def written(number: int) -> CheckedPlan | PlanningError | ModelError:
+            told = trace if draws.n == 1 else trace.of_plan(number)
+            write = partial(
+                self.write, question, draws.model(calls(told), number),
+                card=card, kind=kind, is_routed=None if number == 1 else False, trace=told,
+            )  # fmt: skip
+            try:
+                return await self.plans.get((question, card, kind, number), write)
+            except (PlanningError, ModelError) as error:
+                if isinstance(error, PlanningError) and draws.n > 1:
+                    told.append(PlanFailed(n_attempts=len(error.attempts)))
+                return error
+
+        plans = different_plans(await gather([written(i + 1) for i in range(draws.n)]))
+        if not plans.different:
+            is_planning = (each for each in plans.errors if isinstance(each, PlanningError))
+            raise next(is_planning, plans.errors[0])
+        return plans

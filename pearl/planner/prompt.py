@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pearl.actions.native import is_operator
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import Diagnostic, render_diagnostics
@@ -58,6 +59,13 @@ let SUBQUERIES make one. RETRIEVE some 50 and RERANK them where words alone do n
 - RETRIEVE leaves out all but K: never count, add up or list "all" from it. For these begin with \
 SPLIT(CTX, "document") or SPLIT(CTX, "paragraph"), then WHERE and FILTER."""
 
+_TABLE_RULES = """\
+CTX is a table, and may be too long to be read whole:
+- LOOKUP(CTX, QUESTION) answers whatever its columns tell: which rows, how many, sums, means, the most, the first, \
+what stands in a row. Give it the question as it was asked; its own model sees the columns, you do not.
+- One question takes one LOOKUP: never select, sort or count again what it gives. Several questions take one each.
+- Where cells are long texts that have to be understood, begin with SPLIT(CTX, "record"), then FILTER or CLASSIFY."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
@@ -100,6 +108,7 @@ def plan_messages(
     examples: Sequence[Example] = (),
     card: str = "",
     advice: str = "",
+    kind: DocumentKind = "document",
 ) -> tuple[Message, ...]:
     """Request a plan; actions, rules and examples come first, as a common prefix of all questions.
 
@@ -109,9 +118,15 @@ def plan_messages(
         examples: Shown in this order.
         card: What may be told about the document (`pearl.planner.shape`); "" for nothing.
         advice: What may be told about the question (`pearl.planner.routing`); "" for nothing.
+        kind: What CTX is.
     """
     parts = [
         *material("Actions", library, _RULES, examples),
+        *(
+            [_TABLE_RULES]
+            if kind == "table" and any(a.asks_table for a in library.values())
+            else []
+        ),
         "Write the plan for this question.",
         *([f"What CTX consists of: {card}"] if card else []),
         f"Question: {question}",

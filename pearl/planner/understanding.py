@@ -21,12 +21,18 @@ class Understood:
     Attributes:
         asked: As it was asked.
         question: Clear by itself.
-        notes: Why it could not be made clear, if so; which periods were put in, and by which date.
+        notes: Why it could not be made clear, if so; which periods were put in, by which date, and
+            which are open.
     """
 
     asked: str
     question: str
     notes: tuple[str, ...] = ()
+
+    @property
+    def says_more(self) -> bool:
+        """Whether there is something to tell: another question, or notes."""
+        return self.question != self.asked or bool(self.notes)
 
 
 async def understand(
@@ -46,7 +52,7 @@ async def understand(
         history: The turns before it, the first one first.
         calendar: What relative periods refer to; None to leave them as they are.
         max_output_tokens: Of a reply of the model; None for a limit by the kind of request.
-        trace: Told where the question changes, or the model is asked.
+        trace: Told where there is something to tell, or the model is asked.
 
     Raises:
         ModelError: The model cannot be asked.
@@ -56,10 +62,11 @@ async def understand(
     if calendar is not None:
         alone, periods = resolve_periods(alone, calendar)
         notes += periods
-    if trace is not None and (alone != question or made.n_calls):
+    understood = Understood(question, alone, notes)
+    if trace is not None and (understood.says_more or made.n_calls):
         trace.append(
             QuestionUnderstood(
                 asked=question, question=alone, notes=notes, usage=made.usage, n_calls=made.n_calls
             )
         )
-    return Understood(question, alone, notes)
+    return understood

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan, mend_plan
 from pearl.dsl.completeness import COUNTS_BEST
 from pearl.dsl.decoding.constraint import Constraint
@@ -81,6 +82,7 @@ async def write_plan(
     rejected: Sequence[Rejected] = (),
     card: str = "",
     advice: str = "",
+    kind: DocumentKind = "document",
     fallback: ConstraintFallback | None = None,
     trace: Trace | None = None,
 ) -> CheckedPlan:
@@ -97,6 +99,7 @@ async def write_plan(
         rejected: Valid plans that failed or gave wrong answers.
         card: What is told about the document; "" for nothing.
         advice: What is told about the parts of the question; "" for nothing.
+        kind: What the plan will be run over.
         fallback: The constraints to try; None for those that the model supports.
         trace: Records every attempt.
 
@@ -108,7 +111,7 @@ async def write_plan(
     """
     question = one_line(question)
     messages = first = (
-        *plan_messages(question, library, examples, card, advice),
+        *plan_messages(question, library, examples, card, advice, kind),
         *rejection_messages(rejected),
     )
     attempts: list[Attempt] = []
@@ -117,7 +120,7 @@ async def write_plan(
     limits = _Limits(max_steps, model.window, max_output_tokens)
     writer = _Writer(library, model, fallback, limits, trace)
     for round in range(max_repairs + 1):
-        task = PlanTask(question, library, round, len(rejected))
+        task = PlanTask(question, library, round, len(rejected), kind)
         try:
             completion, level = await writer.write(messages, task)
         except ModelError as error:

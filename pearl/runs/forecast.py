@@ -16,6 +16,7 @@ from typing import Any
 
 from pearl.documents.digest import digest
 from pearl.documents.document import Document
+from pearl.documents.kinds import DocumentKind
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import PearlError
@@ -30,7 +31,6 @@ from pearl.planner.decomposition import MAX_REPAIRS, decompose_messages
 from pearl.planner.prompt import plan_messages
 from pearl.planner.routing import is_routable
 from pearl.planner.writer import one_line
-from pearl.retrieval.index import IndexedDocument
 from pearl.runs.executors import Task, Unit
 
 __all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
@@ -228,10 +228,10 @@ class Forecaster:
                     raise task.problem or PearlError("the task has no document")
                 if task.plan is None:
                     card = ""
-                    is_corpus = task.is_corpus or isinstance(document, IndexedDocument)
+                    kind = task.kind if document is None else document.kind
                     if self._pearl.planner.settings.shape != "none":
                         card = self._pearl.card(document or task.document())
-                    self._plan(task.question or "", card, is_corpus=is_corpus)
+                    self._plan(task.question or "", card, kind)
                     return
                 document = task.document() if document is None else document
                 self._run(self._graph(task.plan, task.question), document)
@@ -311,14 +311,14 @@ class Forecaster:
             name = OTHERS
         return self._steps.setdefault(name, StepForecast(name))
 
-    def _plan(self, question: str, card: str, *, is_corpus: bool) -> None:
+    def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
         """Add the planning of a question, once per question and what is told of the document."""
         pearl = self._pearl
-        shown = pearl.material.actions_for(is_corpus=is_corpus)
-        examples = pearl.material.examples_for(one_line(question), is_corpus=is_corpus)
-        messages = plan_messages(one_line(question), shown, examples, card)
+        shown = pearl.material.actions_for(kind)
+        examples = pearl.material.examples_for(one_line(question), kind)
+        messages = plan_messages(one_line(question), shown, examples, card, kind=kind)
         self._n_unplanned += 1
-        key = digest(["question", question, card, str(is_corpus)])
+        key = digest(["question", question, card, kind])
         if self._seen.pop(key, None) is not None:
             self._remember(key, 0)
             return
@@ -347,7 +347,8 @@ class Forecaster:
             Range(least, most), Range(first * least, first if is_exact else None),
             Range(least, most * reply_tokens), Range(least, most),
         )  # fmt: skip
-        self._named(PLANNING).add(costs, 0)
+        for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
+            self._named(PLANNING).add(costs, 0)
 
     def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
         """Add what tells the parts of a question; a refused constraint is one more request."""

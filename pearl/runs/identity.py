@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
-from pearl.actions import by_search
+from pearl.actions import by_search, lookup
 from pearl.actions.item_reply import ItemKind
 from pearl.actions.library import library_digest
 from pearl.data.journal import Frozen
@@ -134,7 +134,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),
         "apart": pearl.limits.is_apart,
-        "n_plans": pearl.n_plans,
+        "n_plans": pearl.draws.n,
         "constrain": pearl.client.settings.constrain,
     }
 
@@ -199,7 +199,8 @@ def prompts_sha256() -> str:
     each = Action("EACH", (Parameter.named(ROWS),), "Read each")
     search = by_search.known().values()
     turns = (Turn("who?", "she"),)
-    plan = plan_messages("what?", ActionLibrary("all", [find, each, *search]), card="1 document")
+    called = ActionLibrary("all", [find, each, lookup.LOOKUP, *search])
+    plan = plan_messages("what?", called, card="1 document", kind="table")
     prompts = (
         plan,
         repair_messages(plan, "1. a = FIND(CTX)", ()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from time import time_ns
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -16,6 +17,7 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     NonNegativeInt,
+    PlainSerializer,
     PlainValidator,
     PositiveFloat,
     PositiveInt,
@@ -55,6 +57,8 @@ def _executor(value: object) -> str:
 ExecutorName = Annotated[str, PlainValidator(_executor)]
 
 Tokens = Annotated[int, Field(ge=256)]
+
+Day = Annotated[date, PlainSerializer(date.isoformat)]
 
 
 class RunRequest(Frozen):
@@ -158,6 +162,10 @@ class _Planning(RunRequest):
     strict_items: bool = False
     recheck: NonNegativeInt = 0
     shape: Literal["none", "counts", "fields"] = "none"
+    as_of: Day | None = None
+    fiscal_year_end: tuple[int, int] = (12, 31)
+    route: bool | None = None
+    apart: bool | None = None
     prefix: Literal["auto", "off"]
 
 
@@ -175,6 +183,7 @@ class ExecuteRequest(_Planning):
     trace: Text | None = None
     verbose: bool = False
     fallback: Literal["direct"] | None = None
+    n_plans: Annotated[int, Field(ge=1, le=20)] = 1
 
     @property
     def worked_on(self) -> dict[str, str]:
@@ -216,6 +225,21 @@ class EvalRequest(_Planning):
     part_tokens: Tokens
     by_document: bool = False
     fallback: Literal["direct"] | None = None
+    n_plans: Annotated[int, Field(ge=1, le=20)] = 1
+    history: Literal["gold", "own", "none"] = "gold"
+    together: bool = False
+    corpus: tuple[Text, ...] = ()
+    unit: Text | None = None
+    size: PositiveInt | None = None
+    overlap: PositiveInt | None = None
+    stem: Text | None = None
+    at: Text | None = None
+
+    @property
+    def inputs(self) -> Iterator[str]:
+        """Every file that is read, as it was named; of a model its file."""
+        yield from self.corpus
+        yield from super().inputs
 
 
 class MineRequest(RunRequest):
@@ -266,8 +290,13 @@ def request_of(info: RunInfo) -> RunRequest:
     kind = REQUESTS.get(str(info.settings.get("command")))
     if not info.work or kind is None:
         raise StoreError(f"of run {info.id} no work is kept that can be resumed", help=again)
+    work = info.work
+    if (
+        "as_of" in kind.model_fields
+    ):  # the day on which it was begun, if that was none that was named
+        work = {**work, "as_of": work.get("as_of") or info.settings.get("as_of")}
     try:
-        return kind.model_validate(info.work)
+        return kind.model_validate(work)
     except ValidationError as error:
         raise StoreError(
             f"the work of run {info.id} cannot be read: {reason(error)}", help=again

@@ -228,6 +228,20 @@ class Session:
         asked = RunSpec(info.command, settings, info.inputs, info.folder, info.work)
         return self.run(tasks, asked, id=info.id, watcher=watcher)
 
+    def equipped(self, watcher: Watcher | None = None) -> Pearl:
+        """The `Pearl` within the limits of the session, with the replies of its open store.
+
+        For what is no run of tasks: a conversation.
+
+        Raises:
+            UsageError: The executor cannot keep the limits, or the store is not open.
+        """
+        if isinstance(self._store, Path):
+            raise UsageError("the store is not open", help="with Store.open(FOLDER) as store: ...")
+        equipped, _ = self._equipped(self._store, watcher or Watcher(), is_fresh=False)
+        self._begun = None  # what will be asked is not known, and nothing is predicted
+        return equipped
+
     def rows(self, run_id: str) -> Iterator[dict[str, Any]]:
         """Every row of a run once, in the order of the work, read as they are taken.
 

@@ -24,6 +24,7 @@ from pearl.data.rows import Row, read_file
 from pearl.data.samples import Sample
 from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document, file_source, from_text, load, read_bytes
+from pearl.documents.kinds import kind_by_name
 from pearl.errors import DataError, StoreError, UsageError
 from pearl.runs.executors import Task, Unit
 from pearl.runs.store import RunInfo
@@ -179,7 +180,14 @@ def over_files(
     paths = list(dict.fromkeys(map(str, documents)))  # each once: its path is the id of its row
     ids = paths if len(paths) > 1 or is_named else [""]
     return [
-        Task(id, partial(load, path), question, plan, source=file_source(path))
+        Task(
+            id,
+            partial(load, path),
+            question,
+            plan,
+            source=file_source(path),
+            kind=kind_by_name(path),
+        )
         for id, path in zip(ids, paths, strict=True)
     ]
 
@@ -385,12 +393,14 @@ def _tasks(
     elif path is not None:
         extra["document"] = name = str(row.document_path)
         loaded = partial(load, path, name=name)
-        yield Task(id, loaded, row.question, plan, None, file_source(path), extra)
+        kind = kind_by_name(name)
+        yield Task(id, loaded, row.question, plan, None, file_source(path), extra, kind)
     elif documents:
         for document in documents:
             each = id if len(documents) == 1 else f"{id}/{document}"
             loaded, digest = partial(load, document), file_source(document)
-            yield Task(each, loaded, row.question, plan, None, digest, extra)
+            kind = kind_by_name(document)
+            yield Task(each, loaded, row.question, plan, None, digest, extra, kind)
     else:
         problem = source.error(
             "the row has none of document, document_path, and no document was named",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pearl.documents.comparisons import ORDERED
 from pearl.documents.dates import read_period
+from pearl.documents.table.columns import is_year
 from pearl.errors import did_you_mean
 from pearl.tables.columns import DATE_PART, TypedColumn, number_in
 from pearl.tables.folding import fold
@@ -115,6 +116,8 @@ class _Checker:
             if close:
                 self.flaws.append(Flaw(f"'{name}' may mean any of the columns {', '.join(close)}"))
                 return name
+        if is_year(name):  # the years that there are come first
+            names = tuple(sorted(names, key=lambda each: not is_year(each)))
         listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
         meant = did_you_mean(name, names)
         help = f"did you mean '{meant}'? " if meant else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import PurePath
 
 from pearl.documents.document import Document
 from pearl.documents.passages import terms
@@ -35,11 +36,13 @@ class FoundTable:
         rows: With the notes that a reader needs.
         numbers: Of each row its number in the table of its file, from 1.
         caption: The line above it, "" if there is none, or several are joined that differ in it.
+        source: The file it is in, "" if it is of several, or of none.
     """
 
     rows: Rows
     numbers: tuple[int, ...]
     caption: str = ""
+    source: str = ""
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -53,6 +56,11 @@ class FoundTable:
         more = ", ..." if len(names) > _MAX_NAMED else ""
         columns = f"{', '.join(shortened(name, 40) for name in names[:_MAX_NAMED])}{more}"
         return f"'{shortened(self.caption, 60)}' ({columns})" if self.caption else columns
+
+    @property
+    def name(self) -> str:
+        """What it is called: its caption, and its file without folder and suffix."""
+        return f"{self.caption} {PurePath(self.source).stem}".strip()
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -74,7 +82,7 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
         >>> table.numbers, table.caption, table.rows.notes
         ((1,), 'In millions:', ('numbers of the table are in millions, as its caption or header says',))
     """
-    groups: dict[tuple[tuple[str, ...], int], list[tuple[str, Sequence[Row]]]] = {}
+    groups: dict[tuple[tuple[str, ...], int], list[tuple[str, str, Sequence[Row]]]] = {}
     numbers: dict[tuple[tuple[str, ...], int], list[int]] = {}
     for each in table_rows(document):
         rows = mended(each.rows)
@@ -82,20 +90,22 @@ def tables_of_document(document: Document) -> tuple[FoundTable, ...]:
         if document.parts:
             rows = [row._replace(fields={DOCUMENT: each.source, **row.fields}) for row in rows]
         key = names, scale_of(names[0]) or scale_of(each.caption) or 0
-        groups.setdefault(key, []).append((each.caption, rows))
+        groups.setdefault(key, []).append((each.caption, each.source, rows))
         numbers.setdefault(key, []).extend(range(1, len(rows) + 1))
     if not groups:
         raise ValueError("there is no table: no records with named columns")
     found = []
     for (names, scale), parts in groups.items():
-        captions = {caption for caption, _ in parts}
+        captions = {caption for caption, _, _ in parts}
+        sources = {source for _, source, _ in parts}
         said = f"numbers of the table are in {scale_word(scale)}, as its caption or header says"
-        rows = tuple(row for _, part in parts for row in part)
+        rows = tuple(row for _, _, part in parts for row in part)
         found.append(
             FoundTable(
                 Rows(rows, notes=(said,) if scale else ()),
                 tuple(numbers[names, scale]),
                 captions.pop() if len(captions) == 1 else "",
+                sources.pop() if len(sources) == 1 else "",
             )
         )
     return tuple(found)

@@ -20,6 +20,7 @@ from pearl.tables.checking import QueryError
 from pearl.tables.columns import TypedColumn
 from pearl.tables.constraint import query_constraint
 from pearl.tables.examples import SHIPPED, Examples
+from pearl.tables.mentions import Mentions
 from pearl.tables.pandas_form import read_pandas
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line, run, why_empty
@@ -36,6 +37,7 @@ __all__ = [
     "ReplyError",
     "Turn",
     "UnansweredError",
+    "declined",
     "look_up",
     "read_reply",
 ]
@@ -45,6 +47,8 @@ MAX_REPAIRS = 3
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
 _SQL = re.compile(r"\s*(?:select|with)\b", re.I)
+_UNDECIDED = re.compile(r"\s*undecided:(?P<why>.{1,500})", re.I | re.S)
+"""A reply that gives no query, and says why."""
 _CELL = 60
 """Characters of a cell in a prompt at most."""
 _MAX_COLUMNS_SHOWN = 60
@@ -132,6 +136,11 @@ class Lookup:
     def rows(self) -> RowSearch:
         """Finds rows to show."""
         return RowSearch(self.table)
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        """Finds what a question names of the table."""
+        return Mentions(self.table, self.thesaurus)
 
     @cached_property
     def sql(self) -> SqlTable:
@@ -263,6 +272,8 @@ async def look_up(
         reply = await ask(turns)
         if reply is None:
             break
+        if refusal := declined(reply):
+            raise UnansweredError(refusal)
         try:
             answer = await asyncio.to_thread(lookup.answer, reply)
         except ReplyError as error:
@@ -279,6 +290,17 @@ async def look_up(
         return empty
     n_replies = len(turns) // 2
     raise UnansweredError(f"no reply of {n_replies} was a query of this table: {flaw}")
+
+
+def declined(reply: str) -> str:
+    """Why a reply gives no query, where it says so; else "".
+
+    Example:
+        >>> declined("Undecided: 'cheap' is of no column")
+        "'cheap' is of no column"
+    """
+    said = _UNDECIDED.match(reply)
+    return said["why"].strip() if said else ""
 
 
 def _noted(answer: Answer, n_repairs: int, why: str | None) -> Answer:

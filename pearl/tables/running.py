@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from pearl.documents.comparisons import ORDERED
 from pearl.tables.checking import check, nearest_values
 from pearl.tables.compiling import Statement, compile_groups, compile_rows, compile_undecided
 from pearl.tables.query_table import QueryTable
@@ -227,10 +228,16 @@ def _count(parts: list[Where], table: QueryTable) -> int:
 
 def _instead(where: Where, table: QueryTable) -> str:
     """What a column has that is like what was asked for."""
-    if not isinstance(where, Condition) or where.op not in ("is", "in", "contains"):
+    if not isinstance(where, Condition) or where.op not in ("is", "in", "contains", *ORDERED):
         return ""
     column = table.known(where.column)
-    if column.kind != "text":
+    if column.kind in ("number", "date"):
+        known = column.numbers if column.kind == "number" else column.dates
+        values = sorted((cell for cell in column.values if cell in known), key=known.__getitem__)
+        if len(values) > _SHOWN_IN_WHY:
+            return f" ({where.column} has {len(values):,} values from {values[0]} to {values[-1]})"
+        return f" ({where.column} has: {', '.join(values)})" if values else ""
+    if column.kind != "text" or where.op in ORDERED:
         return ""
     near = [value for wanted in where.value for value in nearest_values(column, wanted)]
     return f" ({where.column} has: {', '.join(dict.fromkeys(near))})" if near else ""

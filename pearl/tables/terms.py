@@ -85,6 +85,16 @@ class Synonyms:
                     found.update(dict.fromkeys(others))
         return list(found)
 
+    def same(self, phrase: str) -> list[str]:
+        """The other phrases of the groups that have exactly this one."""
+        said = tuple(terms(phrase))
+        found: dict[str, None] = {}
+        for stems, number in self._by_first.get(said[0], ()) if said else ():
+            if stems == said:
+                others = [one for one in self._groups[number] if tuple(terms(one)) != said]
+                found.update(dict.fromkeys(others))
+        return list(found)
+
 
 class Thesaurus:
     """The terms of a table.
@@ -104,6 +114,7 @@ class Thesaurus:
 
     def __init__(self, table: QueryTable, expand: Expand | None = None) -> None:
         self._expand = Synonyms() if expand is None else expand
+        self.synonyms = self._expand if isinstance(self._expand, Synonyms) else None
         self._columns = [column.name for column in table.columns]
         self._terms = [
             (column.name, term) for column in table.columns for term in column_terms(column)

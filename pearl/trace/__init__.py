@@ -44,6 +44,7 @@ from pearl.trace.events import (
     PlanAttempted,
     PlanFailed,
     PlanRewritten,
+    PlansCompared,
     Purpose,
     QuestionRouted,
     QuestionUnderstood,
@@ -70,6 +71,7 @@ __all__ = [
     "PlanAttempted",
     "PlanFailed",
     "PlanRewritten",
+    "PlansCompared",
     "Purpose",
     "QuestionRouted",
     "QuestionUnderstood",
@@ -118,6 +120,20 @@ class Trace:
         self._events.append(stamped)
         if self._listener is not None:
             self._listener(stamped)
+
+    def of_plan(self, number: int) -> Trace:
+        """A trace of one of several plans, from 1: its events are events of this one, with the number."""
+
+        def adopt(event: Event) -> None:
+            event.__dict__["plan_number"] = number
+            if event.event != "model_progressed":
+                self._events.append(event)
+            if self._listener is not None:
+                self._listener(event)
+
+        trace = Trace(self.id, adopt)
+        trace._began = self._began
+        return trace
 
     def progressed(self, task: Task, news: CallProgress | CallWait) -> None:
         """Record a wait of a call; pass progress to the listener without recording it."""

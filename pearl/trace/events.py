@@ -25,6 +25,7 @@ __all__ = [
     "PlanAttempted",
     "PlanFailed",
     "PlanRewritten",
+    "PlansCompared",
     "Purpose",
     "QuestionRouted",
     "QuestionUnderstood",
@@ -55,6 +56,8 @@ class EventBase(BaseModel):
 
     t_s: float = 0.0
     """Seconds since the start of the trace."""
+    plan_number: int | None = None
+    """Which of several plans of one question it is about, from 1; None where one was asked for."""
 
 
 class PlanAttempted(EventBase):
@@ -281,6 +284,16 @@ class StepFailed(EventBase):
     error: str
 
 
+class PlansCompared(EventBase):
+    """The answers of several plans were compared; `is_tied` if different ones are equally frequent."""
+
+    event: Literal["plans_compared"] = "plans_compared"
+    n_plans: int
+    n_different: int
+    n_agreeing: int
+    is_tied: bool = False
+
+
 class OptionChosen(EventBase):
     """An option was chosen, based on the answer in words or on the document."""
 
@@ -309,7 +322,7 @@ class RunFinished(EventBase):
 
 Event = Annotated[
     PlanAttempted | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
-    | ModelWaited | ModelCalled | Retrieved | LookedUp | StepFinished | StepFailed | OptionChosen | RunFinished,
+    | ModelWaited | ModelCalled | Retrieved | LookedUp | StepFinished | StepFailed | PlansCompared | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
 

@@ -177,6 +177,8 @@ def test_a_plan_for_a_corpus_may_search_it(
 
     Path("asked.jsonl").write_text('{"question": "Who?"}')
     assert "RETRIEVE(" not in shown("Who?")
+    assert "CTX is a table" not in shown("Who?")
+    assert "CTX is a table" in shown("Who?", "--table")
     assert "RETRIEVE(" in shown("Who?", "--corpus")
     assert "RETRIEVE(" in shown("--data", "asked.jsonl", "--corpus")
     told = shown("Who?", "reports", "--corpus", "--shape", "counts")

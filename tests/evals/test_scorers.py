@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from pearl import plugins
 from pearl.cli import run
+from pearl.documents.words import words
 from pearl.errors import UsageError
 from pearl.evals.log import EvalLog, EvalRecord, Header
 from pearl.evals.report import chance, compare, is_below, score_of, scores
 from pearl.evals.scorers import load_scorer
 from pearl.evals.scoring import rescored
 from pearl.evals.scoring import score as score_record
-from pearl.evals.words import words
 from tests.evals.evallogs import header, record
 
 DIFFERENT = [

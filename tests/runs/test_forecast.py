@@ -67,12 +67,17 @@ PARAGRAPHS = (
     "| 1912 | 40 | 3.5 |\n| 1913 | 38 | 3.25 |",
     "养蜂人把蜂蜜卖给了山羊的主人。",
 )
+TABLES = (
+    "Honey of the valley, in jars:\n\n| year | jars of Ada | price of a jar |\n| --- | --- | --- |\n"
+    + "\n".join(f"| {1900 + i} | {40 + i} | {3 + i / 4} |" for i in range(12)),
+    "The goats:\n\n| goat | milk |\n|---|---|\n| Liesel | 3 |",
+)
 ENGLISH = "the end of the day and of the story "
 
 
-def story(n: int, seed: int = 0) -> str:
-    draw = random.Random(seed)
-    return "\n\n".join(draw.choice(PARAGRAPHS) for _ in range(n))
+def story(n: int, seed: int = 0, *, tables: bool = False) -> str:
+    draw, paragraphs = random.Random(seed), (*PARAGRAPHS, *TABLES * tables)
+    return "\n\n".join(draw.choice(paragraphs) for _ in range(n))
 
 
 def replies(limit: int, seed: int = 0) -> Callable[[Request], str]:
@@ -155,10 +160,13 @@ def check(found: Forecast, model: Scripted, *, is_whole: bool) -> None:
 
 @pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
 @pytest.mark.parametrize("n", [0, 3, 60, 400])
-def test_prompts_are_known_to_the_token_where_nothing_is_taken(context: str, n: int) -> None:
-    text = story(n)
+@pytest.mark.parametrize("apart", [False, True])
+def test_prompts_are_known_to_the_token_where_nothing_is_taken(
+    context: str, n: int, *, apart: bool
+) -> None:
+    text = story(n, tables=apart)
     model = Scripted(replies(80))
-    this = pearl(model, context=context, window=1_200, max_output_tokens=80)
+    this = pearl(model, context=context, window=1_200, max_output_tokens=80, apart=apart)
     found = by_name(forecast(this, [task(PLAN, text)]))
     assert run(this, PLAN, text)
     steps = sent(model)
@@ -191,12 +199,21 @@ def test_prompts_are_known_to_the_token_where_nothing_is_taken(context: str, n: 
     context=st.sampled_from(["auto", "auto", "full", "map-reduce", "retrieve"]),
     window=st.sampled_from([None, 400, 700, 1_500, 4_000, 30_000]),
     limit=st.sampled_from([None, 10, 60, 300]),
+    apart=st.booleans(),
 )
 def test_what_is_sent_is_never_more_than_the_worst_case(
-    plan: Any, n: int, seed: int, context: str, window: int | None, limit: int | None
+    plan: Any,
+    n: int,
+    seed: int,
+    context: str,
+    window: int | None,
+    limit: int | None,
+    *,
+    apart: bool,
 ) -> None:
-    text, source = story(n, seed), print_plan(plan)
+    text, source = story(n, seed, tables=apart), print_plan(plan)
     settings_: dict[str, Any] = {"window": window, "max_output_tokens": limit, "context": context}
+    settings_["apart"] = apart
     model = Scripted(lambda request: "", window=window)
     this = pearl(model, **settings_)
     model._reply = replies(this.limits.reply_tokens or 100, seed)
@@ -210,13 +227,14 @@ def test_what_is_sent_is_never_more_than_the_worst_case(
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("context", ["auto", "map-reduce", "retrieve"])
-def test_a_plan_with_everything_in_it(seed: int, context: str) -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_plan_with_everything_in_it(seed: int, context: str, *, apart: bool) -> None:
     draw = random.Random(seed)
     window = draw.choice([900, 2_000, 6_000])
     limit = draw.choice([None, 20, 150])
-    text = story(draw.choice([10, 100, 300]), seed)
+    text = story(draw.choice([10, 100, 300]), seed, tables=apart)
     model = Scripted(lambda request: "", window=window)
-    this = pearl(model, context=context, max_output_tokens=limit)
+    this = pearl(model, context=context, max_output_tokens=limit, apart=apart)
     model._reply = replies(this.limits.reply_tokens, seed)
     found = forecast(this, [task(PLAN, text)])
     done = run(this, PLAN, text)
@@ -294,6 +312,16 @@ def test_a_routed_question_may_need_no_planner() -> None:
     assert found["(plans)"].input_tokens.least == 0
     (planning,) = ask("seed").steps  # which cannot look up figures
     assert planning.calls.least == 1
+
+
+def test_all_plans_of_a_question_are_counted() -> None:
+    def planning(n_plans: int) -> Forecast:
+        this = pearl(Scripted(lambda request: ""), n_plans=n_plans)
+        return forecast(this, [Task("1", lambda: Document("x"), "Who keeps bees?")])
+
+    one, three = planning(1).steps[0], planning(3).steps[0]
+    assert (three.calls.least, three.calls.most) == (3, 3 * (one.calls.most or 0))
+    assert three.input_tokens.least == 3 * one.input_tokens.least
 
 
 def test_time_by_the_seconds_of_a_call() -> None:

@@ -10,7 +10,7 @@ from pearl.actions.arithmetic.faults import MissingOperandError, NotGivenError, 
 from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
 from pearl.documents.numbers import quantity
-from pearl.documents.rows import Rows
+from pearl.documents.rows import Rows, shortened
 from pearl.documents.table.quantities import CURRENCIES, Quantity, read_quantity, scale_of
 from pearl.dsl.signatures import Action, Parameter
 
@@ -108,6 +108,11 @@ def _read(operand: Operand, value: Value) -> Quantity:
         except ValueError as error:
             raise MissingOperandError(f"{operand.name}: {error}") from error
         found = Quantity(Decimal(repr(number)), unit)
+    is_year = not found.unit and (year := _YEAR.search(text)) and found.value == int(year[0])
+    if is_year and any(character.isalpha() for character in text):  # "figures for 2015"
+        raise MissingOperandError(
+            f"{operand.name}: {shortened(text, 60)!r} names a year, and no figure surely"
+        )
     is_amount = found.unit == "" or found.unit in CURRENCIES
     return replace(found, scale=found.scale or scale) if is_amount else found
 

@@ -11,7 +11,17 @@ from pearl.cli.options import as_json
 from pearl.cli.terminal import notice
 from pearl.errors import UsageError
 
-_FACTS = ("model", "library", "bank", "nearest", "token_budget", "context", "seeds")
+_FACTS = (
+    "model",
+    "library",
+    "bank",
+    "nearest",
+    "token_budget",
+    "context",
+    "corpus",
+    "history",
+    "seeds",
+)
 """Header fields that are reported if they differ between two logs."""
 
 

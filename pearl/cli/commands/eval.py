@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl import plugins
+from pearl.cli.corpora import open_index, together_option
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, data_options, read_data, setting_options
 from pearl.cli.retrieval_eval import refuse_retrieval_options, retrieval_options, score_retrieval
@@ -22,6 +23,7 @@ from pearl.errors import DataError, UsageError
 from pearl.plugins.extras import require_extra
 
 if TYPE_CHECKING:
+    from pearl.evals.corpora import AskedCorpus
     from pearl.evals.log import EvalLog, Header
     from pearl.evals.report import Cluster
     from pearl.evals.runner import Evaluation
@@ -73,6 +75,11 @@ if TYPE_CHECKING:
 @click.option(
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
+@click.option(
+    "--history", type=click.Choice(["gold", "own", "none"]), default="gold", show_default=True,
+    help="Of a conversation, what methods are told of earlier turns: the right answers, their own, nothing.",
+)  # fmt: skip
+@together_option
 @retrieval_options
 @setting_options()
 @unit_options
@@ -86,7 +93,8 @@ def command(
     What failed and what names no option is wrong, and counted. Every reply and every record is kept
     in the store: the same command goes on where it stopped, however it was stopped.
 
-    With --retrieval, --corpus, --queries and --qrels: how well documents are found.
+    With --together all documents of --data are asked as one corpus, with --corpus another one;
+    with --retrieval, --corpus, --queries and --qrels: how well documents are found.
     """
     names = [name.strip() for name in methods.split(",") if name.strip()]
     if not names:
@@ -101,6 +109,7 @@ def command(
         )
     if results is not None and options["seeds"] > 1:
         raise UsageError("--results has one run", help="leave out --seeds")
+    _check_corpus(options, is_over_data=results is None and rescore is None)
     require_extra("eval", "an evaluation", "scipy")  # before a model is asked anything
     keep_inputs([out], [name for name in (options["data"], results, rescore) if name])
     cluster: Cluster = "document" if by_document else "sample"
@@ -135,6 +144,45 @@ def _rescore(
     return 0
 
 
+def _check_corpus(options: dict[str, Any], *, is_over_data: bool) -> None:
+    corpora = [name for name in ("together", "corpus") if options[name]]
+    if len(corpora) > 1:
+        raise UsageError(
+            "--together is the corpus of --data's documents", help="leave out --corpus"
+        )
+    if corpora and not is_over_data:
+        raise UsageError(f"--{corpora[0]} without --data", help="--data FILE")
+    if corpora and options["executor"] != "local":
+        raise UsageError("a corpus is asked on this machine", help="--executor local; --shard I/N")
+    if options["together"] and options["at"]:
+        raise UsageError(
+            "--at is about --corpus: that of --together is in memory", help="leave it out"
+        )
+
+
+def _asked_corpus(options: dict[str, Any]) -> AskedCorpus | None:
+    """What is asked in place of each sample's document, if anything."""
+    from pearl.documents.units import window
+    from pearl.evals.corpora import AskedCorpus, corpus_of_samples
+    from pearl.retrieval.corpus import Cutting
+    from pearl.runs.corpora import corpus_source
+
+    size, overlap = options["size"] or window.SIZE, options["overlap"]
+    cutting = Cutting(options["unit"] or "", size, window.OVERLAP if overlap is None else overlap)
+    if options["together"]:
+        every, _ = read_data({**options, "limit": None, "subset": None})
+        return corpus_of_samples(every, cutting, options["stem"] or "english")
+    if not (named := options["corpus"]):
+        return None
+    index = open_index(
+        named, unit=options["unit"], size=options["size"], overlap=overlap, stem=options["stem"],
+        at=options["at"],
+    )  # fmt: skip
+    name = ", ".join(Path(each).name for each in named)
+    source = f"{corpus_source(named)} {cutting} {options['stem']}"
+    return AskedCorpus(index.document(name), source)
+
+
 def _evaluate(
     methods: list[str],
     is_executed: bool,
@@ -144,6 +192,7 @@ def _evaluate(
 ) -> int:
     from pearl.data.journal import write_journal
     from pearl.evals import runner
+    from pearl.evals import samples as checks
     from pearl.evals.log import EvalLog, EvalRecord
     from pearl.evals.methods import Effort, load_method
     from pearl.evals.recorder import describe
@@ -161,9 +210,10 @@ def _evaluate(
         Effort(options["token_budget"], options["part_tokens"], options["unsandboxed"]),
         options["price"] or read_prices(options["prices"]).of(options["model"]),
         options["scorer"] or EXACT,
+        options["history"],
     )
     read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
-    samples, unfit = runner.scorable(read, with_document=not is_executed)
+    samples, unfit = checks.scorable(read, with_document=not is_executed)
     report_left_out([*bad, *unfit])
     if not samples:
         raise DataError(
@@ -172,12 +222,14 @@ def _evaluate(
             help="a sample needs a question, a document and what is right (gold or reference)",
         )
     if not is_executed:
-        runner.refuse_unfit(samples, names)
+        checks.refuse_unfit(samples, names)
+    if (corpus := None if is_executed else _asked_corpus(options)) is not None:
+        evaluation = replace(evaluation, corpus=corpus)
     name, n_bad = Path(options["data"]).name, len(bad) + len(unfit)
 
     def prepare(pearl: Pearl) -> Work[Any]:
         if not is_executed:
-            runner.refuse_known(samples, pearl.material.examples)
+            checks.refuse_known(samples, pearl.material.examples)
         header = describe(pearl, samples, evaluation, data=name, n_bad_rows=n_bad)
         made = result_units(samples, evaluation) if is_executed else evaluation.units(samples)
         # Methods and seeds may be added to what is there.
@@ -185,7 +237,10 @@ def _evaluate(
             evaluation.temperature, evaluation.effort.token_budget, evaluation.effort.part_tokens,
         )  # fmt: skip
         settings = {"effort": effort, "kind": "results" if is_executed else "methods"}
-        return Work(tuple(made), settings, {"samples": header.data_sha256}, header)
+        if header.history not in ("", "gold"):
+            settings["history"] = header.history
+        inputs = {"samples": header.data_sha256} | ({"corpus": corpus.source} if corpus else {})
+        return Work(tuple(made), settings, inputs, header)
 
     def finish(ran: Finished[Any]) -> int:
         header: Header = ran.work.header
@@ -226,11 +281,14 @@ def _added(out: str | None, evaluation: Evaluation) -> Evaluation:
 
 
 def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
+    from pearl.cli.calibrations import print_calibrations
     from pearl.cli.scores import print_scores
-    from pearl.evals import report
+    from pearl.evals import conversations, report
+    from pearl.evals.calibration import calibrations
 
     if not is_json:
         print_scores(log, cluster)
+        print_calibrations(log)
         return
     guess = report.chance(log.records)
     json.dump(
@@ -241,7 +299,18 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
                 score.to_json() | {"is_below_chance": report.is_below(score, guess)}
                 for score in report.scores(log, cluster=cluster)
             ],
+            **{
+                name: [asdict(one) for one in found]
+                for name, found in (
+                    ("figures", conversations.figures(log)),
+                    ("turns", conversations.by_turn(log)),
+                    ("dialogues", conversations.by_dialogue(log)),
+                    ("searches", conversations.retrieval(log)),
+                )
+                if found
+            },
             "comparisons": [asdict(one) for one in report.comparisons(log, cluster=cluster)],
+            "calibrations": [one.to_json() for one in calibrations(log)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],
         },
         sys.stdout,

@@ -35,6 +35,7 @@ from pearl.errors.escaping import escaped, to_json
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
     from pearl.documents.document import Document
+    from pearl.documents.kinds import DocumentKind
     from pearl.dsl.checker import CheckedPlan
     from pearl.llm.middleware.dedup_cache import Replies
     from pearl.pipeline import Pearl
@@ -46,9 +47,15 @@ if TYPE_CHECKING:
 @click.option("-o", "--out", type=click.Path(), help="Write to FILE instead of stdout.")
 @click.option(
     "--corpus",
-    "for_corpus",
-    is_flag=True,
+    "kind",
+    flag_value="corpus",
     help="For a corpus: the plan may search it, as --together reads it.",
+)
+@click.option(
+    "--table",
+    "kind",
+    flag_value="table",
+    help="For a table, as of a CSV file or a workbook: the plan asks it by queries.",
 )
 @data_options
 @setting_options(*ASKING, *PLANNING, "shape")
@@ -69,7 +76,8 @@ def command(
     """Write a plan for QUESTION, or for every question of --data.
 
     A plan is written without its document. With --shape the planner is told what DOC consists of,
-    with --corpus that there are many documents, which `pearl execute --together` reads as one.
+    with --corpus that there are many documents, which `pearl execute --together` reads as one, with
+    --table that it is a table.
 
     The rows that --data gives keep what the samples say: they are tasks for `pearl execute`. With
     --data every reply is kept in the store: the same command asks again only what it has no reply to.
@@ -108,7 +116,7 @@ async def _one(
 ) -> int:
     from pearl.trace import Trace
 
-    for_corpus, events = options["for_corpus"], Trace()
+    kind, events = options["kind"], Trace()
     failure: PearlError | None = None
     with writer.open(trace) if trace else nullcontext() as events_file:
         try:
@@ -117,11 +125,12 @@ async def _one(
                 async with open_pearl(options) as pearl:
                     with Reporter(1) as reporter:
                         events = Trace("", partial(reporter, ""))
-                        card = (
-                            pearl.card(_loaded(document, for_corpus=for_corpus)) if document else ""
-                        )
+                        loaded = _loaded(document, kind) if document else None
                         checked = await pearl.plan(
-                            question, card=card, is_corpus=for_corpus, trace=events
+                            question,
+                            card=pearl.card(loaded) if loaded else "",
+                            kind=kind or (loaded.kind if loaded else "document"),
+                            trace=events,
                         )
                 row = to_json(_row(question, checked, events), indent=2)
                 file.write(f"{row if as_json else checked}\n")
@@ -134,12 +143,12 @@ async def _one(
     return 0
 
 
-def _loaded(name: str, *, for_corpus: bool) -> Document:
+def _loaded(name: str, kind: DocumentKind | None) -> Document:
     """What the planner is told of: a document, or a corpus as `--together` reads it."""
     from pearl.cli.corpora import corpus_document
     from pearl.documents.document import load
 
-    return corpus_document((name,)) if for_corpus and is_corpus((name,)) else load(name)
+    return corpus_document((name,)) if kind == "corpus" and is_corpus((name,)) else load(name)
 
 
 def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
@@ -186,7 +195,7 @@ async def _many(
                 if isinstance(row, DataError):
                     return {"id": None, "status": "failed", "error": _error(row)}, Trace()
                 events = Trace(row.id, lambda event: reporter(row.id, event))
-                result = await _plan(pearl, row, events, for_corpus=options["for_corpus"])
+                result = await _plan(pearl, row, events, options["kind"])
                 return {**_moved(row.to_json(), out), **result, **planned_for}, events
 
             async for done, events in in_order(rows, one, pearl.client.settings.concurrency):
@@ -222,13 +231,17 @@ def _moved(row: dict[str, Any], out: str | None) -> dict[str, Any]:
     return row
 
 
-async def _plan(pearl: Pearl, sample: Sample, trace: Any, *, for_corpus: bool) -> dict[str, Any]:
+async def _plan(
+    pearl: Pearl, sample: Sample, trace: Any, kind: DocumentKind | None
+) -> dict[str, Any]:
     try:
         card = ""
         if pearl.planner.settings.shape != "none" and sample.document is not None:
-            card = await asyncio.to_thread(lambda: pearl.card(sample.load()))
+            document = await asyncio.to_thread(sample.load)
+            card = await asyncio.to_thread(pearl.card, document)
+            kind = kind or document.kind
         checked = await pearl.plan(
-            sample.question, history=sample.history, card=card, is_corpus=for_corpus, trace=trace
+            sample.question, history=sample.history, card=card, kind=kind or "document", trace=trace
         )
         return _row(sample.question, checked, trace)
     except PlanningError as error:

@@ -137,18 +137,12 @@ def gold_passages(page: str, program: str) -> tuple[str, ...]:
         >>> gold_passages(page, "divide(7, 5)")
         ('Rent was $ 7 .', '| sales | $5 |')
     """
-    passages = list(_passages(page))
+    passages = [(text, is_row, _numbers(text, is_row=is_row)) for text, is_row in _passages(page)]
     found: set[int] = set()
     for number in operands(program):
-        for is_row in (True, False):
-            holding = {
-                i
-                for i, (text, is_of_table) in enumerate(passages)
-                if is_of_table == is_row and number in _numbers(text, is_row=is_row)
-            }
-            found |= holding
-            if holding:
-                break
+        holding = [i for i, (_, _, numbers) in enumerate(passages) if number in numbers]
+        rows = [i for i in holding if passages[i][1]]
+        found.update(rows or holding)
     return tuple(passages[i][0] for i in sorted(found))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pearl.documents.document import Document
 from pearl.documents.evidence.finding import find_quotes, quoted_line
 from pearl.documents.evidence.normal import NormalText
+from pearl.documents.evidence.table_rows import TableRowFinder
 from pearl.documents.evidence.verifying import Doubt, Match, Quote, Verifier
 from pearl.errors import Span
 
@@ -151,7 +152,7 @@ def collect(
         The quoted passages without duplicates, in order of the quotes; the unverified quotes with
         their reasons.
     """
-    verifier = Verifier(document.text)
+    verifier = Verifier(document.text, TableRowFinder(document))
     found: dict[tuple[Span, tuple[Span, ...]], Evidence] = {}
     unverified: dict[Unverified, None] = {}
     for reply in replies:

@@ -18,6 +18,7 @@ from pearl.documents.evidence.borders import with_units
 from pearl.documents.evidence.finding import is_passage, n_words
 from pearl.documents.evidence.negation import negations, with_negation
 from pearl.documents.evidence.normal import MAX_PLACES, NormalText, Range
+from pearl.documents.evidence.table_rows import TableRowFinder
 from pearl.documents.passages import sentences
 from pearl.errors import Span
 
@@ -91,6 +92,7 @@ class Verifier:
 
     Args:
         text: The document's text, to which spans refer.
+        rows: Finds quoted rows of tables in the same text; None to look for quotes as texts alone.
 
     Example:
         >>> verifier = Verifier("He called it\na “well-known” fact. Nobody spoke.")
@@ -102,8 +104,9 @@ class Verifier:
         'elided'
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, rows: TableRowFinder | None = None) -> None:
         self._text = text
+        self._rows = rows
 
     def verify(self, quote: str) -> Quote:
         """Find a quote in the document.
@@ -111,7 +114,8 @@ class Verifier:
         Punctuation at both ends may differ; an omitted unit at the end and a negation right before
         the quote are included in the span. An attribution after the quote, `(chapter 2)` or `— The
         Author`, is ignored if it is not in the document. Omissions (`...`, `…`, `[…]`) divide a
-        quote into pieces.
+        quote into pieces. A row in Markdown is found by its cells, however the document separates
+        them; its span is the whole row.
 
         Args:
             quote: As returned by `find_quotes`, without its marks.
@@ -135,6 +139,11 @@ class Verifier:
                 if found.is_verified:
                     return found
                 doubts.append(found)
+        if self._rows is not None and "|" in quote:
+            spans = list(islice(self._rows.find(quote), 2))
+            if spans and (len(spans) == 1 or is_passage(quote)):
+                return Quote(quote, (spans[0],), "normalised")
+            doubts += [Quote(quote, (), "short")] if spans else []
         # Prefer the reason of a match that was rejected over "missing".
         return next((d for d in doubts if d.result != "missing"), Quote(quote, (), "missing"))
 

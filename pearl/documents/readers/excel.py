@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from openpyxl.workbook import Workbook
     from openpyxl.worksheet.worksheet import Worksheet
 
-__all__ = ["SUFFIXES", "read", "recognises"]
+__all__ = ["IS_TABLE", "SUFFIXES", "read", "recognises"]
 
 SUFFIXES = (".xlsx", ".xlsm")
+
+IS_TABLE = True
 
 _DAMAGE = (BadZipFile, zlib.error, EOFError, RuntimeError, KeyError, ValueError, TypeError, IndexError,
            AttributeError, SyntaxError)  # fmt: skip

@@ -12,9 +12,11 @@ from pearl.documents.table.rendering import markdown
 from pearl.errors import DataError
 from pearl.plugins.extras import install_hint
 
-__all__ = ["SUFFIXES", "read", "recognises"]
+__all__ = ["IS_TABLE", "SUFFIXES", "read", "recognises"]
 
 SUFFIXES = (".parquet",)
+
+IS_TABLE = True
 
 _BATCH = 4_096
 

@@ -2,9 +2,10 @@
 
 A method module has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can only choose) and
 `predict(pearl, sample, document, effort, trace) -> Prediction`, which raises a `PearlError` where
-there is no prediction: the runner records it, and a failure counts as wrong. One that needs an extra
+there is no prediction: the runner records it, and a failure counts as wrong. A sample may follow others in a
+conversation: `standalone` is its question made clear by itself, the same for all methods. One that needs an extra
 has `require()`, which raises a `UsageError` where that is not installed; one that is given the right
-passages has `NEEDS_PASSAGES = True`, and samples without are refused.
+passages has `NEEDS_PASSAGES = True`, and is refused where no sample has any.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from pearl.interpreter.chooser import Choice
 from pearl.pipeline import Pearl
 from pearl.trace import Trace
 
-__all__ = ["CONTRACT", "Effort", "Method", "Prediction", "answered", "chosen", "load_method"]
+__all__ = [
+    "CONTRACT",
+    "Effort",
+    "Method",
+    "Prediction",
+    "answered",
+    "chosen",
+    "load_method",
+    "standalone",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,16 @@ def load_method(name: str) -> Method:
     return method
 
 
+async def standalone(pearl: Pearl, sample: Sample, trace: Trace) -> str:
+    """The question of a sample, made clear by the turns before it; a call only where there are some.
+
+    Raises:
+        ModelError: The model gave no usable reply.
+    """
+    understood = await pearl.understand(sample.question, history=sample.history, trace=trace)
+    return understood.question
+
+
 async def answered(
     pearl: Pearl,
     sample: Sample,
@@ -117,7 +137,7 @@ async def chosen(
 ) -> Prediction:
     """The prediction of a model that sees the document and the options at once."""
     choice = await pearl.choose(
-        sample.question,
+        await standalone(pearl, sample, trace),
         sample.options,
         document=document,
         is_reasoned=is_reasoned,

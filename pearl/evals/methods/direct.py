@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.evals.methods import Effort, Prediction, answered
+from pearl.evals.methods import Effort, Prediction, answered, standalone
 from pearl.pipeline import Pearl
 from pearl.trace import Trace
 
@@ -16,7 +16,6 @@ async def predict(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
     """Answer one sample."""
-    answer = await pearl.answer(
-        sample.question, document, token_budget=effort.token_budget, trace=trace
-    )
+    question = await standalone(pearl, sample, trace)
+    answer = await pearl.answer(question, document, token_budget=effort.token_budget, trace=trace)
     return await answered(pearl, sample, answer, trace)

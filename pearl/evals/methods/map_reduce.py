@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.evals.methods import Effort, Prediction, answered
+from pearl.evals.methods import Effort, Prediction, answered, standalone
 from pearl.pipeline import Pearl
 from pearl.trace import Trace
 
@@ -20,8 +20,9 @@ async def predict(
     pearl: Pearl, sample: Sample, document: Document, effort: Effort, trace: Trace
 ) -> Prediction:
     """Answer one sample."""
+    question = await standalone(pearl, sample, trace)
     answer = await pearl.answer(
-        sample.question,
+        question,
         document,
         context="map-reduce",
         part_tokens=effort.part_tokens,

@@ -19,7 +19,11 @@ async def predict(
 ) -> Prediction:
     """Answer one sample."""
     answer = await pearl.ask(
-        sample.question, document, token_budget=effort.token_budget, trace=trace
+        sample.question,
+        document,
+        history=sample.history,
+        token_budget=effort.token_budget,
+        trace=trace,
     )
     status: Literal["answered", "fell_back"] = (
         "answered" if answer.method == "plan" else "fell_back"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pearl.data.samples import Sample
 from pearl.documents.document import Document
-from pearl.evals.methods import Effort, Prediction, answered
+from pearl.evals.methods import Effort, Prediction, answered, standalone
 from pearl.pipeline import Pearl
 from pearl.trace import Trace
 
@@ -17,5 +17,6 @@ async def predict(
 ) -> Prediction:
     """Answer one sample."""
     budget = min(effort.token_budget or effort.part_tokens, effort.part_tokens)
-    answer = await pearl.answer(sample.question, document, token_budget=budget, trace=trace)
+    question = await standalone(pearl, sample, trace)
+    answer = await pearl.answer(question, document, token_budget=budget, trace=trace)
     return await answered(pearl, sample, answer, trace)

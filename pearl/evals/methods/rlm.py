@@ -19,7 +19,7 @@ from pearl.data.samples import Sample
 from pearl.documents.document import Document
 from pearl.dsl.signatures import Action
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError, UsageError
-from pearl.evals.methods import Effort, Prediction
+from pearl.evals.methods import Effort, Prediction, standalone
 from pearl.llm import ActionTask, Completion, Message, Request
 from pearl.llm.backends.extractive import ExtractiveModel
 from pearl.pipeline import Pearl
@@ -65,9 +65,10 @@ async def predict(
             f"method 'rlm' needs a model that writes code, and '{pearl.client.name}' writes none",
             help="name a language model: --model openai:NAME",
         )
-    calls = _Calls(pearl, sample.question, effort.token_budget, trace)
+    question = await standalone(pearl, sample, trace)
+    calls = _Calls(pearl, question, effort.token_budget, trace)
     with pearl.client.breaker.running():
-        said = await _run(calls, sample.question, document.text, is_confined=not effort.unsandboxed)
+        said = await _run(calls, question, document.text, is_confined=not effort.unsandboxed)
     text = str(said.answer).strip()
     choice = None
     if sample.options:

@@ -1,7 +1,9 @@
 """How well an answer in words agrees with a right one. Every module of this folder is a scorer.
 
 A scorer module has `DESCRIPTION` (one line) and
-`score(answer, reference) -> float`, from 0 to 1. What is a word, all of them ask `pearl.evals.words`.
+`score(answer, reference) -> float`, from 0 to 1. What is a word, all of them ask `pearl.documents.words`.
+One that compares something else of a record has `compared(record) -> tuple[str, str] | None`: what is scored, and
+what it should be; None, where there is nothing to compare, scores 0.
 """
 
 from __future__ import annotations

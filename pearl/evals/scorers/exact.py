@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pearl.evals.words import words
+from pearl.documents.words import words
 
 DESCRIPTION = "1 where answer and reference are the same words, else 0"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from pearl.evals.words import words
+from pearl.documents.words import shared_words
 
 DESCRIPTION = "token F1: the words that answer and reference share, in any order"
 
@@ -19,6 +17,4 @@ def score(answer: str, reference: str) -> float:
         >>> score("a small red boat", "the boat")
         0.5
     """
-    said, right = words(answer), words(reference)
-    n_shared = (Counter(said) & Counter(right)).total()
-    return 2 * n_shared / (len(said) + len(right))
+    return shared_words(answer, reference)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rapidfuzz.distance import LCSseq
 
-from pearl.evals.words import words
+from pearl.documents.words import words
 
 DESCRIPTION = "ROUGE-L: the longest common subsequence of words, for notes and summaries"
 

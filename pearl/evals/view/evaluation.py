@@ -32,6 +32,8 @@ _FACTS = {
     "seeds": "seeds",
     "methods": "methods",
     "token_budget": "input tokens of a document at most",
+    "corpus": "asked of the corpus",
+    "history": "answers of earlier turns",
     "scorer": "answers in words scored by",
     "library": "action library",
     "n_actions": "actions",

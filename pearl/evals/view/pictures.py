@@ -1,4 +1,4 @@
-"""`EvalLog`s → pictures: accuracy against cost, by subset, by library size, and shapes of plans.
+"""`EvalLog`s → pictures: accuracy against cost, by subset, by library size, by confidence; shapes of plans.
 
 Pictures without data in the logs are skipped, with a reason.
 """
@@ -14,6 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pearl.evals import report
+from pearl.evals.calibration import of_records
 from pearl.evals.stats import Interval
 from pearl.evals.view.canvas import GREY, colour_of, figure, legend, marker_of, render, style
 from pearl.evals.view.summary import Series, heading, one_line, subsets_of, variants
@@ -197,6 +198,34 @@ def _plan_shape(rows: Sequence[Series]) -> Figure:
     return drawn
 
 
+def _reliability(rows: Sequence[Series]) -> Figure:
+    found = [
+        (i, one)
+        for i, row in enumerate(rows)
+        if (one := of_records(row.label, row.records)) is not None
+    ]
+    if not found:
+        raise _NoDataError("no answer has a confidence; give --plans to pearl eval")
+    drawn, axes = figure(heading(rows), 4.0)
+    axes.plot([0, 100], [0, 100], color=GREY, linestyle=(0, (4, 3)), linewidth=1)
+    handles, labels = [], []
+    for i, one in found:
+        at = [100 * each.confidence for each in one.bins]
+        handles.append(_point(axes, i, at, [each.accuracy for each in one.bins], "-"))
+        labels.append(f"{one.method} (n = {one.n:,}, error {100 * one.ece:.1f} %)")
+        for x, each in zip(at, one.bins, strict=True):
+            axes.annotate(
+                f"{each.n:,}", (x, 100 * each.accuracy.estimate), (6, -10),
+                textcoords="offset points", color=GREY, fontsize=7,
+            )  # fmt: skip
+    axes.set_xlim(-2, 104)
+    axes.set_ylim(-2, 104)
+    axes.set_xlabel("confidence (%): share of different plans that agree; numbers are answers")
+    axes.set_ylabel(ACCURACY)
+    legend(drawn, handles, labels, max_columns=1)
+    return drawn
+
+
 def _distributions(
     axes: Axes, counts: Sequence[Sequence[int]], colours: Sequence[str]
 ) -> list[Any]:
@@ -317,4 +346,5 @@ _DRAWINGS: dict[str, tuple[str, Callable[[Sequence[Series]], Figure]]] = {
     "subsets": ("Accuracy by subset", _subsets),
     "library-size": ("Accuracy against the size of the action library", _library_size),
     "plan-shape": ("Shape of the plans", _plan_shape),
+    "reliability": ("Accuracy against confidence", _reliability),
 }

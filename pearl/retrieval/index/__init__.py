@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pearl.documents.document import Document, join
+from pearl.documents.kinds import DocumentKind
 from pearl.errors import DataError, Span
 from pearl.retrieval import Passage
 from pearl.retrieval.analysis import Stem
@@ -259,6 +260,7 @@ class IndexedDocument(Document):
         index: The index.
     """
 
+    kind: DocumentKind = field(default="corpus", repr=False, compare=False)
     index: Index = field(kw_only=True, repr=False, compare=False)
 
     def place(self, passage: Passage) -> Span:

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar, Un
 
 from pearl import plugins
 from pearl.documents.document import Document
+from pearl.documents.kinds import DocumentKind
 from pearl.errors import BudgetError, ModelError, PausedError, PearlError, UsageError
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.bounds import Range, StepCosts
@@ -157,7 +158,7 @@ class Task(Unit):
         question: Asked where there is no plan; kept beside the plan otherwise.
         problem: Why this row of the input is no piece of work at all.
         extra: Fields of the input for its row of the result, as options and what is right.
-        is_corpus: Whether the document is a corpus, for which other plans are written.
+        kind: What the document probably is; when it is loaded, it says itself.
     """
 
     id: str
@@ -167,7 +168,7 @@ class Task(Unit):
     problem: PearlError | None = None
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    is_corpus: bool = False
+    kind: DocumentKind = "document"
 
     @property
     def depends_on(self) -> Sequence[str]:

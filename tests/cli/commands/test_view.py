@@ -31,7 +31,8 @@ def test_pictures_lie_beside_the_log(folder: Path, capsys: pytest.CaptureFixture
     assert sorted(names) == sorted(f"dev-pictures/{p.name}" for p in Path("dev-pictures").iterdir())
     assert len(names) == 7
     assert said.err.splitlines() == [
-        "skipped library-size: all logs have libraries of one size; give several logs"
+        "skipped library-size: all logs have libraries of one size; give several logs",
+        "skipped reliability: no answer has a confidence; give --plans to pearl eval",
     ]
 
 
@@ -42,7 +43,7 @@ def test_several_logs_into_a_folder_that_is_made(
     write(log(4), folder / "a.jsonl")
     write(log(4, n_actions=5), folder / "b.jsonl")
     assert run(["view", "a.jsonl", "b.jsonl", "--out", "new/deep"]) == 0
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err.startswith("skipped reliability: ")
     before = {path.name: path.read_bytes() for path in Path("new/deep").iterdir()}
     assert len(before) == 9
     assert run(["view", "a.jsonl", "b.jsonl", "--out", "new/deep"]) == 0
@@ -56,7 +57,7 @@ def test_a_log_without_records_gives_a_page(
     assert run(["view", "a.jsonl"]) == 0
     said = capsys.readouterr()
     assert said.out == "a-pictures/index.html\n"
-    assert said.err.count(": no records\n") == 4
+    assert said.err.count(": no records\n") == 5
 
 
 @pytest.mark.parametrize(
@@ -108,5 +109,6 @@ def test_a_home_that_cannot_be_written_is_not_talked_about(folder: Path) -> None
     )  # fmt: skip
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
-        "skipped library-size: all logs have libraries of one size; give several logs"
+        "skipped library-size: all logs have libraries of one size; give several logs",
+        "skipped reliability: no answer has a confidence; give --plans to pearl eval",
     ]

@@ -9,7 +9,7 @@ import pytest
 from pearl import Pearl, Trace
 from pearl.errors import UsageError
 from pearl.evals.methods import Effort, load_method
-from pearl.evals.runner import refuse_unfit, samples_digest
+from pearl.evals.samples import refuse_unfit, samples_digest
 from pearl.llm import ChooseTask
 from tests.evals.asking import acting, sample
 
@@ -32,9 +32,10 @@ def test_the_model_is_shown_the_right_passages_and_no_others() -> None:
 def test_samples_that_name_none_are_refused_before_anything_is_asked() -> None:
     known, unknown = sample("q1", gold_passages=PASSAGES), sample("q2", gold_passages=())
     refuse_unfit([known], ["oracle", "direct"])
-    refuse_unfit([known, unknown], ["direct"])
-    with pytest.raises(UsageError, match="sample 'q2' names none"):
-        refuse_unfit([known, unknown], ["direct", "oracle"])
+    refuse_unfit([known, unknown], ["direct", "oracle"])
+    refuse_unfit([unknown], ["direct"])
+    with pytest.raises(UsageError, match="no sample names any"):
+        refuse_unfit([unknown], ["direct", "oracle"])
 
 
 def test_other_passages_make_another_evaluation() -> None:

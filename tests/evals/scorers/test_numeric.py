@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pearl.actions.arithmetic.matching import Form, Rule, match
 from pearl.evals.scorers import load_scorer
-from pearl.evals.scorers.numeric import Form, Rule, match
 
 
 @pytest.mark.parametrize(

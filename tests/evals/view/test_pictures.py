@@ -38,6 +38,7 @@ def test_one_log_gives_three_pictures() -> None:
     assert set(pictures) == {"accuracy-cost", "subsets", "plan-shape"}
     assert skipped == {
         "library-size": "all logs have libraries of one size; give several logs",
+        "reliability": "no answer has a confidence; give --plans to pearl eval",
     }
     for picture in pictures.values():
         assert "quality-dev · openai:gpt-x · n = 12" in words(picture)
@@ -59,7 +60,7 @@ def test_one_log_gives_three_pictures() -> None:
 @pytest.mark.slow
 def test_libraries_of_different_size_give_a_line_a_method() -> None:
     pictures, skipped = drawn(*(log(6, n_actions=n, library=f"lib{n}") for n in (43, 11, 23)))
-    assert skipped == {}
+    assert set(skipped) == {"reliability"}
     text = words(pictures["library-size"]).split()
     assert [text.count(word) for word in ("11", "23", "43", "direct", "pearl")] == [1] * 5
     assert "direct, 43 actions" in words(pictures["accuracy-cost"])
@@ -115,7 +116,7 @@ def test_costs_far_apart_stand_on_a_logarithmic_axis() -> None:
                         "plan-shape": "no record has a plan"}),
         (of(record(usage=Usage(), subsets=("s",)), price=None),
          {"accuracy-cost": "no costs and no tokens were counted"}),
-        (of(), dict.fromkeys(("accuracy-cost", "subsets", "library-size", "plan-shape"),
+        (of(), dict.fromkeys(("accuracy-cost", "subsets", "library-size", "plan-shape", "reliability"),
                              "no records")),
     ],
 )  # fmt: skip
@@ -144,6 +145,16 @@ def test_many_calls_go_into_bins() -> None:
     shapes = [PlanShape(n_steps=1, n_calls=n, depth=1, width=1) for n in (1, 500)]
     pictures, _ = drawn(of(*(record(str(i), shape=each) for i, each in enumerate(shapes))))
     assert "(2 plans)" in words(pictures["plan-shape"])
+
+
+def test_confidence_is_drawn_with_its_counts_and_its_error() -> None:
+    sure = [record(f"a{i}", confidence=1.0) for i in range(6)]
+    unsure = [record(f"b{i}", confidence=0.5, score=0.0, choice=1) for i in range(4)]
+    pictures, _ = drawn(of(*sure, *unsure))
+    said = words(pictures["reliability"])
+    assert "pearl (n = 10, error 20.0 %)" in said
+    assert {"6", "4"} <= set(said.split())
+    assert "confidence (%)" in said
 
 
 def test_names_are_data() -> None:

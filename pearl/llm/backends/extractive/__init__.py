@@ -34,7 +34,6 @@ from pearl.llm.backends.extractive.planning import write_other_plan, write_plan
 from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out, combine
 from pearl.llm.backends.extractive.standalone import make_standalone
-from pearl.llm.backends.extractive.table_queries import write_query
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
 
@@ -73,8 +72,10 @@ class ExtractiveModel:
         """Compute the reply to one request; it never fails."""
         match request.task:
             case PlanTask() as task:
-                write = write_other_plan if task.n_rejected else write_plan
-                text = write(task.question, task.library)
+                if task.n_rejected:
+                    text = write_other_plan(task.question, task.library)
+                else:
+                    text = write_plan(task.question, task.library, task.kind)
             case StandaloneTask() as task:
                 text = make_standalone(task)
             case DecomposeTask() as task:
@@ -84,6 +85,10 @@ class ExtractiveModel:
             case ItemsTask() as task:
                 text = judge(task)
             case LookupTask() as task:
+                from pearl.llm.backends.extractive.table_queries import (  # late: few ask a table
+                    write_query,
+                )
+
                 text = write_query(task)
             case CombineTask() as task:
                 text = combine(task, self._index)

@@ -42,7 +42,7 @@ _LEAST_OWN = 0.5
 """Share of what is asked for that row and column have to say themselves, if they say anything."""
 _FAINT = 0.3
 """Weight of a word of `_FRAME` that the tables have."""
-_MAX_ABOVE = 400
+_MAX_ABOVE = 150
 """Characters above a table that say what it is of."""
 
 _FRAME = frozenset(terms(
@@ -322,15 +322,25 @@ def _places(table: Table, text: str) -> Iterator[_Place]:
 
 
 def _above(table: Table, text: str) -> str:
-    """The end of the text before a table, which says what it is of; without the table's header."""
+    """The end of the text before a table, which says what it is of; without headers and rows of tables.
+
+    Of a table that is shown apart from its text, the text before the mark in its place, too.
+    """
     spans = table.rows[0].spans
     if not spans:
         return ""
-    lines = text[max(0, spans[0].start - _MAX_ABOVE) : spans[0].start].splitlines()
+    said = text[max(0, spans[0].start - _MAX_ABOVE) : spans[0].start]
+    if marks := _MARK.findall(said):
+        place = text.find(f"\n{marks[-1]}\n", table.rows[-1].spans[0].end)
+        if place >= 0:
+            said = f"{text[max(0, place - _MAX_ABOVE) : place]}\n{said[said.rindex(marks[-1]) :]}"
     names = frozenset(term for column in table.columns for term in terms(column.name))
-    while lines and names.issuperset(terms(lines[-1])):
-        lines.pop()
-    return " ".join(lines)
+    lines = (line for line in said.splitlines() if not line.startswith("|"))
+    return " ".join(line for line in lines if not names.issuperset(terms(line)))
+
+
+_MARK = re.compile(r"^\[table [^\]\n]+\]$", re.M)
+"""As `pearl.documents.table.apart` writes it above a table, and where the table was."""
 
 
 def _names(name: str) -> tuple[frozenset[str], frozenset[str]]:

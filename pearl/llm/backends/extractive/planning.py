@@ -1,6 +1,6 @@
 """Question + library → plan text, by rule from the form of the question.
 
-A question that counts rows is planned with the operators on rows, where the library has them. Any
+A question of a table is asked of it. A question that counts rows is planned with the operators on rows, where the library has them. Any
 other form has a role ("finds a reason"); the library's action for it is found by the words of its
 name. Without one, any action of shape `(CTX, X)` is used; without one of that shape, the plan
 declares it.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from pearl.documents.kinds import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, Step, String
 from pearl.dsl.printer import print_plan
@@ -20,6 +21,7 @@ from pearl.llm.backends.extractive.questions import Part, options, parts
 from pearl.llm.backends.extractive.row_planning import plan_rows
 from pearl.llm.backends.extractive.row_questions import row_question
 from pearl.llm.backends.extractive.standalone import asked_with, without_background
+from pearl.llm.backends.extractive.table_planning import plan_table
 
 __all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]
 
@@ -121,7 +123,7 @@ class _Draft:
         return None
 
 
-def write_plan(question: str, library: ActionLibrary) -> str:
+def write_plan(question: str, library: ActionLibrary, kind: DocumentKind = "document") -> str:
     """The text of a plan for a question; it passes the checker with that library.
 
     Example:
@@ -132,7 +134,7 @@ def write_plan(question: str, library: ActionLibrary) -> str:
         <BLANKLINE>
         1. reason = FIND(CTX, "Why did Ada sell the mill?") : Find the reasons that are given
     """
-    return print_plan(build_plan(question, library))
+    return print_plan(build_plan(question, library, kind))
 
 
 def write_other_plan(question: str, library: ActionLibrary) -> str:
@@ -144,9 +146,11 @@ def write_other_plan(question: str, library: ActionLibrary) -> str:
     return print_plan(draft.plan)
 
 
-def build_plan(question: str, library: ActionLibrary) -> Plan:
+def build_plan(question: str, library: ActionLibrary, kind: DocumentKind = "document") -> Plan:
     """The plan of `write_plan` as a tree."""
     draft = _Draft(library)
+    if kind == "table" and plan_table(question, library, draft.add):
+        return draft.plan
     question, background = without_background(question)
     if background:  # what it refers to is not known, so nothing is counted or selected by it
         for part in parts(question):

@@ -11,7 +11,7 @@ from pearl.llm.backends.extractive.planning import build_plan, write_plan
 from pearl.llm.backends.extractive.queries import made_query
 
 PEARL = Pearl()
-CORPUS, ONE = PEARL.material.actions_for(is_corpus=True), PEARL.material.actions_for()
+CORPUS, ONE = PEARL.material.actions_for("corpus"), PEARL.material.actions_for()
 
 
 def actions(question: str) -> list[str]:

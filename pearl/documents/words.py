@@ -1,12 +1,13 @@
-"""Text → normalised tokens for comparing an answer with a reference."""
+"""Text → normalised tokens, for comparing answers."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 
 import regex
 
-__all__ = ["words"]
+__all__ = ["shared_words", "words"]
 
 _KEPT = ("<super>", "<sub>", "<fraction>")
 """Compatibility forms that differ in meaning from their plain form: 10² is not 102."""
@@ -65,6 +66,21 @@ def words(text: str) -> list[str]:
             case _:
                 found.append(unicodedata.normalize("NFC", token[0].casefold()))
     return found or [plain.casefold().strip()]
+
+
+def shared_words(one: str, other: str) -> float:
+    """Token F1: the harmonic mean of the shares of the words of both texts that both have, 0 to 1.
+
+    Source:
+        Rajpurkar et al., SQuAD (2016), F1.
+
+    Example:
+        >>> shared_words("a small red boat", "the boat")
+        0.5
+    """
+    first, second = words(one), words(other)
+    n_shared = (Counter(first) & Counter(second)).total()
+    return 2 * n_shared / (len(first) + len(second))
 
 
 def _plain(character: str) -> str:

@@ -1,0 +1,153 @@
+"""Two texts → the rule by which they are the same number."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from enum import StrEnum
+from typing import Literal
+
+from pearl.documents.numbers import quantity
+from pearl.documents.table.quantities import Quantity, read_quantity
+from pearl.documents.words import words
+
+__all__ = ["Form", "Rule", "are_same_number", "match"]
+
+_ANY = Decimal("0.01")
+"""Difference that `Rule.ONE_PERCENT` allows, relative to the reference."""
+
+_POINT = re.compile(r"(?<![\w.,])[0-9]{1,3}\.[0-9]{3}(?![\w]|[.,][0-9])")
+"""A point that might group thousands elsewhere; in answers it begins decimals."""
+
+_FIRST_DIGIT = re.compile(r"\W*(?:US)?\W*[0-9]")
+_MAX_UNIT_WORDS = 2
+"""Words that a number may be followed by, as in `3 million dollars`."""
+
+MAX_POWER = 100
+"""Numbers beyond 10 to this power are equal only if they are written alike."""
+
+
+class Rule(StrEnum):
+    """Why an answer was taken for the reference; the strictest that holds.
+
+    Attributes:
+        EXACT: The same number, whatever its commas, zeros, currency sign and scale word; `5%` is 0.05.
+        ROUNDED: The same to the digits that the reference shows, rounded, or cut off after two or more.
+        PERCENT: One is written as a percentage, the other as a share or without the sign.
+        ONE_PERCENT: At most 1% off. It does not score.
+    """
+
+    EXACT = "exact"
+    ROUNDED = "rounded"
+    PERCENT = "percent"
+    ONE_PERCENT = "one percent"
+
+
+Form = Literal["share", "points", "number"]
+"""What a number without a unit is: 0.05 for 5%, 5 for 5%, or nothing that may be a percentage."""
+
+
+def match(answer: str, reference: str, *, form: Form | None = None) -> Rule | None:
+    """The rule by which an answer is the reference; None if it is not.
+
+    Texts without a number match if they are the same words. Signs, currencies and scales have to be the
+    same: -5 is not 5, 3.2 million not 3.2.
+
+    Args:
+        answer: A text with one number.
+        reference: Likewise.
+        form: Of an answer without a unit, what it is; None if that is not known.
+
+    Example:
+        >>> match("0.09474", "9.5%"), match("80", "80%"), match("80", "80%", form="number")
+        (<Rule.PERCENT: 'percent'>, <Rule.PERCENT: 'percent'>, None)
+        >>> match("$3.2 million", "3,200,000"), match("6.88702", "6.88"), match("102", "101")
+        (<Rule.EXACT: 'exact'>, <Rule.ROUNDED: 'rounded'>, <Rule.ONE_PERCENT: 'one percent'>)
+    """
+    said, right = _read(answer), _read(reference)
+    if said is None or right is None:
+        return Rule.EXACT if words(answer) == words(reference) else None
+    if max(abs(each.amount.adjusted()) for each in (said, right)) > MAX_POWER:
+        return Rule.EXACT if said == right else None
+    if (said.unit == "%") == (right.unit == "%"):
+        return _compared(said, right) if _may_be_alike(said, right) else None
+    if said.unit not in ("", "%") or right.unit not in ("", "%"):
+        return None
+    if right.unit == "%":
+        shares = [said.amount.scaleb(2)] if form in ("share", None) else []
+        shares += [said.amount] if form in ("points", None) else []  # the sign was left out
+        found = (_compared(Quantity(share, "%"), right) for share in shares)
+    else:
+        found = (_compared(Quantity(value), right) for value in (said.amount, said.value))
+    return _as_percent(next(filter(None, found), None))
+
+
+def are_same_number(one: str, other: str) -> bool | None:
+    """Whether two answers are the same number, as far as the one with fewer digits shows it.
+
+    A share is the percentage that it makes: 0.095 is 9.5%; 9.5 is not.
+
+    Returns:
+        None where either has no number or several, or neither is a number and nothing else.
+
+    Example:
+        >>> are_same_number("9.5%", "9.47368%"), are_same_number("0.0947", "It grew by 9.5%.")
+        (True, True)
+        >>> are_same_number("9.5", "9.5%"), are_same_number("$5", "5 mg")
+        (False, False)
+        >>> are_same_number("in 2008", "sold in 2008") is None
+        True
+    """
+    first, second = _read(one), _read(other)
+    if first is None or second is None or not (_is_alone(one) or _is_alone(other)):
+        return None
+    if (first.unit == "%") != (second.unit == "%"):
+        share, percentage = (other, one) if first.unit == "%" else (one, other)
+        return match(share, percentage, form="share") is Rule.PERCENT
+    return any(
+        rule in (Rule.EXACT, Rule.ROUNDED) for rule in (match(one, other), match(other, one))
+    )
+
+
+def _is_alone(text: str) -> bool:
+    """Whether a text is a number with its unit, and nothing else: not `in 2008`."""
+    n_words = sum(word.isalpha() for word in words(text))
+    return _FIRST_DIGIT.match(text) is not None and n_words <= _MAX_UNIT_WORDS
+
+
+def _as_percent(found: Rule | None) -> Rule | None:
+    return Rule.PERCENT if found in (Rule.EXACT, Rule.ROUNDED) else found
+
+
+def _may_be_alike(said: Quantity, right: Quantity) -> bool:
+    return not (said.unit and right.unit) or said.unit == right.unit
+
+
+def _compared(said: Quantity, right: Quantity) -> Rule | None:
+    """Compare two numbers in the unit and to the digits of the second."""
+    scale = 0 if right.unit == "%" else right.scale
+    value = (said.value if said.unit == "%" else said.amount.scaleb(-scale)).normalize()
+    shown = right.value
+    if value == shown:
+        return Rule.EXACT
+    last = Decimal(1).scaleb(min(0, int(shown.as_tuple().exponent)))
+    if abs(value - shown) < last:
+        is_cut = abs(shown) >= 10 * last and shown == value.quantize(last, ROUND_DOWN)
+        if is_cut or shown == value.quantize(last, ROUND_HALF_UP):
+            return Rule.ROUNDED
+    return Rule.ONE_PERCENT if abs(value - shown) <= _ANY * abs(shown) else None
+
+
+def _read(text: str) -> Quantity | None:
+    """The number of an answer, alone or the only one in a sentence."""
+    text = text.strip()
+    found = read_quantity(text, is_point_decimal=True) or read_quantity(
+        text.rstrip("."), is_point_decimal=True
+    )
+    if found is None:
+        try:
+            number, unit = quantity(_POINT.sub(r"\g<0>0", text))
+        except ValueError:
+            return None
+        found = Quantity(Decimal(repr(number)), unit)
+    return found

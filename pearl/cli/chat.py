@@ -1,0 +1,340 @@
+"""`pearl chat` at a terminal or in a pipe: reads questions and commands, prints answers, keeps the conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from pearl.cli.output import counted, print_answer, print_evidence, print_steps
+from pearl.cli.progress import Reporter
+from pearl.cli.terminal import notice
+from pearl.cli.writing import OutputWriter, new_file
+from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, suggest
+from pearl.errors.escaping import escaped, to_json
+
+if TYPE_CHECKING:
+    from pearl.interpreter.answer import Answer
+    from pearl.runs.conversation import Conversation
+
+__all__ = ["Chat", "KeptFile", "Lines"]
+
+MAX_LINE = 100_000
+"""Characters of a line that is read."""
+
+PROMPT = "> "
+
+INTERRUPTED = 130
+"""Exit code of a session that Ctrl-C ended."""
+
+
+class Lines:
+    """Lines of a person: with editing and a history at a terminal, as they are from a pipe.
+
+    Attributes:
+        is_terminal: Whether a person types them.
+    """
+
+    def __init__(self) -> None:
+        self.is_terminal = sys.stdin.isatty()
+        if not self.is_terminal:
+            if hasattr(sys.stdin, "reconfigure"):  # the question that is not UTF-8 fails, not all
+                sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
+        elif sys.stdout.isatty():
+            import readline  # noqa: F401 - `input` edits by it
+
+    def read(self) -> str | None:
+        """The next line without the blanks around it; None at the end.
+
+        Raises:
+            UsageError: It is longer than any question; it is read to its end.
+            KeyboardInterrupt: Ctrl-C at the prompt of a terminal.
+        """
+        if self.is_terminal and sys.stdout.isatty():
+            try:
+                return input(PROMPT).strip()
+            except EOFError:
+                click.echo()
+                return None
+        if self.is_terminal:
+            click.echo(PROMPT, nl=False, err=True)  # what is on stdout goes elsewhere
+        line = sys.stdin.readline(MAX_LINE)
+        is_cut = len(line) == MAX_LINE and not line.endswith("\n")
+        while is_cut and (more := sys.stdin.readline(MAX_LINE)) and not more.endswith("\n"):
+            pass
+        if is_cut:
+            raise UsageError(f"the line has more than {MAX_LINE:,} characters", help="ask shorter")
+        return line.strip() if line else None
+
+
+class KeptFile:
+    """The file of a conversation: turns are appended, and flushed, as they come.
+
+    Args:
+        path: Its name; a file that is there is replaced.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._written: tuple[str, ...] = ()
+
+    def write(self, lines: tuple[str, ...]) -> None:
+        """Bring the file up to date.
+
+        Raises:
+            DataError: It cannot be written.
+        """
+        n = len(self._written)
+        if not n or lines[:n] != self._written:  # turns were taken back
+            with new_file(self._path) as file:
+                file.writelines(f"{line}\n" for line in lines)
+        else:
+            try:
+                with Path(self._path).open("a", encoding="utf-8") as file:
+                    file.writelines(f"{line}\n" for line in lines[n:])
+            except OSError as error:
+                raise DataError(
+                    f"cannot be written: {error.strerror}", path=self._path, help="/save FILE"
+                ) from None
+        self._written = lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """What a line that begins with a slash does."""
+
+    help: str
+    run: Callable[[str], None]
+    argument: str = ""
+
+
+class Chat:
+    """A session: one line after the other is asked, or carried out.
+
+    Args:
+        conversation: What is gone on with.
+        runner: Runs each turn; its loop is that of the model.
+        out: Where answers are printed.
+        as_json: Print one JSON object a turn.
+        verbose: Print the plan and every step with each answer.
+        kept: The file of the conversation, if it has one.
+        events: Where what happens is written, if it is.
+        writer: Writes the files of `/save`.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        runner: asyncio.Runner,
+        out: IO[str],
+        *,
+        as_json: bool = False,
+        verbose: bool = False,
+        kept: KeptFile | None = None,
+        events: IO[str] | None = None,
+        writer: OutputWriter,
+    ) -> None:
+        self._conversation = conversation
+        self._runner = runner
+        self._out = out
+        self._said: IO[str] = sys.stderr if as_json else out
+        self._as_json = as_json
+        self._verbose = verbose
+        self._kept = kept
+        self._events = events
+        self._writer = writer
+        self._lines = Lines()
+        self._n_asked = self._n_failed = 0
+        self._is_over = False
+        self._commands = {
+            "plan": _Command("the plan of the last answer", self._plan),
+            "steps": _Command("its steps with their values", self._steps),
+            "evidence": _Command("the passages and rows behind it", self._evidence),
+            "turns": _Command("the conversation so far", self._turns),
+            "undo": _Command("forget the last turn", self._undo),
+            "new": _Command("forget all turns", self._new),
+            "save": _Command("write the conversation to FILE", self._save, "FILE"),
+            "help": _Command("this list", self._help),
+            "quit": _Command("end", self._quit),
+        }
+
+    def run(self) -> int:
+        """Read lines to the end.
+
+        Returns:
+            The exit code: 0; 1 where a question or a command of a pipe failed; 130 after Ctrl-C.
+
+        Raises:
+            BudgetError: A limit is reached.
+            PausedError: A server cannot be reached, and nobody is there to try again.
+            DataError: The conversation cannot be kept.
+        """
+        self._keep()
+        try:
+            if self._lines.is_terminal:
+                name = escaped(self._conversation.document.name)
+                click.echo(f"Ask about {name}. /help lists commands; Ctrl-D ends.", err=True)
+            while not self._is_over and self._next():
+                pass
+        except KeyboardInterrupt:
+            notice("interrupted")
+            return INTERRUPTED
+        return 1 if self._n_failed and not self._lines.is_terminal else 0
+
+    def _next(self) -> bool:
+        """Ask or carry out one line; whether there was one."""
+        try:
+            line = self._lines.read()
+            if line is None:
+                return False
+            if line and not self._lines.is_terminal and not self._as_json:
+                self._out.write(escaped(f"{PROMPT}{line}\n"))
+            if line.startswith("/"):
+                self._carry_out(line)
+            elif line:
+                self._ask(line)
+        except UsageError as error:
+            self._fail(error)
+        self._out.flush()
+        return True
+
+    def _fail(self, error: PearlError) -> None:
+        self._n_failed += 1
+        notice(str(error))
+
+    def _ask(self, question: str) -> None:
+        """One turn: a question that fails is told, and the next one can be asked."""
+        from pearl.trace import Trace
+
+        self._n_asked += 1
+        id = str(self._n_asked)
+        was_cancelled = False
+
+        async def ask(trace: Trace) -> Answer:
+            nonlocal was_cancelled
+            try:
+                return await self._conversation.ask(question, trace=trace)
+            except asyncio.CancelledError:
+                was_cancelled = True
+                raise
+
+        reporter = Reporter(1)
+        trace = Trace(id, partial(reporter, ""))
+        try:
+            with reporter:
+                answer = self._runner.run(ask(trace))
+        except KeyboardInterrupt:
+            if not (was_cancelled and self._lines.is_terminal):
+                raise
+            notice("the question is dropped; Ctrl-C again ends the conversation")
+            return
+        except PearlError as error:
+            is_over = isinstance(error, PausedError) and not self._lines.is_terminal
+            if isinstance(error, BudgetError) or is_over:
+                raise
+            self._fail(error)
+            if self._as_json:
+                told = {"type": type(error).__name__, "message": str(error)}
+                row = {"status": "failed", "question": question, "error": told}
+                self._out.write(to_json(row) + "\n")
+            return
+        finally:
+            if self._events is not None:
+                self._events.write(escaped(trace.to_jsonl()))
+        if self._as_json:
+            self._out.write(to_json(answer.to_json()) + "\n")
+        else:
+            print_answer(answer, self._out, with_steps=self._verbose)
+            self._out.write("\n")
+        self._keep()
+
+    def _keep(self) -> None:
+        if self._kept is not None:
+            self._kept.write(self._conversation.lines)
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def _carry_out(self, line: str) -> None:
+        """Carry out a command.
+
+        Raises:
+            UsageError: It is none, or lacks something.
+        """
+        name, _, argument = line[1:].partition(" ")
+        command = self._commands.get(name)
+        if command is None:
+            named = [f"/{each}" for each in self._commands]
+            raise UsageError(f"no command '/{name}'", help=suggest(f"/{name}", named, "commands"))
+        if bool(argument.strip()) != bool(command.argument):
+            needs = f"needs {command.argument}" if command.argument else "takes nothing more"
+            raise UsageError(f"/{name} {needs}", help=f"/{name} {command.argument}".strip())
+        command.run(argument.strip())
+
+    def _say(self, *lines: str) -> None:
+        for line in lines:
+            self._said.write(escaped(f"{line}\n"))
+
+    def _answer(self) -> Answer:
+        """The last answer.
+
+        Raises:
+            UsageError: There is none.
+        """
+        if self._conversation.last is None:
+            raise UsageError("there is no answer to show", help="ask a question first")
+        return self._conversation.last
+
+    def _plan(self, _: str) -> None:
+        self._say(self._answer().plan)
+
+    def _steps(self, _: str) -> None:
+        print_steps(self._answer(), self._said)
+
+    def _evidence(self, _: str) -> None:
+        print_evidence(self._answer(), self._said)
+
+    def _turns(self, _: str) -> None:
+        for number, turn in enumerate(self._conversation.turns, start=1):
+            self._say(f"{number}. {turn.question}", f"   {_first_line(turn.answer)}")
+        if not self._conversation.turns:
+            self._say("no turn yet")
+
+    def _undo(self, _: str) -> None:
+        turn = self._conversation.undo()
+        if turn is None:
+            raise UsageError("there is no turn to undo", help="ask a question first")
+        self._say(f"forgotten: {turn.question}")
+        self._keep()
+
+    def _new(self, _: str) -> None:
+        n = len(self._conversation.turns)
+        self._conversation.clear()
+        self._say(f"{counted(n, 'turn')} forgotten")
+        self._keep()
+
+    def _save(self, path: str) -> None:
+        try:
+            with self._writer.open(path) as file:
+                file.write(self._conversation.to_jsonl())
+        except DataError as error:
+            self._fail(error)
+            return
+        self._say(f"{counted(len(self._conversation.turns), 'turn')} in {path}")
+
+    def _help(self, _: str) -> None:
+        for name, command in self._commands.items():
+            self._say(f"{f'/{name} {command.argument}':<14}{command.help}")
+
+    def _quit(self, _: str) -> None:
+        self._is_over = True
+
+
+def _first_line(text: str, n: int = 100) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= n else f"{line[: n - 4]} ..."

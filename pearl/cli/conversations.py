@@ -1,0 +1,104 @@
+"""What scores of figures, of conversations and over a corpus are made of, as tables on a terminal."""
+
+from __future__ import annotations
+
+import click
+
+from pearl.cli.output import counted
+from pearl.cli.tables import ends, figures, show
+from pearl.evals import conversations
+from pearl.evals.log import EvalLog
+
+__all__ = ["print_conversations"]
+
+
+def print_conversations(log: EvalLog) -> None:
+    """Print the tables that a log has something for."""
+    _figures(log)
+    _turns(log)
+    _dialogues(log)
+    _retrieval(log)
+
+
+def _figures(log: EvalLog) -> None:
+    scores = conversations.figures(log)
+    if not scores:
+        return
+    click.echo("")
+    has_programs = any(score.n_programs for score in scores)
+    programs = ("program\n%", "no\nprogram") if has_programs else ()
+    table = figures(
+        "figures", "exact\n%", "as shown\n%", "within\n1 %", "execution\n%", *programs, "s\np50", "s\np90"
+    )  # fmt: skip
+    for score in scores:
+        program = "" if score.program is None else _percent(score.program)
+        table.add_row(
+            score.method,
+            *map(_percent, (score.exact, score.as_shown, score.one_percent, score.execution)),
+            *((program, f"{score.n_no_program:,}") if has_programs else ()),
+            f"{score.latency_p50_s:.2f}",
+            f"{score.latency_p90_s:.2f}",
+        )
+    show(table)
+
+
+def _turns(log: EvalLog) -> None:
+    scores = conversations.by_turn(log)
+    if not scores:
+        return
+    click.echo("")
+    table = figures("turn", "method", "n", "accuracy\n%", "95 %")
+    for score in scores:
+        table.add_row(
+            str(score.turn),
+            score.method,
+            f"{score.n:,}",
+            _percent(score.accuracy.estimate),
+            ends(score.accuracy),
+        )
+    show(table)
+
+
+def _dialogues(log: EvalLog) -> None:
+    scores = conversations.by_dialogue(log)
+    if not scores:
+        return
+    click.echo("")
+    table = figures("whole dialogues", "right", "%", "95 %", "incomplete")
+    for score in scores:
+        interval = score.accuracy
+        table.add_row(
+            score.method,
+            f"{score.n_right:,}/{score.n:,}",
+            "" if interval is None else _percent(interval.estimate),
+            "" if interval is None else ends(interval),
+            f"{score.n_incomplete:,}",
+        )
+    show(table)
+    if n := max(score.n_incomplete for score in scores):
+        click.echo(f"{counted(n, 'dialogue')} with a turn missing: not counted as whole ones")
+
+
+def _retrieval(log: EvalLog) -> None:
+    scores = conversations.retrieval(log)
+    if not scores:
+        return
+    click.echo("")
+    table = figures(
+        "searches", "stage", "n", "precision\n%", "recall\n%", "passages", "not\nmeasured"
+    )
+    for score in scores:
+        table.add_row(
+            score.method,
+            score.stage,
+            f"{score.n:,}",
+            _percent(score.precision),
+            _percent(score.recall),
+            f"{score.passages:.1f}",
+            f"{score.n_unknown:,}",
+        )
+    show(table)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"

@@ -1,0 +1,233 @@
+"""An `EvalLog` of figures, of conversations, or over a corpus → what its scores are made of; calls no model.
+
+Failures count as wrong, as in `pearl.evals.report`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, quantiles
+
+from pearl.actions.arithmetic.matching import Rule, match
+from pearl.evals import stats
+from pearl.evals.log import EvalLog, EvalRecord, Found
+from pearl.evals.programs import is_same
+from pearl.evals.scorers import execution
+from pearl.evals.stats import Interval
+
+__all__ = [
+    "DialogueScore",
+    "FigureScore",
+    "RetrievalScore",
+    "TurnScore",
+    "by_dialogue",
+    "by_turn",
+    "figures",
+    "retrieval",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureScore:
+    """How the answers of a method match the references, by which rule, and how they were computed.
+
+    Attributes:
+        n: Records.
+        exact: Share of answers that are the same number.
+        as_shown: Those, and the ones that are it as far as it is shown: rounded, as a percentage.
+        one_percent: Those, and the ones that are at most 1 % off.
+        execution: Share whose program, or else whose answer, comes to the reference to 5 decimals.
+        n_programs: Records with a gold program.
+        program: Share of them whose plan carried out that program; None without.
+        n_no_program: Those of them whose plan, or method, carried out none: they are wrong.
+        latency_p50_s: Median seconds of a record.
+        latency_p90_s: 90th percentile of the seconds of a record.
+    """
+
+    method: str
+    n: int
+    exact: float
+    as_shown: float
+    one_percent: float
+    execution: float
+    n_programs: int
+    program: float | None
+    n_no_program: int
+    latency_p50_s: float
+    latency_p90_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TurnScore:
+    """The score of a method on the turns at one place of their conversations.
+
+    Attributes:
+        turn: From 1.
+        n: Records.
+        accuracy: Mean score with its 95 % interval; dialogues are resampled.
+    """
+
+    method: str
+    turn: int
+    n: int
+    accuracy: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueScore:
+    """How many conversations a method answers wholly.
+
+    Attributes:
+        n: Conversations, each counted once a seed, all of whose turns were tried.
+        n_right: Those of them with no turn wrong.
+        n_incomplete: Conversations that do not count: a turn is missing, or how many there are is not known.
+        accuracy: Share of those that count, with its 95 % interval; None if none does.
+    """
+
+    method: str
+    n: int
+    n_right: int
+    n_incomplete: int
+    accuracy: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalScore:
+    """How well the searches of a method's answers found the passages that are right.
+
+    Attributes:
+        stage: `retrieved`, or `reranked`.
+        n: Records that searched, and know what is right.
+        n_unknown: The others: they failed, searched nothing at this stage, or name no right passage.
+        precision: Mean share of the found passages that are right.
+        recall: Mean share of the right passages that were found.
+        passages: Mean number of passages found.
+    """
+
+    method: str
+    stage: str
+    n: int
+    n_unknown: int
+    precision: float
+    recall: float
+    passages: float
+
+
+def figures(log: EvalLog) -> list[FigureScore]:
+    """One score a method, if the log is of figures: scored as such, or with gold programs."""
+    is_of_figures = log.header.scorer in ("numeric", "execution", "program")
+    if not is_of_figures and not any(record.gold_program for record in log.records):
+        return []
+    return [_figures(method, log.of(method)) for method in log.methods]
+
+
+def _figures(method: str, records: Sequence[EvalRecord]) -> FigureScore:
+    n = len(records)
+    rules = Counter(_rule(record) for record in records)
+    n_exact = rules[Rule.EXACT]
+    n_as_shown = n_exact + rules[Rule.ROUNDED] + rules[Rule.PERCENT]
+    known = [record for record in records if record.gold_program]
+    carried_out = [record for record in known if record.program and record.status != "failed"]
+    latencies = [record.duration_s for record in records]
+    return FigureScore(
+        method=method,
+        n=n,
+        exact=n_exact / n,
+        as_shown=n_as_shown / n,
+        one_percent=(n_as_shown + rules[Rule.ONE_PERCENT]) / n,
+        execution=fmean(_is_executed(record) for record in records),
+        n_programs=len(known),
+        program=sum(is_same(one.program, one.gold_program) for one in carried_out) / len(known)
+        if known
+        else None,
+        n_no_program=len(known) - len(carried_out),
+        latency_p50_s=_percentile(latencies, 50),
+        latency_p90_s=_percentile(latencies, 90),
+    )
+
+
+def _rule(record: EvalRecord) -> Rule | None:
+    if record.status == "failed" or record.reference is None:
+        return None
+    return match(record.answer, record.reference)
+
+
+def _is_executed(record: EvalRecord) -> bool:
+    compared = execution.compared(record)
+    return record.status != "failed" and compared is not None and execution.score(*compared) == 1.0
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    if len(values) == 1:
+        return values[0]
+    return quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def by_turn(log: EvalLog) -> list[TurnScore]:
+    """The scores of all methods at every place of a conversation, place by place."""
+    turns = sorted({record.turn for record in log.records if record.dialogue})
+    found = []
+    for turn in turns:
+        for method in log.methods:
+            records = [r for r in log.of(method) if r.dialogue and r.turn == turn]
+            if records:
+                clusters = [record.dialogue for record in records]
+                interval = stats.accuracy([r.credit for r in records], clusters=clusters)
+                found.append(TurnScore(method, turn, len(records), interval))
+    return found
+
+
+def by_dialogue(log: EvalLog) -> list[DialogueScore]:
+    """Whole conversations by method; those that a limit, a subset or a stop has cut are told apart."""
+    return [
+        _dialogues(method, records)
+        for method in log.methods
+        if (records := [record for record in log.of(method) if record.dialogue])
+    ]
+
+
+def _dialogues(method: str, records: Iterable[EvalRecord]) -> DialogueScore:
+    every: dict[tuple[str, int], list[EvalRecord]] = {}
+    for record in records:
+        every.setdefault((record.dialogue, record.seed), []).append(record)
+    whole = {
+        key: turns
+        for key, turns in every.items()
+        if {turn.turn for turn in turns} == set(range(1, turns[0].n_turns + 1))
+    }
+    rights = [all(turn.is_correct for turn in turns) for turns in whole.values()]
+    clusters = [dialogue for dialogue, _ in whole]
+    return DialogueScore(
+        method=method,
+        n=len(whole),
+        n_right=sum(rights),
+        n_incomplete=len(every) - len(whole),
+        accuracy=stats.accuracy(list(map(float, rights)), clusters=clusters) if whole else None,
+    )
+
+
+def retrieval(log: EvalLog) -> list[RetrievalScore]:
+    """What the searches over a corpus found, by method and stage."""
+    return [
+        _retrieved(method, stage, [getattr(record, stage) for record in log.of(method)])
+        for method in log.methods
+        for stage in ("retrieved", "reranked")
+        if any(getattr(record, stage) is not None for record in log.of(method))
+    ]
+
+
+def _retrieved(method: str, stage: str, found: Sequence[Found | None]) -> RetrievalScore:
+    known = [each for each in found if each is not None]
+    return RetrievalScore(
+        method=method,
+        stage=stage,
+        n=len(known),
+        n_unknown=len(found) - len(known),
+        precision=fmean(
+            each.n_right / each.n_passages if each.n_passages else 0.0 for each in known
+        ),
+        recall=fmean(each.n_gold_found / each.n_gold for each in known),
+        passages=fmean(each.n_passages for each in known),
+    )

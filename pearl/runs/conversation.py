@@ -1,0 +1,168 @@
+"""`Conversation`: questions about one document, each understood by those before it; kept as JSON Lines."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pearl.data.journal import Frozen, reason
+from pearl.data.turns import Turn
+from pearl.documents.document import Document
+from pearl.errors import DataError, UsageError
+from pearl.errors.escaping import to_json
+from pearl.interpreter.answer import Answer
+from pearl.pipeline import Pearl
+from pearl.planner.writer import one_line
+from pearl.retrieval.index import IndexedDocument
+from pearl.trace import Trace
+
+__all__ = ["Conversation"]
+
+MAX_QUESTION, MAX_ANSWER = 100_000, 10_000_000
+"""Characters of a turn that is read from a file."""
+
+
+class _Header(Frozen):
+    """The first line: what the conversation is about."""
+
+    kind: Literal["conversation"] = "conversation"
+    v: Literal[1] = 1
+    document: str
+    document_sha256: str = ""
+    """Of its text; "" of a corpus, which may change."""
+
+
+class _Row(BaseModel):
+    """A turn with what else is known of its answer, which is kept as it is."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    question: Annotated[str, Field(max_length=MAX_QUESTION)]
+    answer: Annotated[str, Field(max_length=MAX_ANSWER)]
+
+    @property
+    def turn(self) -> Turn:
+        return Turn(one_line(self.question), self.answer)
+
+
+class Conversation:
+    """Asks one question after the other; each is understood by the turns before it.
+
+    Args:
+        pearl: Model and library.
+        document: What all questions are about; a corpus as well.
+
+    Attributes:
+        document: What all questions are about.
+        last: The answer of the last turn; None where there is none in this process.
+
+    Example:
+        >>> import pearl
+        >>> document = pearl.Document("Ada sold the boat because it leaked. Otto slept.")
+        >>> talk = Conversation(pearl.Pearl(), document)
+        >>> print(pearl.run(talk.ask("Who sold the boat?")).evidence[0].text)
+        Ada sold the boat because it leaked.
+        >>> pearl.run(talk.ask("And why?")).understood.question
+        'And why? (asked with: Who sold the boat)'
+        >>> len(talk.turns)
+        2
+    """
+
+    def __init__(self, pearl: Pearl, document: Document) -> None:
+        self.document = document
+        self.last: Answer | None = None
+        self._pearl = pearl
+        self._rows: list[_Row] = []
+        self._turn = asyncio.Lock()
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns so far, the first one first."""
+        return tuple(row.turn for row in self._rows)
+
+    async def ask(
+        self, question: str, *, token_budget: int | None = None, trace: Trace | None = None
+    ) -> Answer:
+        """Answer a question; what was asked meanwhile waits for it. A turn that fails is not kept.
+
+        Args:
+            question: Not blank.
+            token_budget: As in `Pearl.ask`.
+            trace: Records all events.
+
+        Raises:
+            PearlError: As `Pearl.ask`.
+        """
+        async with self._turn:
+            answer = await self._pearl.ask(
+                question, self.document, history=self.turns, token_budget=token_budget, trace=trace
+            )
+            row = {**answer.to_json(), "question": one_line(question), "answer": answer.text}
+            self._rows.append(_Row.model_validate(row))
+            self.last = answer
+        return answer
+
+    def undo(self) -> Turn | None:
+        """Forget the last turn, and return it; None if there is none."""
+        self.last = None
+        return self._rows.pop().turn if self._rows else None
+
+    def clear(self) -> None:
+        """Forget all turns."""
+        self.last = None
+        self._rows.clear()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The conversation as it is kept: a header and the turns, a JSON object a line."""
+        return tuple(to_json(each.model_dump(mode="json")) for each in (self._header, *self._rows))
+
+    def to_jsonl(self) -> str:
+        """The text of a file that `from_jsonl` reads: `lines`."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+    @classmethod
+    def from_jsonl(cls, text: str, pearl: Pearl, document: Document, *, path: str = "") -> Self:
+        """A conversation to be gone on with; a last line that was cut off is left out.
+
+        Args:
+            text: Of `to_jsonl`; it may be anybody's.
+            pearl: Model and library.
+            document: What it is about.
+            path: What messages call the text.
+
+        Raises:
+            DataError: It is no conversation, or one about another document.
+        """
+        first, *rows = text.split("\n")
+        label = path or None
+        made = cls(pearl, document)
+        try:
+            header = _Header.model_validate_json(first)
+        except ValidationError:
+            raise DataError(
+                "not a conversation", path=label, line=1, help="`pearl chat -o FILE` writes one"
+            ) from None
+        if header.document_sha256 != made._header.document_sha256:
+            raise DataError(
+                f"a conversation about another document or another text of it: {header.document}",
+                path=label,
+                help="begin a new one",
+            )
+        for number, line in enumerate(rows[:-1], start=2):
+            try:
+                row = _Row.model_validate_json(line)
+                one_line(row.question)
+            except (ValidationError, UsageError) as error:
+                why = error.message if isinstance(error, UsageError) else reason(error)
+                raise DataError(f"not a turn: {why}", path=label, line=number) from None
+            made._rows.append(row)
+        return made
+
+    @property
+    def _header(self) -> _Header:
+        is_corpus = isinstance(self.document, IndexedDocument)
+        sha256 = "" if is_corpus else self.document.digest
+        return _Header(document=self.document.name, document_sha256=sha256)

@@ -1,0 +1,338 @@
+"""`pearl chat` as people use it: in a pipe, and typed at a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cli.terminal import Terminal, child
+from tests.server import Canned, Seen, Server, completion
+
+WHO, WHY = "Who sold the boat?", "And why?"
+PLAN = 'New actions:\n- None\n\n1. reason = FIND_REASON(CTX, "the boat") : Find why it was sold\n'
+CLEAR = "Why did Nils sell the boat?"
+
+
+def lines(*said: str) -> bytes:
+    return "".join(f"{line}\n" for line in said).encode()
+
+
+def served(seen: Seen) -> Canned:
+    """What a language model would reply to each kind of request."""
+    prompt = seen.body["messages"][-1]["content"]
+    if "Rewrite this question" in prompt:
+        return Canned(completion(CLEAR))
+    if "Write the plan" in prompt:
+        return Canned(completion(PLAN))
+    return Canned(completion('He sold it: "because the hull was rotten".'))
+
+
+def asking(server: Server) -> list[str]:
+    return ["--model", "openai:test-model", "--base-url", server.url, "--constrain", "off"]
+
+
+# --- piped ------------------------------------------------------------------------------------
+
+
+def test_the_output_of_a_pipe_reads_as_a_conversation(pearl: Terminal) -> None:
+    said = pearl("chat", "story.txt", stdin=lines(WHO, "", WHY, "/turns", "/plan"))
+    first, second, turns, plan = said.split("> ")[1:]
+    assert first.startswith(f"{WHO}\n")
+    assert "He sold the boat because the hull was rotten." in first
+    assert second.startswith(f"{WHY}\n")
+    assert "He sold the boat because the hull was rotten." in second
+    assert turns.startswith("/turns\n1. Who sold the boat?\n")
+    assert "\n2. And why?\n" in turns
+    assert "(asked with: Who sold the boat)" in plan
+
+
+def test_json_is_one_object_a_turn_and_nothing_else(pearl: Terminal) -> None:
+    said = pearl("chat", "story.txt", "--json", stdin=lines(WHO, "/turns", WHY))
+    rows = [json.loads(line) for line in said.splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "answered"]
+    assert "1. Who sold the boat?" in pearl.talk
+
+
+def test_a_question_that_fails_is_told_and_the_others_are_answered(pearl: Terminal) -> None:
+    rules = [
+        {"match": "Rewrite this question: (.*\\?)", "reply": "\\1"},
+        {"match": "Write the plan for this question.\n\nQuestion: Who", "reply": PLAN},
+        {"match": "He sold the boat because the hull was rotten", "reply": "The hull was rotten."},
+    ]
+    Path("rules.json").write_text(json.dumps(rules), encoding="utf-8")
+    args = ("chat", "story.txt", "--model", "scripted:rules.json")
+    said = pearl(*args, "--json", stdin=lines(WHO, "What else?", "Who asked?"), code=1)
+    rows = [json.loads(line) for line in said.splitlines()]
+    assert [row["status"] for row in rows] == ["answered", "failed", "answered"]
+    assert rows[1]["question"] == "What else?"
+    assert "no rule" in rows[1]["error"]["message"]
+    assert "pearl: no rule" in pearl.talk
+
+
+def test_a_line_that_cannot_be_asked_is_one_failure(pearl: Terminal) -> None:
+    bad = [b"\xff\xfe?\n", b"x" * 250_000 + b"\n", b"/nonsense\n", b"/undo now\n", b"/save\n"]
+    said = pearl("chat", "story.txt", stdin=b"".join(bad) + lines(WHO), code=1)
+    assert said.count("because the hull was rotten") == 1
+    for told in ("not valid text", "more than 100,000", "no command '/nonsense'",
+                 "/undo takes nothing more", "/save needs FILE"):  # fmt: skip
+        assert told in pearl.talk
+
+
+def test_what_cannot_be_a_session_is_refused_before_any_question(pearl: Terminal) -> None:
+    pearl("chat", code=2)
+    assert "name one" in pearl.talk
+    pearl("chat", "-", code=2)
+    assert "read from stdin" in pearl.talk
+    pearl("chat", "story.txt", "-o", "-", code=2)
+    pearl("chat", "story.txt", "-o", "story.txt", code=2)
+    pearl("chat", "nothing.txt", code=3)
+    pearl("chat", "story.txt", "--continue", "story.txt", code=2)
+    pearl("chat", "story.txt", "--continue", "why.plan", code=3)
+    assert "not a conversation" in pearl.talk
+
+
+def test_several_documents_are_one_corpus(pearl: Terminal) -> None:
+    Path("other.txt").write_text("Ines sold the mill because the wheel broke.", encoding="utf-8")
+    said = pearl("chat", "story.txt", "other.txt", stdin=lines("Who sold the mill?", WHY))
+    answers = said.split("> ")
+    assert "other.txt" in answers[1]
+    assert "because the wheel broke" in answers[2]
+
+
+# --- kept -------------------------------------------------------------------------------------
+
+
+def turns_of(path: str) -> list[str]:
+    rows = Path(path).read_text(encoding="utf-8").splitlines()
+    return [json.loads(row)["question"] for row in rows[1:]]
+
+
+def test_a_conversation_is_kept_and_gone_on_with(pearl: Terminal) -> None:
+    pearl("chat", "story.txt", "-o", "talk.jsonl", stdin=lines(WHO, "Who asked?", "/undo"))
+    assert turns_of("talk.jsonl") == [WHO]
+    said = pearl("chat", "story.txt", "--continue", "talk.jsonl", stdin=lines(WHY, "/plan"))
+    assert "(asked with: Who sold the boat)" in said
+    assert turns_of("talk.jsonl") == [WHO, WHY]
+    before = Path("talk.jsonl").read_bytes()
+    pearl("chat", "story.txt", "-o", "talk.jsonl", stdin=lines(WHY), code=2)
+    assert "--force" in pearl.talk
+    pearl("chat", "story.txt", "--continue", "talk.jsonl", "-o", "b.jsonl", stdin=lines("Where?"))
+    assert Path("talk.jsonl").read_bytes() == before
+    assert turns_of("b.jsonl") == [WHO, WHY, "Where?"]
+    Path("story.txt").write_text("Another story.", encoding="utf-8")
+    pearl("chat", "story.txt", "--continue", "talk.jsonl", stdin=lines(WHY), code=3)
+    assert "another document" in pearl.talk
+
+
+def test_a_conversation_is_saved_and_forgotten(pearl: Terminal) -> None:
+    said = pearl("chat", "story.txt", stdin=lines(WHO, "/save a.jsonl", "/new", "/turns"))
+    assert "1 turn in a.jsonl" in said
+    assert said.endswith("1 turn forgotten\n> /turns\nno turn yet\n")
+    assert turns_of("a.jsonl") == [WHO]
+    pearl("chat", "story.txt", stdin=lines("/save story.txt", "/quit", WHO), code=1)
+    assert "is not what this command wrote" in pearl.talk
+    assert "hull" in Path("story.txt").read_text(encoding="utf-8")
+
+
+def test_replies_are_kept_so_that_the_same_conversation_asks_nothing_again(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.answer = served
+    first = pearl("chat", "story.txt", *asking(openai_server), stdin=lines(WHO, WHY))
+    n = len(openai_server.requests)
+    assert n == 4  # plan and step; the question made clear, and its plan, whose step is known
+    again = pearl("chat", "story.txt", *asking(openai_server), stdin=lines(WHO, WHY))
+    assert again == first
+    assert len(openai_server.requests) == n
+    pearl("chat", "story.txt", *asking(openai_server), "--fresh", stdin=lines(WHO))
+    assert len(openai_server.requests) == n + 2
+
+
+def test_a_limit_ends_the_session(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.answer = served
+    args = ("chat", "story.txt", *asking(openai_server), "--max-calls", "2", "-o", "talk.jsonl")
+    pearl(*args, "--trace", "t.jsonl", stdin=lines(WHO, WHY, "Who asked?"), code=7)
+    assert len(openai_server.requests) == 2
+    assert turns_of("talk.jsonl") == [WHO]
+
+
+def test_what_happened_is_traced_turn_by_turn(pearl: Terminal) -> None:
+    pearl("chat", "story.txt", "--trace", "trace.jsonl", stdin=lines(WHO, WHY))
+    events = [json.loads(row) for row in Path("trace.jsonl").read_text("utf-8").splitlines()]
+    assert {event["id"] for event in events} == {"1", "2"}
+    (understood,) = (event for event in events if event["event"] == "question_understood")
+    assert (understood["id"], understood["asked"]) == ("2", WHY)
+
+
+def test_every_turn_is_on_the_disk_before_the_next_question(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
+    with subprocess.Popen(
+        [sys.executable, "-m", "pearl", "chat", "story.txt", "-o", "talk.jsonl"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path,
+    ) as talk:  # fmt: skip
+        assert talk.stdin is not None
+        assert talk.stdout is not None
+        talk.stdin.write(lines(WHO, "/turns"))
+        talk.stdin.flush()
+        while b"1. Who sold" not in talk.stdout.readline():
+            pass
+        talk.kill()
+    assert turns_of(str(tmp_path / "talk.jsonl")) == [WHO]
+
+
+def test_a_real_pipe(tmp_path: Path) -> None:
+    story = tmp_path / "story.txt"
+    story.write_text("Nils sold the boat because it leaked.", encoding="utf-8")
+    done = child("chat", str(story), stdin=lines(WHO, WHY))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode().count("Nils sold the boat because it leaked.") == 2
+
+
+# --- typed ------------------------------------------------------------------------------------
+
+
+class Typist:
+    """Types at a terminal that a command runs on, and reads what it shows.
+
+    Args:
+        folder: Where the command runs.
+        args: Of `pearl`.
+    """
+
+    def __init__(self, folder: Path, *args: str) -> None:
+        self._master, slave = pty.openpty()
+
+        def own_terminal() -> None:  # from which Ctrl-C comes
+            os.setsid()
+            import fcntl
+            import termios
+
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "pearl", *args], stdin=slave, stdout=slave, stderr=slave,
+            cwd=folder, env={**os.environ, "TERM": "xterm"}, preexec_fn=own_terminal,
+        )  # fmt: skip
+        os.close(slave)
+        self.seen = self._unread = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def until(self, wanted: str) -> str:
+        """Read until something is shown; returns all up to it since the last time."""
+        give_up = time.monotonic() + 120  # of a child that hangs
+        while wanted not in self._unread:
+            assert time.monotonic() < give_up, f"{wanted!r} was never shown: {self._unread}"
+            if select.select([self._master], [], [], 1)[0]:
+                try:
+                    read = os.read(self._master, 65_536)
+                except OSError:  # the other end is closed
+                    read = b""
+                assert read, f"it ended before {wanted!r}: {self._unread}"
+                self._unread += read.decode("utf-8", "replace")
+        said, _, self._unread = self._unread.partition(wanted)
+        self.seen += said + wanted
+        return said + wanted
+
+    def end(self) -> int:
+        """The exit code, once all is read."""
+        while True:
+            try:
+                if not os.read(self._master, 65_536):
+                    break
+            except OSError:  # the other end is closed
+                break
+        return self.child.wait(60)
+
+    def close(self) -> None:
+        self.child.kill()
+        self.child.wait()
+        os.close(self._master)
+
+
+@contextmanager
+def typing(folder: Path, *args: str) -> Iterator[Typist]:
+    (folder / "story.txt").write_text(
+        "Nils sold the boat because the \x1b]0;owned\x07 hull leaked.\n\nNobody asked.", "utf-8"
+    )
+    typist = Typist(folder, "chat", "story.txt", *args)
+    try:
+        yield typist
+    finally:
+        typist.close()
+
+
+def test_a_person_asks_edits_and_leaves(tmp_path: Path) -> None:
+    with typing(tmp_path) as person:
+        person.until("> ")
+        assert "/help lists commands" in person.seen
+        person.type(f"{WHO}\n")
+        said = person.until("Evidence") + person.until("> ")
+        assert "sold the boat because the" in said
+        assert "\x1b]0;" not in said
+        person.type("And whyx\x7f?\n")
+        person.until("Evidence")
+        person.until("> ")
+        person.type("\x1b[A\x1b[A\n")  # the question before the last one
+        assert WHO in person.until("Evidence")
+        person.until("> ")
+        person.type("/turns\n")
+        assert "2. And why?" in person.until("3. Who sold the boat?")
+        person.until("> ")
+        person.type("/nonsense\n")
+        person.until("no command '/nonsense'")
+        person.until("> ")
+        person.type("\x04")
+        assert person.end() == 0
+
+
+def test_ctrl_c_ends_a_question_and_at_the_prompt_the_session(
+    tmp_path: Path, openai_server: Server
+) -> None:
+    is_asked, go_on = threading.Event(), threading.Event()
+
+    def slowly(seen: Seen) -> Canned:
+        is_asked.set()
+        go_on.wait(120)
+        return served(seen)
+
+    openai_server.answer = slowly
+    with typing(tmp_path, *asking(openai_server), "-o", "talk.jsonl") as person:
+        person.until("> ")
+        person.type(f"{WHO}\n")
+        assert is_asked.wait(120)
+        person.type("\x03")
+        person.until("the question is dropped")
+        person.until("> ")
+        go_on.set()
+        person.type("Why did Nils sell it?\n")
+        person.until("Evidence")
+        person.until("> ")
+        person.type("\x03")
+        assert person.end() == 130
+    assert turns_of(str(tmp_path / "talk.jsonl")) == ["Why did Nils sell it?"]
+
+
+def test_the_prompt_is_no_part_of_answers_that_go_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "pearl", "chat", "story.txt", "--json"],
+        stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path,
+    ) as talk:  # fmt: skip
+        os.close(slave)
+        os.write(master, lines(WHO, "/quit"))
+        assert talk.stdout is not None
+        rows = [json.loads(line) for line in talk.stdout.read().splitlines()]
+    os.close(master)
+    assert [row["status"] for row in rows] == ["answered"]

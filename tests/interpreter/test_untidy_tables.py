@@ -1,0 +1,186 @@
+"""Tables that are not as they should be, and questions that they do not answer, from the file to the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from pearl import Document, Pearl
+from pearl.errors import ExecutionError
+from pearl.interpreter.answer import Answer
+from pearl.llm import ActionTask, LookupTask, Request
+from pearl.llm.backends.scripted import Scripted
+
+WIDE = Document("item,2013,2014\nnet sales,$10,$12\ncosts,3,4\n", "wide.csv")
+LONG = Document("Year,Item,Amount\n2013,sales,10\n2014,sales,12\n2013,costs,3\n", "long.csv")
+
+
+def where(column: str, op: str, *values: str) -> dict[str, Any]:
+    return {"column": column, "op": op, "value": list(values)}
+
+
+def look_up(document: Document, *queries: dict[str, Any]) -> tuple[Answer, list[str]]:
+    """The answer, and what the model was shown with each request."""
+    left = [json.dumps(query) for query in queries]
+    model = Scripted(lambda request: left.pop(0))
+    plan = '1. found = LOOKUP(CTX, "What is asked") : Ask'
+    answer = asyncio.run(Pearl(model).execute(plan, document))
+    assert not left
+    return answer, [request.prompt for request in model.requests]
+
+
+def execute(plan: str, document: Document, said: str = "") -> Answer:
+    """The answer of a plan, where every step of a model says the same, or what is said of its figure."""
+
+    def reply(request: Request) -> str:
+        assert isinstance(request.task, ActionTask | LookupTask)
+        return said
+
+    return asyncio.run(Pearl(Scripted(reply), library="finance").execute(plan, document))
+
+
+# --- a year that the table lacks ------------------------------------------------------------------
+
+
+def test_a_column_of_a_year_that_is_not_there_is_told_with_those_that_are() -> None:
+    net = where("item", "is", "net sales")
+    _, (_, told) = look_up(WIDE, {"select": ["2015"], "where": net}, {"where": net})
+    assert "there is no column '2015'; the table has: 2013, 2014, item" in told
+    assert "did you mean" not in told
+
+
+def test_of_a_year_that_no_row_has_nothing_is_found_and_the_years_are_told() -> None:
+    asked = {"where": {"all": [where("Year", "is", "2015"), where("Item", "is", "sales")]}}
+    answer, _ = look_up(LONG, asked, asked)
+    assert answer.status == "nothing_found"
+    assert any('no row meets: Year is "2015" (Year has: 2013, 2014)' in n for n in answer.notes)
+
+
+def test_of_many_years_the_first_and_the_last_are_told() -> None:
+    text = "Year,Amount\n" + "".join(f"{year},{year % 7}\n" for year in range(1990, 2015))
+    asked = {"where": where("Year", "after", "2015")}
+    answer, _ = look_up(Document(text, "years.csv"), asked, asked)
+    assert any("Year has 25 values from 1990 to 2014" in note for note in answer.notes)
+
+
+def test_a_field_of_a_year_that_is_not_there_ends_the_plan_with_those_that_are() -> None:
+    plan = '1. rows = SPLIT(CTX, "record") : a\n2. new = FIELD(rows, "2015") : b'
+    with pytest.raises(ExecutionError, match="no field '2015'; the rows have: item, 2013, 2014"):
+        execute(plan, WIDE)
+
+
+@pytest.mark.parametrize("said", ["Nothing found.", "Nothing found: no net sales in 2015"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        'CALCULATE("percentage change", new, "10")',
+        'CALCULATE("difference", "10", new)',
+        'RELATION(new, "10")',
+    ],
+)
+def test_a_year_that_is_told_not_to_be_there_is_no_number(said: str, use: str) -> None:
+    plan = f'1. new = FIND_FIGURE(CTX, "net sales", "2015") : a\n2. ans = {use} : b'
+    answer = execute(plan, WIDE, said)
+    assert answer.status == "nothing_found"
+    assert not any(character.isdigit() for character in answer.text.replace("2015", ""))
+
+
+@pytest.mark.parametrize("said", ["the figure for 2015", "Sales of 2015"])
+def test_a_year_among_other_words_is_no_operand(said: str) -> None:
+    plan = (
+        '1. a = FIND_FIGURE(CTX, "net sales", "2015") : a\n2. b = CALCULATE("ratio", a, "10") : b'
+    )
+    with pytest.raises(ExecutionError, match="names a year, and no figure surely"):
+        execute(plan, WIDE, said)
+    assert execute(plan, WIDE, "2015").text == "201.5"
+    assert execute(plan, WIDE, "it is $2,015").text == "$201.5"
+
+
+def test_a_condition_that_leaves_no_row_leaves_nothing_to_compute() -> None:
+    plan = """1. rows = SPLIT(CTX, "record") : a
+2. year = WHERE(rows, "Year", "is", "2015") : b
+3. new = FIELD(year, "Amount") : c
+4. ans = CALCULATE("difference", new, "3") : d"""
+    answer = execute(plan, LONG)
+    assert (answer.status, answer.text) == (
+        "nothing_found",
+        "Nothing found. There is nothing in 'new'",
+    )
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_ragged_rows() -> None:
+    text = "name,city,fee\nAda,Lod,10\nBen,Acre\nCyd,Eilat,1,200\nDan,,5\n"
+    answer, _ = look_up(
+        Document(text, "a.csv"), {"aggregate": [{"function": "sum", "column": "fee"}]}
+    )
+    assert "15" in answer.text
+    assert any("of fee cannot be read" in note for note in answer.notes)
+    answer, _ = look_up(Document(text, "a.csv"), {"where": where("fee", "is empty")})
+    assert "Ben" in answer.text
+    assert "Ada" not in answer.text
+
+
+def test_headers_that_are_missing_or_there_twice() -> None:
+    document = Document("item,note,,note\npump,old,7,new\nhose,red,9,blue\n", "a.csv")
+    answer, (shown,) = look_up(
+        document, {"select": ["note (2)", "column 3"], "where": where("note", "is", "old")}
+    )
+    assert "| new | 7 | old |" in answer.text
+    assert "note (2)" in shown
+    assert "column 3" in shown
+
+
+def test_mixed_types_are_undecided_where_they_are_compared() -> None:
+    document = Document("name,fee\nAda,10\nBen,ask\nCyd,30\nDan,40\n", "a.csv")
+    answer, _ = look_up(document, {"select": ["name"], "where": where("fee", "at least", "20")})
+    assert "Cyd" in answer.text
+    assert "Ada" not in answer.text
+    assert answer.status == "undecided"
+    assert any("1 rows it is undecided" in note for note in answer.notes)
+
+
+def test_merged_cells_of_a_page(tmp_path: Any) -> None:
+    from pearl.documents.document import load
+
+    page = tmp_path / "a.html"
+    page.write_text(
+        "<table><tr><th rowspan=2>item</th><th colspan=2>2014</th></tr><tr><th>Q1</th><th>Q2</th></tr>"
+        "<tr><td>sales</td><td>5</td><td>7</td></tr><tr><td>costs</td><td>2</td><td>3</td></tr></table>",
+        encoding="utf-8",
+    )
+    answer, _ = look_up(load(page), {"select": ["2014 Q2"], "where": where("item", "is", "sales")})
+    assert "| 7 | sales |" in answer.text
+
+
+def test_a_unit_that_does_not_fit_is_told_and_not_compared() -> None:
+    dear = where("2014", "at least", "€ 5")
+    right = {"select": ["item"], "where": where("2014", "at least", "$5")}
+    document = Document("item,2014\nsales,$12\ncosts,$4\n", "a.csv")
+    answer, (_, told) = look_up(document, {"where": dear}, right)
+    assert "2014 is of numbers in $, and '€ 5' is in €" in told
+    assert "sales" in answer.text
+
+
+def test_a_column_that_is_written_wrongly_is_told_with_what_was_meant() -> None:
+    right = {"where": where("Amount", "is", "12")}
+    answer, (_, told) = look_up(LONG, {"where": where("Amuont", "is", "12")}, right)
+    assert "there is no column 'Amuont'; did you mean 'Amount'?" in told
+    assert answer.status == "answered"
+
+
+def test_two_tables_of_a_page_are_told_apart_or_asked_for() -> None:
+    text = "Fees:\n\n| clinic | fee |\n|---|---|\n| Lod | 9 |\n\nStaff:\n\n| clinic | doctor |\n|---|---|\n| Lod | Ada |\n"
+    document = Document(text, "two.md")
+    model = Scripted(lambda request: json.dumps({"select": ["doctor"]}))
+    plan = '1. found = LOOKUP(CTX, "{}") : Ask'
+    answer = asyncio.run(Pearl(model).execute(plan.format("Which doctor is in Lod?"), document))
+    assert "Ada" in answer.text
+    answer = asyncio.run(Pearl(model).execute(plan.format("What is in Lod?"), document))
+    assert answer.status == "undecided"
+    assert "2 tables fit the question equally" in answer.why
