@@ -1,6 +1,6 @@
 """Evaluate the gold programs of ConvFinQA, and compare their results with the answers of people.
 
-    python experiments/reproduce_convfinqa.py --data FILE [--pages] [--json]
+    python experiments/reproduce_convfinqa.py --data FILE [--pages] [--rules] [--table] [--json]
 
 All counts are of turns:
 
@@ -13,19 +13,31 @@ not. `without_units` are the same counts for a matcher that is not told.
 
 With --pages every program is evaluated over its page, too, as EVALUATE does it in a plan: `pages_equal` turns come
 to the same, and `operands` says where their numbers were found.
+
+`retrieval` is how well the rows are found that the programs take their numbers from: `convfinqa_retrieval` says what
+each setting is. --dense adds search by meaning and both together, --rerank the best in the order of a reranker.
+
+With --rules every question is answered without a language model, over its page and over all pages:
+`convfinqa_rules`. --table shows the results beside those that were published. Exit code 1 if a program comes to
+something else, or recall is lower than it was.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from math import isclose
 from pathlib import Path
 from typing import Any
 
 import click
 from convfinqa import Dialogue, Turn, read_dialogues
+from convfinqa_published import beside_published
+from convfinqa_retrieval import Legs, RowTopics, below_bars, comparisons, evaluate_rows
+from convfinqa_rules import Rules, by_rules
+from retrieval.tables import print_comparison, print_scores
 
 from pearl.actions.arithmetic.evaluation import PERCENT, POINTS, RATIO, Result, evaluate
 from pearl.actions.arithmetic.faults import ProgramError
@@ -35,6 +47,7 @@ from pearl.actions.native.evaluate import run as over
 from pearl.actions.values import Scalar
 from pearl.documents.rows import Rows, document_rows
 from pearl.documents.table.quantities import read_quantity
+from pearl.evals.retrieval import RetrievalScores
 
 _FORMS: dict[str, Form] = {RATIO: "share", POINTS: "points"}
 
@@ -69,14 +82,28 @@ class Report:
     without_units: Matches = field(default_factory=Matches)
     pages_equal: int | None = None
     operands: dict[str, int] = field(default_factory=dict)
+    retrieval: dict[str, RetrievalScores] = field(default_factory=dict)
+    rules: dict[str, Rules] = field(default_factory=dict)
     unequal: list[dict[str, Any]] = field(default_factory=list)
     disagreements: list[dict[str, Any]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """The counts that are asked for first."""
-        shown = asdict(self)
-        return {"turns": shown.pop("turns"), "executed_equal": shown.pop("executed_equal"),
-                **shown.pop("with_units"), **shown}  # fmt: skip
+        shown = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            "turns": shown.pop("turns"),
+            "executed_equal": shown.pop("executed_equal"),
+            **asdict(shown.pop("with_units")),
+            **shown,
+            "without_units": asdict(self.without_units),
+            "retrieval": {name: _measures(one) for name, one in self.retrieval.items()},
+            "rules": {name: one.as_json() for name, one in self.rules.items()},
+        }
+
+
+def _measures(scores: RetrievalScores) -> dict[str, Any]:
+    """Without the values of every topic."""
+    return {name: value for name, value in scores.to_json().items() if name != "topics"}
 
 
 @dataclass(frozen=True)
@@ -201,12 +228,57 @@ def render(report: Report) -> str:
 @click.command(help=__doc__)
 @click.option("--data", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--pages", is_flag=True, help="Evaluate the programs over their pages, too.")
+@click.option("--rules", is_flag=True, help="Answer every question by rules alone, too.")
+@click.option(
+    "--table", is_flag=True, help="Print the results beside the published ones; with --rules."
+)
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    default=["bm25+"],
+    show_default=True,
+    help="Lexical; repeatable.",
+)
+@click.option(
+    "--dense", default="", help="Embeddings for dense and hybrid search: minilm, openai:MODEL."
+)
+@click.option("--rerank", default="", help="Reranker: cohere:MODEL, tei.")
+@click.option("--rerank-url", default="", help="Its address.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def main(data: Path, pages: bool, as_json: bool) -> None:
-    report = reproduce(read_dialogues(data), has_pages=pages)
-    click.echo(json.dumps(report.as_json(), indent=1) if as_json else render(report))
-    if report.executed_equal < report.turns:
+def main(
+    data: Path, pages: bool, rules: bool, table: bool, methods: tuple[str, ...],
+    dense: str, rerank: str, rerank_url: str, as_json: bool,
+) -> None:  # fmt: skip
+    dialogues = list(read_dialogues(data))
+    report = reproduce(dialogues, has_pages=pages)
+    if (rows := RowTopics(dialogues)).topics:
+        legs = Legs(methods, dense, rerank, rerank_url)
+        report.retrieval = asyncio.run(evaluate_rows(rows, legs))
+    if rules or table:
+        report.rules = asyncio.run(by_rules(dialogues))
+    if as_json:
+        click.echo(json.dumps(report.as_json(), indent=1))
+    else:
+        click.echo(render(report))
+        print_retrieval(report.retrieval)
+        for name, one in report.rules.items():
+            click.echo(f"\n{name}\n{one}")
+        if table:
+            click.echo(f"\n{beside_published(report.executed_equal / report.turns, report.rules)}")
+    short = below_bars(report.retrieval)
+    for line in short:
+        click.echo(line, err=True)
+    if short or report.executed_equal < report.turns:
         raise click.exceptions.Exit(1)
+
+
+def print_retrieval(scores: Mapping[str, RetrievalScores]) -> None:
+    """A table, and what the history is worth."""
+    if scores:
+        print_scores(list(scores.values()))
+    for each in comparisons(scores):
+        print_comparison(each)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ __all__ = ["WeightedQuery", "contextual_query", "years_in"]
 
 FOLLOWING_WEIGHT = 0.6
 """Weight of earlier questions between the first and this one. Recall at 10 on ConvFinQA hardly depends on
-it: 0.6 gives .815, joined questions, which all weigh 1, .812 (experiments/retrieval/convfinqa.py)."""
+it: 0.6 gives .815, joined questions, which all weigh 1, .812 (experiments/convfinqa_retrieval.py)."""
 
 MAX_YEARS = 30
 """Of a range of years, so many are named by it at most; of a longer one only its ends are."""

@@ -8,6 +8,7 @@ import json
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ def experiment(name: str) -> ModuleType:
     """The experiment; it imports its neighbours as a script does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "experiments/retrieval")
+        patch.syspath_prepend(ROOT / "experiments")
         return importlib.import_module(name)
 
 
@@ -42,37 +44,64 @@ def test_cranfield_is_read_as_its_codes_mean(tmp_path: Path) -> None:
     assert with_sources.grades["2"] == {"3": 4}
 
 
-def test_rows_that_hold_an_operand_are_right(tmp_path: Path) -> None:
+def dialogues(tmp_path: Path) -> list[Any]:
     table = {
         "2009": {"net sales": 206588.0, "costs": -27.0},
         "2008": {"net sales": 181001.0, "costs": 9.0},
     }
     turns = ["206588", "subtract(206588, 181001)", "divide(#0, const_100)", "multiply(27%, 3)"]
-    dialogue = {
+    row = {
         "id": "Single_JKHY/2009/page_28.pdf-3",
-        "doc": {"table": table},
-        "dialogue": {"conv_questions": ["a?", "b?", "c?", "d?"], "turn_program": turns},
+        "doc": {"pre_text": "Of sales.", "post_text": "", "table": table},
+        "dialogue": {
+            "conv_questions": ["a sales?", "b?", "c?", "d costs?"],
+            "turn_program": turns,
+            "executed_answers": [206588.0, 25587.0, 1.0, 0.81],
+            "conv_answers": ["206588", "25587", "1", "0.81"],
+        },
     }
     path = tmp_path / "dev.jsonl"
-    path.write_text(json.dumps(dialogue))
-    module = experiment("convfinqa")
-    pages, topics, judgments, pages_of, n_turns = module.read(path)
-    assert (list(pages), n_turns) == (["JKHY/2009/page_28.pdf"], 4)
-    assert [topic.history for topic in topics] == [(), ("a?",), ("a?", "b?", "c?")]
-    assert set(pages_of.values()) == set(pages)
+    path.write_text(json.dumps(row))
+    return list(experiment("convfinqa").read_dialogues(path))
+
+
+def test_rows_that_hold_an_operand_are_right(tmp_path: Path) -> None:
+    module = experiment("convfinqa_retrieval")
+    found = module.RowTopics(dialogues(tmp_path))
+    assert list(found.pages) == ["JKHY/2009/page_28.pdf"]
+    assert [topic.history for topic in found.topics] == [
+        (), ("a sales?",), ("a sales?", "b?", "c?"),
+    ]  # fmt: skip
     sales, costs = ({f"JKHY/2009/page_28.pdf#{row}": 1} for row in ("net sales", "costs"))
-    assert list(judgments.grades.values()) == [sales, sales, costs]
-    (first, _) = module.passages(pages, with_page=True)
-    assert first.text == "JKHY 2009 net sales: 2009 206588; 2008 181001"
-    assert module.operands("subtract(#0, const_1), add(5.5%, -3)") == {5.5, 0.055, 3.0}
+    assert list(found.judgments.grades.values()) == [sales, sales, costs]
+    (first, _) = module.passages(found.pages, with_page=True)
+    assert first.text == "JKHY 2009 net sales: 2009 206,588; 2008 181,001"
+
+
+def test_each_setting_asks_what_it_says(tmp_path: Path) -> None:
+    found = experiment("convfinqa_retrieval").RowTopics(dialogues(tmp_path))
+    last = {setting: found.asked(setting)[-1] for setting in ("turn", "joined", "history")}
+    assert (last["turn"].text, last["turn"].history) == ("d costs?", ())
+    assert last["joined"].text == "a sales? b? c? d costs?"
+    assert last["history"].history == ("a sales?", "b?", "c?")
+    assert found.asked("ticker and year")[0].text == "a sales? JKHY 2009"
+    assert found.asked("filtered")[0].filters == ("ticker=JKHY", "year=2009")
+    assert found.asked("page")[0].filters == ("document~JKHY/2009/page_28.pdf#",)
 
 
 @pytest.mark.slow
 def test_rows_of_convfinqa_are_found() -> None:
-    path, module = shared("convfinqa/dev.jsonl"), experiment("convfinqa")
-    scores = {one.method: one for one in asyncio.run(module.evaluate(path, ["bm25+"]))}
-    for kind, measure, bar in module.BARS:
-        assert scores[f"{kind}, bm25+"].mean(measure).estimate >= bar, kind
+    module = experiment("convfinqa_retrieval")
+    path = shared("convfinqa/dev.jsonl")
+    topics = module.RowTopics(list(experiment("convfinqa").read_dialogues(path)))
+    scores = asyncio.run(module.evaluate_rows(topics))
+    assert module.below_bars(scores) == []
+    assert len(module.BARS) == 3
+    assert module.below_bars({"history, bm25+": scores["turn, bm25+"]}) != []
+    assert (
+        scores["page, bm25+"].mean("R@60").estimate
+        >= scores["filtered, bm25+"].mean("R@60").estimate
+    )
 
 
 @pytest.mark.slow

@@ -30,17 +30,19 @@ _LEAST = 0.72
 """Least score of a cell, of 1."""
 _MARGIN = 0.06
 """A cell that scores by less lower may be meant as well."""
+_EXACT = 0.999
+"""A cell that is named just as asked is meant before all that are named about so."""
 _IN_OTHERS = 0.08
 """What a match by another name for the same thing is worth less."""
 _ELSEWHERE = 0.5
 """Weight of a word that no name of the tables has: it may be another word for one of them."""
 _AROUND = 0.8
 """Weight of a match in what stands around a row, not in the names of row and column."""
-_LEAST_OWN = 0.4
+_LEAST_OWN = 0.5
 """Share of what is asked for that row and column have to say themselves, if they say anything."""
 _FAINT = 0.3
 """Weight of a word of `_FRAME` that the tables have."""
-_MAX_ABOVE = 400
+_MAX_ABOVE = 150
 """Characters above a table that say what it is of."""
 
 _FRAME = frozenset(terms(
@@ -76,6 +78,7 @@ class _Place:
         own: Terms of its row and its column, without those of the period.
         around: Terms in brackets, of the section, and of what stands above the table.
         contrast: Those words of `_CONTRAST` that its names have.
+        is_start: Whether it is what there was when the period began.
         period: What row and column say of time.
     """
 
@@ -84,6 +87,7 @@ class _Place:
     own: frozenset[str]
     around: frozenset[str]
     contrast: frozenset[str]
+    is_start: bool
     period: Period
 
     @property
@@ -242,10 +246,12 @@ def _best(page: _Page, what: str, period: Period) -> list[_Place]:
     for place in page.places:
         fits = not period.years or place.period.is_of(period)
         if fits and place.contrast == contrast and (score := page.score(place, wanted, others)):
-            is_start = bool(_FIRST.search(place.cell.label))
-            scored.append((score - _MARGIN * (is_start != is_first), place))
+            scored.append((score - _MARGIN * (place.is_start != is_first), place))
     most = max((score for score, _ in scored), default=0.0)
-    return [place for score, place in scored if score > most - _MARGIN] if most >= _LEAST else []
+    if most < _LEAST:
+        return []
+    least = most - (_MARGIN if most < _EXACT else 1 - _EXACT)
+    return [place for score, place in scored if score > least]
 
 
 def _in_sentences(
@@ -288,9 +294,13 @@ def _variants(wanted: frozenset[str]) -> Iterator[frozenset[str]]:
 def _places(table: Table, text: str) -> Iterator[_Place]:
     """The cells of a table that have a number."""
     first, section = table.columns[0].name, ""
+    headings = [(column.name, *_names(column.name)) for column in table.columns[1:]]
+    shared = (
+        frozenset.intersection(*(own for _, own, _ in headings)) if headings[1:] else frozenset()
+    )
     columns = [
-        (column.name, *_names(column.name), read_period_words(column.name))
-        for column in table.columns[1:]
+        (name, own - shared, beside | shared, read_period_words(name))
+        for name, own, beside in headings
     ]
     above = frozenset(terms(f"{table.caption} {_above(table, text)}", drop_stop_words=True))
     of_caption = read_period_words(table.caption)
@@ -301,26 +311,36 @@ def _places(table: Table, text: str) -> Iterator[_Place]:
             continue
         own, beside = _names(label)
         beside |= above | frozenset(terms(section, drop_stop_words=True))
-        said = read_period_words(label)
+        said, is_start = read_period_words(label), bool(_FIRST.search(label))
         for name, of_column, beside_column, period in columns:
             cell = table.cell(number, name)
             if cell.quantity is not None:
                 names, around = own | of_column, beside | beside_column
                 contrast = _contrast(f"{label} {name}")
                 when = _of_cell(said, period, of_caption)
-                yield _Place(table, cell, names, around, contrast, when)
+                yield _Place(table, cell, names, around, contrast, is_start, when)
 
 
 def _above(table: Table, text: str) -> str:
-    """The end of the text before a table, which says what it is of; without the table's header."""
+    """The end of the text before a table, which says what it is of; without headers and rows of tables.
+
+    Of a table that is shown apart from its text, the text before the mark in its place, too.
+    """
     spans = table.rows[0].spans
     if not spans:
         return ""
-    lines = text[max(0, spans[0].start - _MAX_ABOVE) : spans[0].start].splitlines()
+    said = text[max(0, spans[0].start - _MAX_ABOVE) : spans[0].start]
+    if marks := _MARK.findall(said):
+        place = text.find(f"\n{marks[-1]}\n", table.rows[-1].spans[0].end)
+        if place >= 0:
+            said = f"{text[max(0, place - _MAX_ABOVE) : place]}\n{said[said.rindex(marks[-1]) :]}"
     names = frozenset(term for column in table.columns for term in terms(column.name))
-    while lines and names.issuperset(terms(lines[-1])):
-        lines.pop()
-    return " ".join(lines)
+    lines = (line for line in said.splitlines() if not line.startswith("|"))
+    return " ".join(line for line in lines if not names.issuperset(terms(line)))
+
+
+_MARK = re.compile(r"^\[table [^\]\n]+\]$", re.M)
+"""As `pearl.documents.table.apart` writes it above a table, and where the table was."""
 
 
 def _names(name: str) -> tuple[frozenset[str], frozenset[str]]:

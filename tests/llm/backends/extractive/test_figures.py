@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pearl.actions.library import load_library
 from pearl.documents.document import Document
+from pearl.documents.table.apart import TablesApart
 from pearl.documents.table.finding import find_tables
 from pearl.documents.table.quantities import read_quantity
 from pearl.llm import ActionTask, CombineTask, Request, Task
@@ -45,7 +46,7 @@ def figure(what: str, when: str = "2010", page: str = PAGE) -> str:
         ("net sales", "2010", "$ 5,735 million"),
         ("net sales", "fiscal 2009", "$ 5,180 million"),
         ("net sales", "december 31, 2010", "$ 5,735 million"),
-        ("the revenues of the paper segment", "2009", "$ 5,180 million"),
+        ("the revenues of paper", "2009", "$ 5,180 million"),
         ("operating income", "2010", "640 million"),
         ("income taxes", "2009", "190 million"),
         ("income before taxes", "2009", "590 million"),
@@ -100,6 +101,19 @@ def test_what_stands_above_a_table_names_rows_that_are_nothing_but_a_period() ->
     )
     assert figure("maturities of bonds", "2015", page) == "1,110"
     assert figure("maturities of leases", "2015", page).startswith("Nothing")
+
+
+def test_a_table_apart_from_its_text_is_named_by_the_text_where_it_was() -> None:
+    page = (
+        "Of the mills. "
+        + "They were sold in the spring , and nobody answered the board. " * 4
+        + "The maturities of the bonds are as follows :\n\n| item | amount |\n|---|---|\n| 2014 | 385 |\n\nThe mills were sold."
+    )
+    apart = TablesApart(Document(page)).whole
+    assert apart != page
+    assert figure("maturities of bonds", "2014", page) == "385"
+    assert figure("maturities of bonds", "2014", apart) == "385"
+    assert figure("mills", "2014", apart).startswith("Nothing")
 
 
 @pytest.mark.parametrize(("when", "is_"), [("beginning", "30"), ("end", "36"), ("", "36")])

@@ -1,0 +1,249 @@
+"""Are the rows of tables found that the programs of ConvFinQA take their numbers from?
+
+Every row of every page's table is a passage: the row's name, and each column's heading with the cell. Counted
+are the turns whose program takes an operand from the table; right are the rows of that page that hold an operand,
+by absolute value (cleaning has turned signs), so slightly generous. A query is
+
+- `turn`: the question of the turn alone,
+- `joined`: the earlier questions of the dialogue and it,
+- `history`: the same, the first question and the last in full and those between by `Searcher.search(history=...)`,
+- `ticker and year`: `history`, and the company's ticker and the fiscal year of the page in the query and in front of
+  each passage. They are known of the page asked about, not read from the question: an upper bound for who has
+  such metadata,
+- `filtered`: `history`, within the rows of that ticker and year,
+- `page`: `history`, within the rows of the right page.
+
+Answers of earlier turns are not used. Intervals resample dialogues.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from convfinqa import Dialogue
+
+from pearl.data.domains.finance import operands
+from pearl.documents.document import Document
+from pearl.documents.table.finding import table_rows
+from pearl.documents.table.quantities import read_quantity
+from pearl.evals.judgments import Judgments, Topic
+from pearl.evals.retrieval import RetrievalComparison, RetrievalScores, evaluate_retrieval
+from pearl.interpreter.searchers import new_searcher
+from pearl.llm.client import ClientSettings
+from pearl.retrieval import SearchSettings
+from pearl.retrieval.corpus import CorpusDocument, Cutting
+from pearl.retrieval.index import Index
+from pearl.retrieval.search import Searcher
+
+__all__ = [
+    "BARS",
+    "LEXICAL",
+    "SETTINGS",
+    "Legs",
+    "RowTopics",
+    "below_bars",
+    "evaluate_rows",
+    "page_of",
+    "passages",
+    "ticker_and_year",
+]
+
+MEASURES = ("R@5", "R@10", "R@60", "P@5", "P@10", "P@60", "R@1")
+DEPTH = 200
+LEXICAL = "bm25+"
+SETTINGS = ("turn", "joined", "history", "ticker and year", "filtered", "page")
+BARS = (("history", "R@10", 0.79), ("history", "R@60", 0.90), ("ticker and year", "R@10", 0.90))
+"""Recall of `bm25+` over the cleaned development set at least."""
+MIN_TOPICS = 500
+"""Smaller sets are not held to them."""
+
+Cells = Mapping[str, list[tuple[str, str]]]
+"""Row → its columns with their cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """What ranks beside `bm25+`.
+
+    Attributes:
+        methods: Lexical methods.
+        embeddings: What makes vectors for `dense` and `hybrid`, as `--embeddings` names it; "" for neither.
+        reranker: What reorders the best of the last method, as `--reranker` names it; "" for nothing.
+        reranker_url: Its address; "" for the vendor's own.
+    """
+
+    methods: Sequence[str] = (LEXICAL,)
+    embeddings: str = ""
+    reranker: str = ""
+    reranker_url: str = ""
+
+    def searchers(self) -> dict[str, Searcher]:
+        """Each by its name."""
+        found = {name: Searcher(SearchSettings(name)) for name in self.methods}
+        client = ClientSettings()
+        if self.embeddings:
+            for name in ("dense", "hybrid"):
+                found[name] = new_searcher(client, SearchSettings(name), self.embeddings)
+        if self.reranker:
+            last = list(found)[-1]
+            found[f"{last}, reranked"] = new_searcher(
+                client, SearchSettings(last), self.embeddings or None, self.reranker, self.reranker_url or None
+            )  # fmt: skip
+        return found
+
+
+def page_of(dialogue: Dialogue) -> str:
+    """`Single_BLK/2013/page_124.pdf-2` → `BLK/2013/page_124.pdf`."""
+    return re.sub(r"-\d+$", "", dialogue.id.partition("_")[2])
+
+
+def cells_of(page: Document) -> Cells:
+    """The rows of a page's tables by their names."""
+    rows: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for table in table_rows(page):
+        for row in table.rows:
+            (_, label), *cells = row.fields.items()
+            rows[label or ""] += [(column, cell or "") for column, cell in cells]
+    return rows
+
+
+def gold_rows(rows: Cells, program: str) -> list[str]:
+    """The rows that hold an operand, whatever its sign."""
+    known = operands(program)
+    return [name for name, cells in rows.items() if _numbers(cells) & known]
+
+
+def _numbers(cells: Iterable[tuple[str, str]]) -> frozenset[Decimal]:
+    read = (read_quantity(cell, is_point_decimal=True) for _, cell in cells)
+    return frozenset(abs(found.value) for found in read if found)
+
+
+def passages(pages: Mapping[str, Cells], *, with_page: bool) -> list[CorpusDocument]:
+    """A document for each row; `with_page` puts ticker and year in front of its text."""
+    found = []
+    for page, rows in pages.items():
+        ticker, year = ticker_and_year(page)
+        for row, cells in rows.items():
+            said = "; ".join(f"{column} {cell}" for column, cell in cells)
+            text = f"{ticker} {year} {row}: {said}" if with_page else f"{row}: {said}"
+            fields = {"page": page, "ticker": ticker, "year": year}
+            found.append(CorpusDocument(f"{page}#{row}", text, fields))
+    return found
+
+
+def ticker_and_year(page: str) -> tuple[str, str]:
+    """`BLK/2013/page_124.pdf` → `BLK`, `2013`."""
+    ticker, _, rest = page.partition("/")
+    return ticker, rest.partition("/")[0]
+
+
+class RowTopics:
+    """Turns as topics, with the rows that are right.
+
+    Attributes:
+        pages: Page → its rows.
+        topics: The turns that take a number from a table, with their histories.
+        judgments: Their rows.
+        page_of_topic: Topic → page.
+    """
+
+    def __init__(self, dialogues: Iterable[Dialogue]) -> None:
+        self.pages: dict[str, Cells] = {}
+        self.topics: list[Topic] = []
+        self.page_of_topic: dict[str, str] = {}
+        grades: dict[str, dict[str, int]] = {}
+        for one in dialogues:
+            page = page_of(one)
+            rows = self.pages.setdefault(page, cells_of(one.page))
+            questions = [turn.question for turn in one.turns]
+            for i, turn in enumerate(one.turns):
+                if right := gold_rows(rows, turn.program):
+                    topic = Topic(f"{one.id}/{i}", turn.question, tuple(questions[:i]), (), one.id)
+                    self.topics.append(topic)
+                    grades[topic.id] = {f"{page}#{row}": 1 for row in right}
+                    self.page_of_topic[topic.id] = page
+        self.judgments = Judgments(grades)
+
+    def asked(self, setting: str) -> list[Topic]:
+        """The topics as a setting asks them."""
+        return [self._settings[setting](self, topic) for topic in self.topics]
+
+    def _known(self, topic: Topic) -> Topic:
+        ticker, year = ticker_and_year(self.page_of_topic[topic.id])
+        return replace(topic, text=f"{topic.text} {ticker} {year}")
+
+    def _filtered(self, topic: Topic) -> Topic:
+        ticker, year = ticker_and_year(self.page_of_topic[topic.id])
+        return replace(topic, filters=(f"ticker={ticker}", f"year={year}"))
+
+    def _within(self, topic: Topic) -> Topic:
+        return replace(topic, filters=(f"document~{self.page_of_topic[topic.id]}#",))
+
+    def _joined(self, topic: Topic) -> Topic:
+        return replace(topic, text=" ".join([*topic.history, topic.text]), history=())
+
+    def _alone(self, topic: Topic) -> Topic:
+        return replace(topic, history=())
+
+    def _itself(self, topic: Topic) -> Topic:
+        return topic
+
+    _settings: Mapping[str, Callable[[RowTopics, Topic], Topic]] = dict(
+        zip(SETTINGS, (_alone, _joined, _itself, _known, _filtered, _within), strict=True)
+    )
+
+
+async def evaluate_rows(found: RowTopics, legs: Legs | None = None) -> dict[str, RetrievalScores]:
+    """Every setting by every searcher: `SETTING, METHOD` → scores.
+
+    Raises:
+        DataError: No turn takes a number from a table.
+        PearlError: As `evaluate_retrieval` and `new_searcher` do.
+    """
+    searchers = (legs or Legs()).searchers()
+    plain, paged = (
+        Index.build(passages(found.pages, with_page=with_page), Cutting("document"))
+        for with_page in (False, True)
+    )
+    scores: dict[str, RetrievalScores] = {}
+    try:
+        for setting in SETTINGS:
+            done = await evaluate_retrieval(
+                paged if setting == "ticker and year" else plain,
+                found.asked(setting),
+                found.judgments,
+                {f"{setting}, {name}": searcher for name, searcher in searchers.items()},
+                measures=MEASURES,
+                depth=DEPTH,
+            )
+            scores |= {one.method: one for one in done.scores}
+    finally:
+        for searcher in searchers.values():
+            await searcher.aclose()
+    return scores
+
+
+def comparisons(scores: Mapping[str, RetrievalScores]) -> list[RetrievalComparison]:
+    """What the history is worth, by every method."""
+    return [
+        RetrievalComparison.of(one, scores[f"{other}, {method}"], "R@10")
+        for name, one in scores.items()
+        for setting, _, method in [name.partition(", ")]
+        if setting == "history"
+        for other in ("turn", "joined")
+    ]
+
+
+def below_bars(scores: Mapping[str, RetrievalScores]) -> list[str]:
+    """What is worse than it was, a line each."""
+    return [
+        f"{setting}, {LEXICAL}: {measure} is {mean:.3f}, below {bar}"
+        for setting, measure, bar in BARS
+        if (one := scores.get(f"{setting}, {LEXICAL}"))
+        and len(one.groups) >= MIN_TOPICS
+        and (mean := one.mean(measure).estimate) < bar
+    ]
