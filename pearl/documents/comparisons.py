@@ -45,6 +45,7 @@ Kind = Literal["date", "number"]
 MAX_SAMPLED = 200
 """Different values from which the kind of a column is inferred."""
 
+_WORD = re.compile(r"[^\W_]*[^\W\d_][^\W_]*")
 _YEAR = re.compile(r"\s*\d{4}\s*")
 
 
@@ -165,6 +166,9 @@ def _sameness(
             one, other = of_number[value], amounts.get(text)
             if keys[value] == keys[text] or one is None or other is None:
                 return keys[value] == keys[text]
+            words = _words_beside(value, one[1]), _words_beside(text, other[1])
+            if all(words) and words[0] != words[1]:  # names that have the same year, say
+                return False
             return None if one[1] and other[1] and one[1] != other[1] else one[0] == other[0]
 
         return is_same_number, []
@@ -180,6 +184,11 @@ def _number(text: str) -> _Number | None:
         return found
     read = read_quantity(text)
     return None if read is None else (read.value if read.unit == "%" else read.amount, read.unit)
+
+
+def _words_beside(text: str, unit: str) -> frozenset[str]:
+    """The words of a text besides its number and unit."""
+    return frozenset(_WORD.findall(text.casefold())) - {unit.casefold()}
 
 
 def _why_none(text: str) -> str:

@@ -51,8 +51,8 @@ def kept_text(text: str) -> str:
     A loop at the end is left out, but for the first time it says what it repeats.
 
     Example:
-        >>> kept_text("He left at dawn. She wrote to Dr. No. Then the bo")
-        'He left at dawn. She wrote to Dr. No.'
+        >>> kept_text("He left at dawn. She wrote to Dr. Lee. Then the bo")
+        'He left at dawn. She wrote to Dr. Lee.'
         >>> kept_text("- the hull\n- the sails\n- the mas")
         '- the hull\n- the sails'
         >>> kept_text("12")
