@@ -39,6 +39,7 @@ from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
 from pearl.retrieval import DEFAULT_METHOD, SearchSettings
 from pearl.retrieval.search import Searcher
+from pearl.tables.sql_engines import SqlEngine
 from pearl.trace import PlanFailed, Trace
 
 __all__ = ["Pearl"]
@@ -84,6 +85,7 @@ class Pearl:
             one of dated reports, else they stay as they are.
         fiscal_year_end: Month and day on which fiscal years end; goes with a date.
         apart: Whether models are shown tables apart from the text; None for what the domain has.
+        sql_engine: What runs SQL that a model writes over a table: `sqlite`, or `duckdb` (extra `duckdb`).
         n_plans: Independent plans that are written and run; how far they agree is told.
         replies: As in `Client`.
         budget: As in `Client`.
@@ -145,6 +147,7 @@ class Pearl:
         as_of: date | None = None,
         fiscal_year_end: tuple[int, int] = (12, 31),
         apart: bool | None = None,
+        sql_engine: SqlEngine = "sqlite",
         n_plans: int = 1,
         replies: Replies | None = None,
         budget: Budget | None = None,
@@ -158,7 +161,7 @@ class Pearl:
             "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
             "strict": strict, "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
             "shape": shape, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
-            "apart": apart, "n_plans": n_plans,
+            "apart": apart, "sql_engine": sql_engine, "n_plans": n_plans,
         }  # fmt: skip
         self.client = as_client(model, client_settings, replies=replies, budget=budget)
         self._is_own_searcher = searcher is None
@@ -186,7 +189,7 @@ class Pearl:
             items_per_call=items_per_call, max_item_tokens=max_item_tokens, max_reasks=max_reasks,
             is_strict=strict, is_strict_rows=strict_items, recheck=recheck,
             is_constrained=self.client.reply_fallback.level.by is not None,
-            is_apart=self.domain.is_apart if apart is None else apart,
+            is_apart=self.domain.is_apart if apart is None else apart, sql_engine=sql_engine,
         )  # fmt: skip
         drawn = self.client.settings
         self.draws = Draws(n_plans, drawn.seed, drawn.temperature)

@@ -19,6 +19,7 @@ NO_SHARED = "the folder ../shared is not beside the checkout"
 NO_RAY = "ray is not installed here; make test-ray runs this"
 NO_TORCH = "torch is not installed here; make test-transformers runs this"
 NO_DSPY = "dspy is not installed here; make test-rlm runs this"
+NO_DUCKDB = "duckdb is not installed here; make demo installs it"
 NO_TANTIVY = "tantivy is not installed here; pip install tantivy"
 NO_WHEEL = "no installed package is given; make test-wheel runs this"
 NO_FULL_DEVICE = "no /dev/full on this system"
@@ -29,6 +30,7 @@ BOUND = "root cannot give up its rights over files here"
 
 MOST = {
     NO_SHARED: 29,
+    NO_DUCKDB: 81,
     NO_TANTIVY: 1,
     NO_RAY: 9,
     NO_TORCH: 7,  # each file of tests/llm/backends/transformers is one

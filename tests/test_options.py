@@ -211,6 +211,9 @@ OF_EVERY_CALL = {"timeout_s", "requests_per_minute", "tokens_per_minute"}
 OF_SEARCH = {"ranker", "embeddings", "reranker", "reranker_url"}
 """`tests/plugins/test_foreign.py` and `tests/cli/test_corpora.py` show what they do."""
 
+OF_TABLES = {"sql_engine"}
+"""`tests/interpreter/test_table_steps.py` shows what it does."""
+
 
 OF_ANSWERS = {
     "eval": {"strict_items"},
@@ -291,7 +294,9 @@ def test_every_setting_makes_a_difference(
     base += ["--server", "vllm"] if "server" in offered else []
     known: dict[tuple[Any, ...], list[Any]] = {}
     useless = set()
-    for setting in sorted(offered - OF_EVERY_CALL - OF_SEARCH - OF_ANSWERS.get(name, set())):
+    for setting in sorted(
+        offered - OF_EVERY_CALL - OF_SEARCH - OF_TABLES - OF_ANSWERS.get(name, set())
+    ):
         before, after = OTHERS[setting]
         openai_server.delay_s = 1.0 if setting in AT_ONCE else 0.0
         if not {word for word in before if word.startswith("--")} <= flags:
@@ -307,6 +312,6 @@ def test_every_setting_makes_a_difference(
 
 
 def test_settings_that_are_tried_are_all_there_are() -> None:
-    assert OTHERS.keys() | OF_EVERY_CALL | OF_SEARCH == set(SETTINGS)
+    assert OTHERS.keys() | OF_EVERY_CALL | OF_SEARCH | OF_TABLES == set(SETTINGS)
     asking = {name for name, c in COMMANDS.items() if any(p.name == "model" for p in c.params)}
     assert asking == USED.keys()

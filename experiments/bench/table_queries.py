@@ -3,7 +3,8 @@
     python -m experiments.bench.table_queries [--rows 23000] [--limit 2.0] [--no-sql]
 
 Prints milliseconds of 150 gold queries, of terms and rows for their questions, of a whole prompt;
-then, for each greedy statement, how long it ran beyond its limit. Exit code 1 if a bar is not met.
+then, for each engine and greedy statement, how long it ran beyond its limit and the start of its process.
+Engines that are not installed are left out. Exit code 1 if a bar is not met.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -24,12 +26,18 @@ from pearl.tables.query_table import QueryTable
 from pearl.tables.running import run
 from pearl.tables.specification import Query, read_query
 from pearl.tables.sql import SqlError, SqlLimits, SqlTable
+from pearl.tables.sql_engines import ENGINES, SqlEngine
 
 MAX_QUERY_MS = 20.0
 MAX_TERMS_AND_ROWS_MS = 30.0
 MAX_OVER_LIMIT_S = 0.5
 
-GREEDY = Path(__file__).parents[2] / "tests/tables/greedy_sql.txt"
+TESTS = Path(__file__).parents[2] / "tests/tables"
+GREEDY: dict[SqlEngine, Path] = {
+    "sqlite": TESTS / "greedy_sql.txt",
+    "duckdb": TESTS / "greedy_duckdb.txt",
+}
+N_STARTS = 8
 
 
 def main() -> int:
@@ -62,8 +70,13 @@ def main() -> int:
     print(f"longest prompt: {longest:,} characters")
     is_met = query_ms <= MAX_QUERY_MS and aids_ms <= MAX_TERMS_AND_ROWS_MS
     if not said.no_sql:
-        measured("SQL, a process each", [lambda: lookup.sql.run(COUNT)] * 8)
-        is_met &= worst_over_limit(said.rows, said.limit) <= MAX_OVER_LIMIT_S
+        for engine in ENGINES:
+            if engine == "duckdb" and find_spec("duckdb") is None:
+                print("duckdb is not installed: left out")
+                continue
+            sql = lookup.sql(engine)
+            measured(f"{engine}, a process each", [lambda sql=sql: sql.run(COUNT)] * N_STARTS)
+            is_met &= worst_over_limit(said.rows, said.limit, engine) <= MAX_OVER_LIMIT_S
     return 0 if is_met else 1
 
 
@@ -107,15 +120,24 @@ def measured(name: str, calls: Sequence[Callable[[], object]]) -> float:
     return median(processor)
 
 
-def worst_over_limit(n: int, seconds: float) -> float:
-    """Run greedy statements; returns by how much the worst ran over its limit, in seconds."""
+def worst_over_limit(n: int, seconds: float, engine: SqlEngine) -> float:
+    """Run greedy statements; returns by how much the worst ran over its limit, in seconds.
+
+    The limit begins when the process has the table, so what that takes, a median, is not counted.
+    """
     cells = (
         {"City": f"City {i % 50}", "Fee": str(i % 97), "Note": f"{i} abcdefghi" * 10}
         for i in range(n)
     )
     table = QueryTable(Rows(tuple(Row("", one) for one in cells)), "clinics")
-    sql = SqlTable(table, SqlLimits(seconds=seconds))
-    statements = [line for line in GREEDY.read_text(encoding="utf-8").splitlines() if line]
+    sql = SqlTable(table, SqlLimits(seconds=seconds), engine)
+    statements = [line for line in GREEDY[engine].read_text(encoding="utf-8").splitlines() if line]
+    starts = []
+    for _ in range(N_STARTS):
+        start = time.perf_counter()
+        sql.run("SELECT City FROM clinics LIMIT 1")
+        starts.append(time.perf_counter() - start)
+    print(f"{engine}: a process with the table starts in {median(starts):.2f} s")
     worst = 0.0
     for statement in statements:
         start = time.perf_counter()
@@ -124,10 +146,12 @@ def worst_over_limit(n: int, seconds: float) -> float:
             said = "answered"
         except SqlError as error:
             said = str(error)
-        over = time.perf_counter() - start - seconds
+        over = time.perf_counter() - start - median(starts) - seconds
         worst = max(worst, over)
         print(f"  {over + seconds:5.2f} s  {said[:50]:50}  {statement[:70]}", flush=True)
-    print(f"greedy SQL, {len(statements)} statements: at most {worst:+.2f} s beyond the limit")
+    print(
+        f"greedy SQL, {engine}, {len(statements)} statements: at most {worst:+.2f} s beyond the limit"
+    )
     return worst
 
 

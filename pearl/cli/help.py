@@ -16,7 +16,7 @@ N_FIRST = 11
 GROUPS = {
     "Question and document": (
         "question", "together", "data", "tasks", "results", "rescore", "domain", "split", "columns",
-        "subset", "limit", "longest", "held_out", "allow_outside", "context", "apart", "ranker",
+        "subset", "limit", "longest", "held_out", "allow_outside", "context", "apart", "sql_engine", "ranker",
         "as_of", "fiscal_year_end",
     ),
     "Plan": ("kind", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape", "route", "n_plans"),

@@ -224,6 +224,10 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         "--apart/--no-apart", envvar="PEARL_APART", default=None,
         help="Show models tables apart from the text [default: the domain's].",
     ),
+    "sql_engine": click.option(
+        "--sql-engine", envvar="PEARL_SQL_ENGINE", type=click.Choice(["sqlite", "duckdb"]),
+        default="sqlite", show_default=True, help="What runs SQL that a model writes over a table.",
+    ),
     "n_plans": click.option(
         "--plans", "n_plans", envvar="PEARL_N_PLANS", type=click.IntRange(1, 20), default=1,
         metavar="N", show_default=True,
@@ -283,7 +287,8 @@ PLANNING = (
 """Of those that have plans written, too."""
 
 READING = (
-    "context", "apart", "ranker", "embeddings", "reranker", "reranker_url", "prefix", "items_per_call", "max_item_tokens", "max_reasks", "strict", "strict_items",
+    "context", "apart", "sql_engine", "ranker", "embeddings", "reranker", "reranker_url", "prefix",
+    "items_per_call", "max_item_tokens", "max_reasks", "strict", "strict_items",
     "recheck",
 )  # fmt: skip
 """Of those that show a model documents, too."""

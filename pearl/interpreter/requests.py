@@ -36,6 +36,7 @@ from pearl.interpreter.prompt import action_messages, again_messages, combine_me
 from pearl.llm import ActionTask, CombineTask, Message, Request
 from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
+from pearl.tables.sql_engines import SqlEngine, check_engine
 
 __all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "ContextLimits", "RequestBuilder", "chunk_size"]
 
@@ -72,9 +73,10 @@ class ContextLimits:
             agree.
         is_constrained: Whether replies about rows are held to their form, so that none is missing.
         is_apart: Whether the tables of a document are shown apart from its text.
+        sql_engine: What runs SQL over tables.
 
     Raises:
-        UsageError: There is no such strategy, or a number is out of range.
+        UsageError: There is no such strategy or engine, or a number is out of range.
     """
 
     counter: Counter
@@ -92,8 +94,10 @@ class ContextLimits:
     recheck: int = 0
     is_constrained: bool = False
     is_apart: bool = False
+    sql_engine: SqlEngine = "sqlite"
 
     def __post_init__(self) -> None:
+        check_engine(self.sql_engine)
         if self.strategy not in STRATEGIES:
             raise UsageError(
                 f"unknown context strategy '{self.strategy}'",

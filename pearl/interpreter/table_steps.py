@@ -195,7 +195,9 @@ async def read_table(
         return TableRead(value, state, why, len(usages), usage)
 
     try:
-        answer = await look_up(question, asked.found.lookup, reply, prompt=asked.prompt)
+        answer = await look_up(
+            question, asked.found.lookup, reply, prompt=asked.prompt, engine=limits.sql_engine
+        )
     except UnansweredError as error:
         return counted(f"undecided: {error}", "undecided", str(error))
     value = await asyncio.to_thread(partial(_value, answer, asked.found))

@@ -95,6 +95,8 @@ class RunConfig(Frozen):
     fiscal_year_end: tuple[int, int] = (12, 31)
     apart: bool = False
     """Whether tables were shown apart from the text."""
+    sql_engine: str = "sqlite"
+    """What ran SQL over tables."""
     n_plans: int = 1
     """Independent plans for each question."""
     constrain: str = "auto"
@@ -136,6 +138,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),
         "apart": pearl.limits.is_apart,
+        "sql_engine": pearl.limits.sql_engine,
         "n_plans": pearl.draws.n,
         "constrain": pearl.client.settings.constrain,
     }

@@ -167,6 +167,7 @@ class _Planning(RunRequest):
     fiscal_year_end: tuple[int, int] = (12, 31)
     route: bool | None = None
     apart: bool | None = None
+    sql_engine: Literal["sqlite", "duckdb"] = "sqlite"
     prefix: Literal["auto", "off"]
 
 

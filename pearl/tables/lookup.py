@@ -27,6 +27,7 @@ from pearl.tables.running import Line, run, why_empty
 from pearl.tables.samples import RowSearch
 from pearl.tables.specification import OPERATORS, Query, read_query
 from pearl.tables.sql import SqlError, SqlLimits, SqlTable
+from pearl.tables.sql_engines import SqlEngine
 from pearl.tables.terms import Expand, Thesaurus
 
 __all__ = [
@@ -131,6 +132,7 @@ class Lookup:
         self.examples = examples or Examples.read(Path(SHIPPED))
         self.thesaurus = Thesaurus(table, expand)
         self._limits = limits
+        self._sql: dict[SqlEngine, SqlTable] = {}
 
     @cached_property
     def rows(self) -> RowSearch:
@@ -142,10 +144,15 @@ class Lookup:
         """Finds what a question names of the table."""
         return Mentions(self.table, self.thesaurus)
 
-    @cached_property
-    def sql(self) -> SqlTable:
-        """The table for SQL."""
-        return SqlTable(self.table, self._limits)
+    def sql(self, engine: SqlEngine = "sqlite") -> SqlTable:
+        """The table for SQL.
+
+        Raises:
+            UsageError: The engine is not installed.
+        """
+        if engine not in self._sql:
+            self._sql[engine] = SqlTable(self.table, self._limits, engine)
+        return self._sql[engine]
 
     @cached_property
     def constraint(self) -> Constraint:
@@ -187,8 +194,12 @@ class Lookup:
             ]
         )
 
-    def answer(self, reply: str) -> Answer:
+    def answer(self, reply: str, engine: SqlEngine = "sqlite") -> Answer:
         """Run what a reply asks for.
+
+        Args:
+            reply: A model's, with a query or SQL.
+            engine: What runs SQL.
 
         Raises:
             ReplyError: It is no query, or does not fit the table.
@@ -196,7 +207,7 @@ class Lookup:
         query = read_reply(reply)
         if isinstance(query, str):
             try:
-                found = self.sql.run(query)
+                found = self.sql(engine).run(query)
             except SqlError as error:
                 raise ReplyError(str(error)) from error
             notes = ("there are more lines than are shown",) if found.is_cut else ()
@@ -246,6 +257,7 @@ async def look_up(
     *,
     prompt: str | None = None,
     max_repairs: int = MAX_REPAIRS,
+    engine: SqlEngine = "sqlite",
 ) -> Answer:
     """Answer a question: a reply that cannot be used goes back, with what the table has instead.
 
@@ -258,6 +270,7 @@ async def look_up(
         ask: Calls the model.
         prompt: What the model is shown first; None for `Lookup.prompt`.
         max_repairs: Replies that are sent back at most.
+        engine: What runs SQL.
 
     Raises:
         UnansweredError: No reply could be used.
@@ -275,7 +288,7 @@ async def look_up(
         if refusal := declined(reply):
             raise UnansweredError(refusal)
         try:
-            answer = await asyncio.to_thread(lookup.answer, reply)
+            answer = await asyncio.to_thread(lookup.answer, reply, engine)
         except ReplyError as error:
             flaw = str(error)
             turns += [("assistant", reply), ("user", lookup.repair(question, error))]

@@ -1,27 +1,37 @@
-"""SQL that a model wrote → its result, run by `sqlite_child` in a process of its own."""
+"""SQL that a model wrote → its result, run by `sql_child` in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
-from contextlib import closing
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 from pearl.errors import did_you_mean
 from pearl.tables.columns import TypedColumn
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line
-from pearl.tables.sqlite_child import MAX_CELL
+from pearl.tables.sql_child import MAX_CELL, READY
+from pearl.tables.sql_engines import SqlEngine, check_engine
 
-__all__ = ["ROW", "SqlError", "SqlLimits", "SqlResult", "SqlTable", "schema_sql"]
+__all__ = [
+    "ROW",
+    "SqlError",
+    "SqlLimits",
+    "SqlResult",
+    "SqlTable",
+    "schema_sql",
+]
+
 
 ROW = "row_id"
 """The column of the rows' places, from 0: SQL that selects it has its lines cited."""
@@ -29,7 +39,9 @@ ROW = "row_id"
 _MAX_CELL = 15_000
 """Characters of a cell that SQL sees."""
 _GRACE_SECONDS = 0.25
-"""After its time, before it is killed: the child stops most queries by itself, and says so."""
+"""After its time, before it is killed: SQLite stops most statements by itself, and says so."""
+_START_SECONDS = 30.0
+"""Until the table is there; of a few thousand rows it takes 0.1 to 0.5 s."""
 
 
 class SqlError(ValueError):
@@ -41,8 +53,8 @@ class SqlLimits:
     """What one statement may take.
 
     Attributes:
-        seconds: Time, from the start of its process.
-        memory_bytes: Address space of its process, beside the table.
+        seconds: Time, from when its process has the table.
+        memory_bytes: Address space of its process, beside the engine and the table.
         max_rows: Lines of the result; more are left out.
     """
 
@@ -73,6 +85,14 @@ class SqlTable:
     Args:
         table: The table. Numbers and days are typed, other cells are texts compared without case;
             empty cells are NULL.
+        limits: What one statement may take.
+        engine: `sqlite`; or `duckdb` (extra `duckdb`), which has medians, quantiles, regular
+            expressions and dates. Its columns have one type each: what is no number in a column of
+            numbers, or no day in one of dates, is NULL there.
+
+    Raises:
+        UsageError: There is no such engine, or its extra is not installed.
+        SqlError: SQL cannot tell the columns apart.
 
     Example:
         >>> from pearl.documents.rows import Row, Rows
@@ -85,10 +105,14 @@ class SqlTable:
         pearl.tables.sql.SqlError: only the table clinics may be read (access to sqlite_master.name is prohibited)
     """
 
-    def __init__(self, table: QueryTable, limits: SqlLimits | None = None) -> None:
+    def __init__(
+        self, table: QueryTable, limits: SqlLimits | None = None, engine: SqlEngine = "sqlite"
+    ) -> None:
+        check_engine(engine)
         self.table = table
         self.limits = limits or SqlLimits()
-        self._data = _database(table)
+        self._engine = import_module(f"pearl.tables.{engine}_engine")
+        self._data = self._engine.dumped(table.name, _columns(table))
 
     def run(self, sql: str) -> SqlResult:
         """Run one statement.
@@ -98,19 +122,17 @@ class SqlTable:
         """
         if "\0" in sql or not sql.strip():
             raise SqlError("there is no SQL statement")
-        reply = _ask(
-            {
-                "sql": sql,
-                "table": self.table.name,
-                "n_columns": len(self.table.columns) + 1,
-                "deadline": time.time() + self.limits.seconds,
-                "max_rows": self.limits.max_rows,
-                "memory_bytes": self.limits.memory_bytes + 4 * len(self._data),
-            },
-            self._data,
-        )
-        if "error" in reply:
-            raise SqlError(self._told(str(reply["error"])))
+        request = {
+            "sql": sql,
+            "table": self.table.name,
+            "n_columns": len(self.table.columns) + 1,
+            "seconds": self.limits.seconds,
+            "max_rows": self.limits.max_rows,
+            "memory_bytes": self.limits.memory_bytes,
+        }
+        reply = _ask(self._engine, request, self._data)
+        if "refused" in reply:
+            raise SqlError(self._told(reply))
         columns: list[str] = reply["columns"]
         at = columns.index(ROW) if ROW in columns else None
         lines = tuple(self._line(columns, at, values) for values in reply["rows"])
@@ -126,30 +148,40 @@ class SqlTable:
         known = {column.name.casefold(): column for column in self.table.columns}
         for name, value in zip(columns, values, strict=True):
             column = known.get(name.casefold())
-            if is_there and column is not None and _shown(column, column.cells[row]) != value:
+            if is_there and column is not None and self._shown(column, row) != value:
                 is_there = False  # the statement made the number up, or the value
         return Line(cells, (row,) if is_there else ())
 
-    def _told(self, error: str) -> str:
-        """An error of SQLite for whoever wrote the statement, with what there is instead."""
-        if "interrupted" in error:
-            return f"it was stopped after {self.limits.seconds:g} s; ask for less at once"
-        if "out of memory" in error:
-            return "it takes more memory than it may; ask for less at once"
-        if "prohibited" in error:
-            return f"only the table {self.table.name} may be read ({error})"
-        if match := re.search(r"not authorized to use function: (\w+)", error):
-            return f"there is no function {match[1]} here"
-        if "not authorized" in error:
-            return "only one SELECT is allowed: nothing is written, attached or set"
-        if match := re.search(r"no such column: (?:\w+\.)?(.+)", error):
-            names = [column.name for column in self.table.columns]
-            meant = did_you_mean(match[1], names)
-            help = f'did you mean "{meant}"? ' if meant else ""
-            return f"there is no column {match[1]!r}; {help}the table has: {', '.join(names)}"
-        if "no such table" in error:
-            return f"{error}; the table is called {self.table.name}"
-        return error
+    def _shown(self, column: TypedColumn, row: int) -> str | int | float | None:
+        """A cell as a result has it."""
+        value = self._engine.stored(column.kind, _stored(column, column.cells[row]))
+        return value[:MAX_CELL] if isinstance(value, str) else value
+
+    def _told(self, reply: Mapping[str, str]) -> str:
+        """Why there is no result, for whoever wrote the statement, with what there is instead."""
+        what = reply.get("what", "")
+        match reply["refused"]:
+            case "time":
+                return f"it was stopped after {self.limits.seconds:g} s; ask for less at once"
+            case "start":
+                return f"the table could not be read within {_START_SECONDS:g} s"
+            case "memory":
+                return "it takes more memory than it may; ask for less at once"
+            case "access":
+                return f"only the table {self.table.name} may be read ({what})"
+            case "function":
+                return f"there is no function {what} here"
+            case "statement":
+                return "only one SELECT is allowed: nothing is written, attached or set"
+            case "column":
+                names = [column.name for column in self.table.columns]
+                meant = did_you_mean(what, names)
+                help = f'did you mean "{meant}"? ' if meant else ""
+                return f"there is no column {what!r}; {help}the table has: {', '.join(names)}"
+            case "table":
+                return f"no such table: {what}; the table is called {self.table.name}"
+            case _:
+                return what
 
 
 def schema_sql(table: QueryTable) -> str:
@@ -168,34 +200,21 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""').replace("\0", "") + '"'
 
 
-def _database(table: QueryTable) -> bytes:
-    """The table as a database file in memory."""
+def _columns(table: QueryTable) -> list[tuple[str, str, list[str | int | float | None]]]:
+    """The numbers of the rows, and the columns: name, kind and cells of each."""
     names = [ROW, *(column.name for column in table.columns)]
     folded = {name.casefold() for name in names}
     if len(folded) < len(names):
         raise SqlError(
             f"SQL cannot tell the columns apart, or one is called {ROW}: {', '.join(names[1:])}"
         )
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        columns = ", ".join(
-            '"' + column.name.replace('"', '""').replace("\0", "") + '"'
-            + ("" if column.kind == "number" else " TEXT COLLATE NOCASE")
-            for column in table.columns
-        )  # fmt: skip
-        name = '"' + table.name.replace('"', '""') + '"'
-        connection.execute(f"CREATE TABLE {name} ({ROW} INTEGER PRIMARY KEY, {columns})")
-        cells = [
-            [known[cell] for cell in column.cells]
-            for column in table.columns
-            for known in [{cell: _stored(column, cell) for cell in dict.fromkeys(column.cells)}]
-        ]
-        places = ", ".join("?" * len(names))
-        connection.execute("BEGIN")
-        connection.executemany(
-            f"INSERT INTO {name} VALUES ({places})", zip(range(len(table)), *cells, strict=True)
-        )
-        connection.execute("COMMIT")
-        return connection.serialize()
+    columns: list[tuple[str, str, list[str | int | float | None]]] = [
+        (ROW, "number", list(range(len(table))))
+    ]
+    for column in table.columns:
+        known = {cell: _stored(column, cell) for cell in dict.fromkeys(column.cells)}
+        columns.append((column.name, column.kind, [known[cell] for cell in column.cells]))
+    return columns
 
 
 def _stored(column: TypedColumn, cell: str | None) -> str | int | float | None:
@@ -211,12 +230,6 @@ def _stored(column: TypedColumn, cell: str | None) -> str | int | float | None:
     return cell[:_MAX_CELL].replace("\0", "")
 
 
-def _shown(column: TypedColumn, cell: str | None) -> str | int | float | None:
-    """A cell as a result has it."""
-    value = _stored(column, cell)
-    return value[:MAX_CELL] if isinstance(value, str) else value
-
-
 def _text(value: Any) -> str | None:
     """A value of SQL as a cell; NULL is an empty one."""
     if value is None:
@@ -226,29 +239,57 @@ def _text(value: Any) -> str | None:
     return str(value)
 
 
-def _ask(request: dict[str, Any], data: bytes) -> dict[str, Any]:
+def _ask(engine: ModuleType, request: dict[str, Any], data: bytes) -> dict[str, Any]:
     """Run the child: without environment, in no folder of ours, killed when its time is over."""
-    child = find_spec("pearl.tables.sqlite_child")
+    child = find_spec("pearl.tables.sql_child")
     assert child
     assert child.origin
     with subprocess.Popen(
-        [sys.executable, "-I", "-S", "-B", child.origin],
+        [sys.executable, "-I", "-S", "-B", child.origin, str(engine.__file__), *engine.folders()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ},
         cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root of any system
     ) as process:
-        wait = request["deadline"] - time.time() + _GRACE_SECONDS
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
         try:
-            out, errors = process.communicate(json.dumps(request).encode() + b"\n" + data, wait)
-        except subprocess.TimeoutExpired:
-            return {"error": "interrupted"}
+            with _killing(process, _START_SECONDS) as too_slow:
+                process.stdin.write(json.dumps(request).encode() + b"\n" + data)
+                process.stdin.close()
+                process.stdout.read(len(READY))
+            with _killing(process, request["seconds"] + _GRACE_SECONDS) as late:
+                out = process.stdout.read()
+                errors = process.stderr.read()
+                process.wait()
+        except BrokenPipeError:  # it ended before it had read the table
+            raise RuntimeError(process.stderr.read().decode(errors="replace")) from None
         finally:
             process.kill()
+    if late.is_set() or too_slow.is_set():
+        return {"refused": "time" if late.is_set() else "start"}
     if process.returncode:
         if b"MemoryError" not in errors and process.returncode == 1:
             raise RuntimeError(errors.decode(errors="replace"))  # a bug of the child
-        return {"error": "out of memory"}
+        return {"refused": "memory"}
     reply: dict[str, Any] = json.loads(out)
     return reply
+
+
+@contextmanager
+def _killing(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
+    """Kill a process that takes longer than the block may; the event tells whether it did."""
+    late = threading.Event()
+
+    def kill() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(seconds, kill)
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()

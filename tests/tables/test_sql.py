@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from pearl.documents.rows import Row, Rows
-from pearl.tables import sqlite_child
+from pearl.errors import UsageError
+from pearl.tables import sql_child
 from pearl.tables.query_table import QueryTable
 from pearl.tables.sql import SqlError, SqlLimits, SqlTable, schema_sql
-from tests.skips import NO_LIMITS
+from pearl.tables.sql_engines import SqlEngine, check_engine
+from tests.skips import NO_DUCKDB, NO_LIMITS
 from tests.tables.hostile import CANARY, SQL_THAT_IS_NONE, lines
 
 CLINICS = QueryTable(
@@ -27,6 +30,8 @@ CLINICS = QueryTable(
     ),
     "clinics",
 )
+DUCKDB = pytest.mark.skipif(find_spec("duckdb") is None, reason=NO_DUCKDB)
+ENGINES = pytest.mark.parametrize("engine", ["sqlite", pytest.param("duckdb", marks=DUCKDB)])
 MANY = QueryTable(
     Rows(
         tuple(
@@ -42,24 +47,50 @@ MANY = QueryTable(
     ("sql", "cells", "rows"),
     [
         ("SELECT row_id, City FROM clinics WHERE City = 'haifa'", [("Haifa",)], [(0,)]),
-        ("SELECT * FROM clinics WHERE fold(City) LIKE 'zur%'", [("Zürich", "ask", "2021", "")], [(2,)]),
-        ("SELECT count(*), sum(Fee) FROM clinics WHERE typeof(Fee) <> 'text'", [("2", "210")], [()]),
-        ("SELECT City FROM clinics ORDER BY Since LIMIT 1", [("Tel Aviv-Yafo",)], [()]),
+        ("SELECT City FROM clinics ORDER BY Since NULLS LAST LIMIT 1", [("Tel Aviv-Yafo",)], [()]),
+        ("SELECT row_id, City, Fee, Since, Note FROM clinics WHERE Fee > 100 AND row_id < 2", [("Tel Aviv-Yafo", "120", "2019-05-01", "")], [(1,)]),
+        ("SELECT Fee / 4.0 AS x, Fee = 90 AS is_it FROM clinics WHERE row_id = 0", [("22.5", "1")], [()]),
+        ("SELECT City FROM clinics WHERE Since < '2020-01-01'", [("Tel Aviv-Yafo",)], [()]),
         ("WITH x(c) AS (SELECT City FROM clinics) SELECT count(*) FROM x", [("3",)], [()]),
         ("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 4) SELECT sum(n), count(*) FROM r", [("10", "4")], [()]),
         ("SELECT City, rank() OVER (ORDER BY row_id DESC) AS r FROM clinics WHERE row_id < 1", [("Haifa", "1")], [()]),
+        ("SELECT City FROM clinics WHERE fold(City) LIKE 'zur%'", [("Zürich",)], [()]),
+        ("SELECT a.City FROM clinics a JOIN (SELECT max(Fee) AS m FROM clinics WHERE Fee < 1000) ON a.Fee = m", [("Tel Aviv-Yafo",)], [()]),
+        ("SELECT City FROM clinics UNION SELECT 'x' EXCEPT SELECT 'x' ORDER BY City LIMIT 1", [("Haifa",)], [()]),
     ],
 )  # fmt: skip
-def test_a_select_is_run(sql: str, cells: object, rows: object) -> None:
-    result = SqlTable(CLINICS).run(sql)
-    assert [line.cells for line in result.lines] == cells
+@ENGINES
+def test_a_select_is_run(engine: SqlEngine, sql: str, cells: object, rows: object) -> None:
+    result = SqlTable(CLINICS, engine=engine).run(sql)
     assert [line.rows for line in result.lines] == rows
+    assert [line.cells for line in result.lines] == cells
 
 
-def test_a_row_is_cited_only_if_the_line_shows_what_it_has() -> None:
-    result = SqlTable(CLINICS).run("SELECT 1 AS row_id, City FROM clinics")
+@pytest.mark.parametrize(
+    ("engine", "sql", "cells"),
+    [
+        ("sqlite", "SELECT * FROM clinics WHERE row_id = 2", ("Zürich", "ask", "2021", "")),
+        ("sqlite", "SELECT count(*), sum(Fee) FROM clinics WHERE typeof(Fee) <> 'text'", ("2", "210")),
+        pytest.param("duckdb", "SELECT * FROM clinics WHERE row_id = 2", ("Zürich", "", "", ""), marks=DUCKDB),
+        pytest.param("duckdb", "SELECT median(Fee), count(Fee), stddev_pop(Fee) FROM clinics", ("105", "2", "15"), marks=DUCKDB),
+        pytest.param("duckdb", "SELECT max(year(Since)), min(Since) + INTERVAL 1 DAY FROM clinics", ("2020", "2019-05-02 00:00:00"), marks=DUCKDB),
+        pytest.param("duckdb", "FROM clinics SELECT string_agg(City, '; ' ORDER BY City DESC) WHERE regexp_matches(City, '^.[ae]')", ("Tel Aviv-Yafo; Haifa",), marks=DUCKDB),
+        pytest.param("duckdb", "SELECT 1.25::DECIMAL(9, 4), 2::HUGEINT ** 70, 'x'::BLOB, [1, NULL], 0.0 / 0, true", ("1.25", "1.1805916207174113e+21", "78", "[1, null]", "", "1"), marks=DUCKDB),
+    ],
+)  # fmt: skip
+def test_what_an_engine_has_of_its_own(engine: SqlEngine, sql: str, cells: tuple[str, ...]) -> None:
+    (line,) = SqlTable(CLINICS, engine=engine).run(sql).lines
+    assert line.cells == cells
+
+
+@ENGINES
+def test_a_row_is_cited_only_if_the_line_shows_what_it_has(engine: SqlEngine) -> None:
+    table = SqlTable(CLINICS, engine=engine)
+    result = table.run("SELECT 1 AS row_id, City FROM clinics")
     assert [line.rows for line in result.lines] == [(), (1,), ()]
-    result = SqlTable(CLINICS).run("SELECT row_id + 100 AS row_id FROM clinics")
+    result = table.run("SELECT row_id, Fee, Since FROM clinics")
+    assert [line.rows for line in result.lines] == [(0,), (1,), (2,)]
+    result = table.run("SELECT row_id + 100 AS row_id FROM clinics")
     assert [line.rows for line in result.lines] == [(), (), ()]
 
 
@@ -67,22 +98,27 @@ def test_a_row_is_cited_only_if_the_line_shows_what_it_has() -> None:
     ("sql", "told"),
     [
         ("SELECT Citi FROM clinics", "there is no column 'Citi'; did you mean \"City\"? the table has: City, Fee"),
+        ("SELECT c.Citi FROM clinics AS c", "there is no column 'Citi'; did you mean \"City\"? the table has: City, Fee"),
         ("SELECT * FROM secret", "no such table: secret; the table is called clinics"),
         ("SELECT * FROM sqlite_master", "only the table clinics may be read"),
         ("DELETE FROM clinics", "only one SELECT is allowed"),
         ("SELECT random()", "there is no function random here"),
         ("SELECT 1; SELECT 2", "one statement at a time"),
+        ("SELECT FROM WHERE", "syntax error"),
         ("", "there is no SQL statement"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_to_whoever_wrote_it(sql: str, told: str) -> None:
+@ENGINES
+def test_what_is_wrong_is_told_to_whoever_wrote_it(engine: SqlEngine, sql: str, told: str) -> None:
     with pytest.raises(SqlError) as caught:
-        SqlTable(CLINICS).run(sql)
+        SqlTable(CLINICS, engine=engine).run(sql)
     assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_more_lines_than_the_limit_are_left_out() -> None:
-    result = SqlTable(MANY, SqlLimits(max_rows=10)).run("SELECT City FROM clinics")
+@ENGINES
+def test_more_lines_than_the_limit_are_left_out(engine: SqlEngine) -> None:
+    result = SqlTable(MANY, SqlLimits(max_rows=10), engine).run("SELECT City FROM clinics")
     assert (len(result.lines), result.is_cut) == (10, True)
 
 
@@ -101,60 +137,83 @@ def reached(sql: str, table: SqlTable) -> str:
     return repr(result)
 
 
-HOSTILE = [*lines("hostile_sql.txt"), *SQL_THAT_IS_NONE]
-A_FEW = HOSTILE[::12]
+def hostile(engine: SqlEngine) -> list[str]:
+    """What SQLite has to refuse; DuckDB also what its own dialect has to offer."""
+    own = lines("hostile_duckdb.txt") if engine == "duckdb" else []
+    return [*own, *lines("hostile_sql.txt"), *SQL_THAT_IS_NONE]
+
+
+RUN_BY_DUCKDB = (
+    "SELECT * FROM generate_series(1,",
+    "SELECT ((((",
+    "SELECT City FROM clinics UNION ALL",
+    "SELECT coalesce(1,",
+)
+"""How those begin that read the table, or nothing, and are within its limits."""
 
 
 def check_that_nothing_is_reached(
-    statements: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+    engine: SqlEngine, statements: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / CANARY).write_text(CANARY * 2)
     monkeypatch.chdir(folder)
     monkeypatch.setitem(os.environ, CANARY, CANARY * 2)
-    secret = SqlTable(QueryTable(Rows((Row("", {"note": CANARY * 2}),)), "secret"))
+    secret = SqlTable(QueryTable(Rows((Row("", {"note": CANARY * 2}),)), "secret"), engine=engine)
     assert secret.run("SELECT note FROM secret").lines
-    table = SqlTable(CLINICS)
+    table = SqlTable(CLINICS, engine=engine)
+    harmless = RUN_BY_DUCKDB if engine == "duckdb" else ()
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda sql: reached(sql, table), statements))
     for sql, one in zip(statements, said, strict=True):
-        assert one.startswith("refused: "), sql
+        assert one.startswith("refused: ") or sql.startswith(harmless), sql
         assert CANARY * 2 not in one
     assert [path.name for path in folder.iterdir()] == [CANARY]
     assert len(table.run("SELECT * FROM clinics").lines) == 3
 
 
+@ENGINES
 def test_some_hostile_statements_reach_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: SqlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check_that_nothing_is_reached(A_FEW, tmp_path, monkeypatch)
+    check_that_nothing_is_reached(engine, hostile(engine)[::12], tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
+@ENGINES
 def test_all_hostile_statements_reach_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: SqlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(HOSTILE) >= 150
-    check_that_nothing_is_reached(HOSTILE, tmp_path, monkeypatch)
+    assert len(hostile(engine)) >= {"sqlite": 150, "duckdb": 350}[engine]
+    check_that_nothing_is_reached(engine, hostile(engine), tmp_path, monkeypatch)
 
 
-GREEDY = lines("greedy_sql.txt")
+GREEDY = [("sqlite", sql) for sql in lines("greedy_sql.txt")]
+GREEDY_DUCKDB = [("duckdb", sql) for sql in lines("greedy_duckdb.txt")]
 
 
 @pytest.mark.parametrize(
-    "sql", [*GREEDY[::9], *(pytest.param(sql, marks=pytest.mark.slow) for sql in GREEDY)]
+    ("engine", "sql"),
+    [
+        *GREEDY[::9],
+        *(pytest.param(*one, marks=DUCKDB) for one in GREEDY_DUCKDB[::9]),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in GREEDY),
+        *(pytest.param(*one, marks=[pytest.mark.slow, DUCKDB]) for one in GREEDY_DUCKDB),
+    ],
 )
-def test_greedy_statements_end(sql: str) -> None:
+def test_greedy_statements_end(engine: SqlEngine, sql: str) -> None:
     """`experiments/bench/table_queries.py` measures how long they take."""
-    said = reached(sql, SqlTable(MANY, SqlLimits(seconds=0.5, memory_bytes=256_000_000)))
-    assert isinstance(said, str)
+    said = reached(sql, SqlTable(MANY, SqlLimits(seconds=0.5, memory_bytes=256_000_000), engine))
+    if engine == "duckdb":
+        assert said.startswith(("refused: it was stopped", "refused: it takes more memory")), said
 
 
 @pytest.mark.skipif(os.name == "nt", reason=NO_LIMITS)
+@ENGINES
 def test_the_child_can_open_nothing_and_knows_no_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: SqlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even a statement that got past SQLite's own locks would find nothing to open."""
-    source = Path(sqlite_child.__file__).read_text(encoding="utf-8")
+    """Even a statement that got past the locks of an engine would find nothing to open."""
+    source = Path(sql_child.__file__).read_text(encoding="utf-8")
     probe = """\
     import os
     found = dict(os.environ)
@@ -164,20 +223,61 @@ def test_the_child_can_open_nothing_and_knows_no_environment(
             found["opened"] = "yes"
         except (OSError, ImportError):
             found["refused"] = "yes"
-    return {"error": repr(found)}
+    print(json.dumps({"refused": "error", "what": repr(found)}))
+    return
 """
-    first = "    connection = sqlite3.connect("
+    first = "    try:\n        reply = engine.answer("
     assert source.count(first) == 1
     changed = tmp_path / "child.py"
     changed.write_text(source.replace(first, probe + first), encoding="utf-8")
     monkeypatch.setitem(os.environ, CANARY, "1")
+    table = SqlTable(CLINICS, engine=engine)
     monkeypatch.setattr(
         "pearl.tables.sql.find_spec", lambda _: SimpleNamespace(origin=str(changed))
     )
-    said = reached("SELECT 1", SqlTable(CLINICS))
+    said = reached("SELECT 1", table)
     assert CANARY not in said
     assert "'refused': 'yes'" in said
     assert "opened" not in said
+
+
+@DUCKDB
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("SELECT * FROM read_text('CANARY')", "SELECT * FROM 'CANARY'", "COPY clinics TO 'CANARY.csv'"),
+        *("INSTALL httpfs", "LOAD httpfs", "ATTACH 'CANARY.db'", "SET lock_configuration = false"),
+        *("SET enable_external_access = true", "WITH x AS (INSERT INTO clinics (City) VALUES ('x') RETURNING *) FROM x"),
+        *("DROP TABLE clinics", "SELECT * FROM glob('*')", "SELECT * FROM request", "SELECT * FROM sniff_csv('CANARY')"),
+    ],
+)  # fmt: skip
+def test_the_other_locks_of_duckdb_hold_where_a_statement_is_not_parsed(
+    sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pearl.tables import duckdb_engine
+
+    monkeypatch.chdir(tmp_path)
+    Path(CANARY).write_text(CANARY * 2)
+    Path(f"{CANARY}.csv").write_text("a\n1\n")
+    monkeypatch.setattr(duckdb_engine, "_check", lambda *_: None)
+    monkeypatch.setattr(duckdb_engine, "_parsed", lambda *_: {})
+    table = [("row_id", "number", [0]), ("City", "text", ["Haifa"])]
+    request = {"memory_bytes": 256_000_000, "table": "clinics", "max_rows": 9}
+    connection = duckdb_engine.opened(request, duckdb_engine.dumped("clinics", table))
+    said = duckdb_engine.answer(connection, {**request, "sql": sql.replace("CANARY", CANARY)})
+    assert "refused" in said, said
+    assert sorted(path.name for path in tmp_path.iterdir()) == [CANARY, f"{CANARY}.csv"]
+
+
+def test_what_is_no_engine_or_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="unknown SQL engine 'duckbd'") as caught:
+        check_engine("duckbd")
+    assert "did you mean 'duckdb'?" in (caught.value.help or "")
+    monkeypatch.setattr("pearl.tables.sql_engines.find_spec", lambda _: None)
+    check_engine("sqlite")
+    with pytest.raises(UsageError, match="needs a package") as caught:
+        check_engine("duckdb")
+    assert "[duckdb]" in (caught.value.help or "")
 
 
 @pytest.mark.parametrize("name", ["", "two words", "x;y", "sqlite_x", '"', "7"])
@@ -186,8 +286,9 @@ def test_a_table_has_a_name_that_sql_can_take(name: str) -> None:
         QueryTable(CLINICS.rows, name)
 
 
-def test_long_cells_and_marks_in_names_are_no_trouble() -> None:
+@ENGINES
+def test_long_cells_and_marks_in_names_are_no_trouble(engine: SqlEngine) -> None:
     rows = Rows((Row("", {'a "b" [c]': "𝔘" * 40_000, "x'; --": "\0 y"}),))
-    result = SqlTable(QueryTable(rows)).run("SELECT * FROM rows")
+    result = SqlTable(QueryTable(rows), engine=engine).run("SELECT * FROM rows")
     assert result.columns == ('a "b" [c]', "x'; --")
     assert [line.rows for line in result.lines] == [(0,)]

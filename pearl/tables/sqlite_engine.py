@@ -1,27 +1,22 @@
-"""A program: one SQL statement over one table, in a process that can reach nothing else.
+"""SQL in SQLite: an engine of `sql_child`, without packages of its own.
 
-It is run on its own (`python -I -S sqlite_child.py`), reads a line of JSON and a database from
-standard input, writes a line of JSON and ends. It imports the standard library only. In this order:
-limits of the operating system (no file can be opened, and nothing written), SQLite's limits of
-length and depth, an authorizer that allows reads of one table and functions of a list, a handler
-that stops what takes too long. Source: sqlite.org/security.html. The parent kills it in the end.
+Its locks: limits of length and depth, an authorizer that allows reads of one table and functions of a list,
+a handler that stops what takes too long. Source: sqlite.org/security.html.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
-import sys
 import time
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
+__all__ = ["answer", "dumped", "folders", "opened", "stored"]
+
+Stored = str | int | float | None
 
 FUNCTIONS = frozenset(
     [
@@ -99,8 +94,6 @@ _CTE = re.compile(
     r"(\w+)\s*(?:\([^()]*\)\s*)?\bas\s*(?:(?:not\s+)?materialized\s*)?\(", re.IGNORECASE
 )
 """Names that a statement may give to its own subqueries."""
-MAX_CELL = 4_000
-"""Characters of a cell of the result."""
 
 
 def _limits(n_columns: int) -> dict[int, int]:
@@ -120,40 +113,44 @@ def _limits(n_columns: int) -> dict[int, int]:
     }
 
 
-def main() -> None:
-    """Serve one request."""
-    request = json.loads(sys.stdin.buffer.readline())
-    data = sys.stdin.buffer.read()
-    _confine(request["memory_bytes"])
-    try:
-        reply = _answer(request, data)
-    except sqlite3.Error as error:
-        # A statement that asks for several is sqlite3.Warning before Python 3.12.
-        reply = {"error": str(error)}
-    except sqlite3.Warning as error:
-        reply = {"error": str(error)}
-    except MemoryError:
-        reply = {"error": "out of memory"}
-    sys.stdout.write(json.dumps(reply))
+def folders() -> list[str]:
+    """None: SQLite is of the standard library."""
+    return []
 
 
-def _confine(memory_bytes: int) -> None:
-    """From here on no file, socket or process can be opened, and memory is bounded."""
-    if resource is None:
-        return
-    for kind, most in (
-        (resource.RLIMIT_AS, memory_bytes),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 3),
-    ):
-        try:
-            resource.setrlimit(kind, (most, most))
-        except (ValueError, OSError):  # macOS has RLIMIT_AS and refuses it
-            continue
+def stored(kind: str, value: Stored) -> Stored:
+    """A cell as the table has it: as it is given, for columns of SQLite have no types."""
+    return value
 
 
-def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
+def dumped(table: str, columns: Sequence[tuple[str, str, Sequence[Stored]]]) -> bytes:
+    """The table as a database.
+
+    Args:
+        table: Its name.
+        columns: Of each the name, the kind and the cells; the first one has the numbers of the rows.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        (row, _, _), *others = columns
+        defined = ", ".join(
+            f"{_quoted(name)}{'' if kind == 'number' else ' TEXT COLLATE NOCASE'}"
+            for name, kind, _ in others
+        )
+        connection.execute(f"CREATE TABLE {_quoted(table)} ({row} INTEGER PRIMARY KEY, {defined})")
+        places = ", ".join("?" * len(columns))
+        connection.execute("BEGIN")
+        cells = zip(*(cells for _, _, cells in columns), strict=True)
+        connection.executemany(f"INSERT INTO {_quoted(table)} VALUES ({places})", cells)
+        connection.execute("COMMIT")
+        return connection.serialize()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""').replace("\0", "") + '"'
+
+
+def opened(request: dict[str, Any], data: bytes) -> sqlite3.Connection:
+    """A connection to the table that can only be read."""
     connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
     connection.deserialize(data)
     connection.create_function("fold", 1, _fold, deterministic=True)
@@ -162,23 +159,51 @@ def _answer(request: dict[str, Any], data: bytes) -> dict[str, Any]:
         "trusted_schema = OFF",
         "cell_size_check = ON",
         "temp_store = MEMORY",
-        f"hard_heap_limit = {request['memory_bytes'] // 2}",
+        f"hard_heap_limit = {request['memory_bytes'] // 2 + len(data)}",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
+    return connection
+
+
+def answer(connection: sqlite3.Connection, request: dict[str, Any]) -> dict[str, Any]:
+    """The lines of a statement, or why there are none."""
     for limit, most in _limits(request["n_columns"]).items():
         connection.setlimit(limit, most)
     connection.set_authorizer(_authorizer(request["table"], request["sql"]))
-    deadline = request["deadline"]
-    connection.set_progress_handler(lambda: time.time() > deadline, _OPS_BETWEEN_CHECKS)
-    cursor = connection.execute(request["sql"])
-    if cursor.description is None:
-        return {"error": "it is no SELECT"}
-    rows = cursor.fetchmany(request["max_rows"] + 1)
+    deadline = time.monotonic() + request["seconds"]
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _OPS_BETWEEN_CHECKS)
+    try:
+        cursor = connection.execute(request["sql"])
+        if cursor.description is None:
+            return {"refused": "statement"}
+        rows = cursor.fetchmany(request["max_rows"] + 1)
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        # A statement that asks for several is sqlite3.Warning before Python 3.12.
+        return _refused(str(error))
     return {
         "columns": [column[0] for column in cursor.description],
-        "rows": [[_shown(value) for value in row] for row in rows[: request["max_rows"]]],
+        "rows": rows[: request["max_rows"]],
         "is_cut": len(rows) > request["max_rows"],
     }
+
+
+_WHY = (
+    ("time", re.compile(r"interrupted")),
+    ("memory", re.compile(r"out of memory")),
+    ("access", re.compile(r"(.*prohibited.*)")),
+    ("function", re.compile(r"not authorized to use function: (\w+)")),
+    ("statement", re.compile(r"not authorized")),
+    ("column", re.compile(r"no such column: (?:\w+\.)?(.+)")),
+    ("table", re.compile(r"no such table: (.+)")),
+)
+
+
+def _refused(error: str) -> dict[str, str]:
+    """An error of SQLite by its kind."""
+    for kind, pattern in _WHY:
+        if found := pattern.search(error):
+            return {"refused": kind, "what": found[1] if pattern.groups else ""}
+    return {"refused": "error", "what": error}
 
 
 def _authorizer(table: str, sql: str) -> Callable[..., int]:
@@ -212,13 +237,3 @@ def _fold(text: object) -> str | None:
     return " ".join(
         "".join(c for c in decomposed if not unicodedata.combining(c)).casefold().split()
     )
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, bytes):
-        value = value.hex()
-    return value[:MAX_CELL] if isinstance(value, str) else value
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,26 @@
+"""What can run SQL over tables, by name."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Literal, get_args
+
+from pearl.errors import UsageError, suggest
+from pearl.plugins.extras import install_hint
+
+__all__ = ["ENGINES", "SqlEngine", "check_engine"]
+
+SqlEngine = Literal["sqlite", "duckdb"]
+ENGINES: tuple[SqlEngine, ...] = get_args(SqlEngine)
+
+
+def check_engine(engine: str) -> None:
+    """Refuse an engine that there is not.
+
+    Raises:
+        UsageError: There is none of that name, or its extra is not installed.
+    """
+    if engine not in ENGINES:
+        raise UsageError(f"unknown SQL engine '{engine}'", help=suggest(engine, ENGINES, "engines"))
+    if engine == "duckdb" and find_spec("duckdb") is None:
+        raise UsageError("the SQL engine 'duckdb' needs a package", help=install_hint("duckdb"))
