@@ -83,26 +83,40 @@ class KeptFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._written: tuple[str, ...] = ()
+        self._state: tuple[int, int] | None = None
 
     def write(self, lines: tuple[str, ...]) -> None:
         """Bring the file up to date.
 
         Raises:
-            DataError: It cannot be written.
+            DataError: It cannot be written, or somebody else has written it.
         """
         n = len(self._written)
-        if not n or lines[:n] != self._written:  # turns were taken back
-            with new_file(self._path) as file:
-                file.writelines(f"{line}\n" for line in lines)
-        else:
-            try:
+        try:
+            if self._state is not None and self._state != self._state_now():
+                raise DataError(
+                    "something else has written to it, which is left as it is",
+                    path=self._path, help="/save FILE keeps this conversation elsewhere",
+                )  # fmt: skip
+            if not n or lines[:n] != self._written:  # turns were taken back
+                with new_file(self._path) as file:
+                    file.writelines(f"{line}\n" for line in lines)
+            else:
+                self._written = ()  # a line that is cut off is written anew
                 with Path(self._path).open("a", encoding="utf-8") as file:
                     file.writelines(f"{line}\n" for line in lines[n:])
-            except OSError as error:
-                raise DataError(
-                    f"cannot be written: {error.strerror}", path=self._path, help="/save FILE"
-                ) from None
+            self._state = self._state_now()
+        except OSError as error:
+            raise DataError(
+                f"cannot be written: {error.strerror}", path=self._path, help="/save FILE"
+            ) from None
         self._written = lines
+
+    def _state_now(self) -> tuple[int, int] | None:
+        """Which file it is, and its length; None for a device, which nobody can compare."""
+        path = Path(self._path)
+        status = path.stat()
+        return (status.st_ino, status.st_size) if path.is_file() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +187,10 @@ class Chat:
         Raises:
             BudgetError: A limit is reached.
             PausedError: A server cannot be reached, and nobody is there to try again.
-            DataError: The conversation cannot be kept.
+            DataError: The conversation cannot be kept from the start.
         """
-        self._keep()
+        if self._kept is not None:
+            self._kept.write(self._conversation.lines)
         try:
             if self._lines.is_terminal:
                 name = escaped(self._conversation.document.name)
@@ -255,8 +270,12 @@ class Chat:
         self._keep()
 
     def _keep(self) -> None:
+        """Keep the conversation; it goes on where that fails, so that it can be saved elsewhere."""
         if self._kept is not None:
-            self._kept.write(self._conversation.lines)
+            try:
+                self._kept.write(self._conversation.lines)
+            except DataError as error:
+                self._fail(error)
 
     # --- commands -----------------------------------------------------------------------------
 

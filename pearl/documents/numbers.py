@@ -8,7 +8,15 @@ from collections.abc import Iterable
 
 from pearl.documents.measures import unit_of
 
-__all__ = ["check_alike", "find_quantity", "numbers", "quantity", "read_number", "whole_number"]
+__all__ = [
+    "check_alike",
+    "find_quantity",
+    "is_bound",
+    "numbers",
+    "quantity",
+    "read_number",
+    "whole_number",
+]
 
 _NUMBER = re.compile(
     r"(?<!\w)(?:[-+−][$€£¥]?)?(?:\d{1,3}(?:,\d{3})++(?!\d)(?:\.\d++)?|\d++(?:\.\d++)?|\.\d++)"
@@ -19,7 +27,7 @@ _SCALE = re.compile(
     r"|(?i:hundert|tausend|mio|mrd|mill(?:ion|iarde?)\w*|milli[oó]n\w*|mil(?:iardi|ioni|hão|hões|e)?|mille|"
     r"bilhão|bilhões|tys|mln|mld|млн|млрд|тыс\w*|миллион\w*|миллиард\w*|duzend|douzaines?|docenas?)\b"
     r"|[만억천백])"
-    r"|[ _^]?[²³]|_\d"
+    r"|[ _^]?[²³]|_\d|[eExX][-+]?\d|\s?+(?i:bps|basis points?)\b"
 )
 """Suffixes that change the value of the digits before them."""
 _IN_WORDS = re.compile(
@@ -27,6 +35,11 @@ _IN_WORDS = re.compile(
     r"eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|(?:hundred|thousand|million|billion|dozen)s?|"
     r"halb\w?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|deux|trois|quatre|cinq|huit|dix|"
     r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez)\b",
+    re.I,
+)
+_BOUND = re.compile(
+    r"[<>≤≥]|\b(?:(?:more|less|fewer|greater|higher|lower|larger|smaller|other)\s+than|at\s+(?:least|most)|up\s+to"
+    r"|over|under|above|below|exceed(?:s|ed|ing)?|nearly|almost)\s+[$€£¥]?\s?[-−]?\d",
     re.I,
 )
 _MAY_BE_NEGATIVE = re.compile(
@@ -140,6 +153,16 @@ def find_quantity(text: str) -> tuple[int | float, str] | None:
         return quantity(text)
     except ValueError:
         return None
+
+
+def is_bound(text: str) -> bool:
+    """Whether a text says where a number lies, and not which it is.
+
+    Example:
+        >>> is_bound("less than $5"), is_bound(">5"), is_bound("about $5")
+        (True, True, False)
+    """
+    return _BOUND.search(text) is not None
 
 
 def whole_number(number: int | float, name: str, *, least: int) -> int:

@@ -12,7 +12,9 @@ from pearl.actions.arithmetic.matching import are_same_number
 from pearl.actions.values import Scalar, Value, as_text, items_of
 from pearl.documents.dates import read_period
 from pearl.documents.evidence.negation import negations
+from pearl.documents.numbers import is_bound
 from pearl.documents.rows import Rows
+from pearl.documents.table.quantities import SCALES
 from pearl.documents.words import shared_words, words
 
 __all__ = ["MIN_SHARED", "are_same_answer"]
@@ -59,8 +61,16 @@ def are_same_answer(one: Value, other: Value) -> bool:
     if all(period is not None and not doubt for period, doubt in periods):
         return periods[0][0] == periods[1][0]
     if (is_same := are_same_number(first, second)) is not None:
-        return is_same
+        return is_same and _are_qualified_alike(first, second)
     return _says_the_same(first, second)
+
+
+def _are_qualified_alike(one: str, other: str) -> bool:
+    """Whether what is said of one number is said of the other: `9 % higher` is not `9 % lower`, `> 5` not `5`."""
+    if is_bound(one) or is_bound(other) or negations(one) != negations(other):
+        return _says_the_same(one, other)
+    first, second = ({*filter(str.isalpha, words(text))} - {*SCALES} for text in (one, other))
+    return first <= second or second <= first
 
 
 def _entries(value: Value) -> frozenset[tuple[str, ...]]:

@@ -151,11 +151,13 @@ class Conversation:
                 path=label,
                 help="begin a new one",
             )
-        for number, line in enumerate(rows[:-1], start=2):
+        for number, line in enumerate(rows, start=2):
             try:
                 row = _Row.model_validate_json(line)
                 one_line(row.question)
             except (ValidationError, UsageError) as error:
+                if number > len(rows):  # without its end, or the blank after the last one
+                    break
                 why = error.message if isinstance(error, UsageError) else reason(error)
                 raise DataError(f"not a turn: {why}", path=label, line=number) from None
             made._rows.append(row)

@@ -159,6 +159,8 @@ def test_a_line_that_was_cut_off_is_left_out() -> None:
     text = talk("Who sold it?", "And why?").to_jsonl()
     found = Conversation.from_jsonl(text[:-30], Pearl(Scripted(reply)), STORY)
     assert [turn.question for turn in found.turns] == ["Who sold it?"]
+    found = Conversation.from_jsonl(text.rstrip(), Pearl(Scripted(reply)), STORY)
+    assert [turn.question for turn in found.turns] == ["Who sold it?", "And why?"]
 
 
 def test_a_corpus_may_have_changed_since() -> None:

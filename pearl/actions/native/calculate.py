@@ -9,7 +9,7 @@ from pearl.actions.arithmetic.evaluation import PERCENT, RATIO, Amount, Result, 
 from pearl.actions.arithmetic.faults import MissingOperandError, NotGivenError, UnfitUnitsError
 from pearl.actions.calculators import CALCULATORS, Operand, load_calculator, program_of
 from pearl.actions.values import Scalar, Value, as_text, behind
-from pearl.documents.numbers import quantity
+from pearl.documents.numbers import is_bound, quantity
 from pearl.documents.rows import Rows, shortened
 from pearl.documents.table.quantities import CURRENCIES, Quantity, read_quantity, scale_of
 from pearl.dsl.signatures import Action, Parameter
@@ -32,7 +32,8 @@ ACTION = Action(
 IS_SPECIALISED = True
 
 _DENIES = re.compile(
-    r"\b(?:no|not|none|nothing|neither|never|without|unknown|unavailable)\b|n['’]t\b", re.I
+    r"\b(?:no|not|none|nothing|neither|never|without|cannot|unable|unclear|unknown|unavailable)\b|n['’]t\b",
+    re.I,
 )
 """Words of a text that says there is no number, whatever other numbers it has: `not given for 2008`."""
 _YEAR = re.compile(r"\b(?:19|20)[0-9]{2}\b")
@@ -66,7 +67,7 @@ def run(name: str, *values: Value) -> Value:
         )
     read = [_read(operand, value) for operand, value in zip(operands, values, strict=True)]
     factors = _factors(name, operands, values)
-    amounts = _alike(operands, read, factors)
+    amounts = _alike(name, operands, read, factors)
     result = evaluate(program_of(name), names=amounts)
     if calculator.IS_PERCENTAGE:
         if result.unit not in (RATIO, PERCENT, ""):
@@ -93,11 +94,16 @@ def _read(operand: Operand, value: Value) -> Quantity:
     elif isinstance(value, Scalar) and value.exact is not None:
         return value.exact
     else:
-        text = as_text(value.value if isinstance(value, Scalar) else value)
+        said = value.value if isinstance(value, Scalar) else value
+        if isinstance(said, list) and len(said) == 1:
+            said = said[0]  # without its bullet, which is no minus
+        text = as_text(said)
         if _DENIES.search(text):
             if re.search("[0-9]", _YEAR.sub("", text)):
                 raise MissingOperandError(f"{operand.name} may not be given: {text[:60]!r}")
             raise NotGivenError(f"{operand.name} is not given")
+        if is_bound(text):
+            raise MissingOperandError(f"{operand.name} is a bound, no number: {text[:60]!r}")
     is_computed = isinstance(value, int | float) or (
         isinstance(value, Scalar) and not value.is_marked
     )
@@ -128,13 +134,26 @@ def _factors(name: str, operands: Sequence[Operand], values: Sequence[Value]) ->
 
 
 def _alike(
-    operands: Sequence[Operand], read: Sequence[Quantity], factors: Collection[str]
+    name: str, operands: Sequence[Operand], read: Sequence[Quantity], factors: Collection[str]
 ) -> dict[str, Amount]:
     """The numbers themselves, without their scales.
 
     Raises:
-        UnfitUnitsError: One says what it is written in, millions, and another one says nothing.
+        UnfitUnitsError: One says what it is written in, millions, and another one says nothing; or a
+            percentage is added to, or subtracted from, what is none.
     """
+    is_additive = not _ADDITIVE.isdisjoint(step.operation for step in program_of(name).steps)
+    if is_additive and any(each.unit == PERCENT for each in read):
+        bare = next(
+            (
+                o.name
+                for o, q in zip(operands, read, strict=True)
+                if not q.unit and abs(q.value) > 1
+            ),
+            "",
+        )
+        if bare:
+            raise UnfitUnitsError(f"{bare} has no unit, another operand is in %")
     scaled = [each for each in read if each.scale]
     for operand, each in zip(operands, read, strict=True):
         if scaled and not (each.scale or each.unit or operand.name in factors) and each.value:

@@ -189,6 +189,31 @@ def test_every_turn_is_on_the_disk_before_the_next_question(tmp_path: Path) -> N
     assert turns_of(str(tmp_path / "talk.jsonl")) == [WHO]
 
 
+def test_two_conversations_in_one_file_are_not_mixed(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("Nils sold the boat because it leaked.", encoding="utf-8")
+    file = tmp_path / "talk.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-m", "pearl", "chat", "story.txt", "-o", "talk.jsonl"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+    ) as talk:  # fmt: skip
+        assert talk.stdin is not None
+        assert talk.stdout is not None
+        talk.stdin.write(lines(WHO, "/turns"))
+        talk.stdin.flush()
+        while b"1. Who sold" not in talk.stdout.readline():
+            pass
+        other = child(
+            "chat", str(tmp_path / "story.txt"), "--continue", str(file), stdin=lines("Who asked?")
+        )
+        assert other.returncode == 0, other.stderr
+        said, told = talk.communicate(lines(WHY, "/save saved.jsonl"))
+        assert talk.returncode == 1
+    assert b"something else has written to it" in told
+    assert b"2 turns in saved.jsonl" in said
+    assert turns_of(str(file)) == [WHO, "Who asked?"]
+    assert turns_of(str(tmp_path / "saved.jsonl")) == [WHO, WHY]
+
+
 def test_a_real_pipe(tmp_path: Path) -> None:
     story = tmp_path / "story.txt"
     story.write_text("Nils sold the boat because it leaked.", encoding="utf-8")
