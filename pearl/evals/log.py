@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from pearl.data.journal import Frozen, read_journal
 from pearl.llm import Usage
@@ -134,7 +136,7 @@ class EvalRecord(Frozen):
     """The same of RERANK steps."""
     plan: str | None = None
     shape: PlanShape | None = None
-    confidence: float | None = None
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of different plans that give the answer, 0 to 1; None where one was written, or there is no answer."""
     coverage: float | None = None
     """Least share of the document that a reading call was shown."""

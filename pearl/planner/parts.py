@@ -54,6 +54,18 @@ _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.S)
 _POSSESSIVE = re.compile(r"['’](?:s\b)?")
 _YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
 _NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?")
+_ALONE = re.compile(
+    r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?![\w%]|[.,][0-9]"
+    r"|\s*(?:%|(?:percent|per\s+cent|points?|hundred|thousand|million|billion|trillion)\b))",
+    re.I,
+)
+"""A number of a question that stands for itself: not that of `Q3`, `5 %` or `3 million`."""
+_QUALIFIERS = re.compile(
+    r"\b(?:excluding|excludes?|exclusive|except|without|including|inclusive|before|after|adjusted|adjusting"
+    r"|not|only|besides|(?:net|gross)(?!\s+(?:change|difference|increase|decrease|growth)\b))\b",
+    re.I,
+)
+"""Words that make another figure: `sales excluding Brazil` are not sales."""
 
 
 class _Part(BaseModel):
@@ -137,7 +149,7 @@ def read_decomposition(reply: str) -> Decomposition:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{where or 'the reply'}: {first['msg']}") from None
+        raise ValueError(f"{where[:MAX_LABEL] or 'the reply'}: {first['msg']}") from None
     except RecursionError:
         raise ValueError("the reply is nested too deeply") from None
 
@@ -161,6 +173,8 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
                     yield f"{part.id}: the question names no entity '{part.entity}'"
                 if not set(_words(part.period)) <= set(words):
                     yield f"{part.id}: the question names no period '{part.period}'"
+                if not terms(part.metric):
+                    yield f"{part.id}: the metric has no word"
                 if not known.issuperset(terms(part.metric)):
                     yield f"{part.id}: the question names no '{part.metric}'"
             case Calculation():
@@ -171,6 +185,9 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
     told = " ".join(str(value) for part in parts for value in part.model_dump().values())
     if left := sorted(set(_YEAR.findall(question)) - set(_YEAR.findall(told))):
         yield f"no part is about {', '.join(left)}, which the question names"
+    qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(told)}
+    if qualified:
+        yield f"no part says '{min(qualified)}', as the question does; where it fits no figure, make it 'other'"
 
 
 def _flaws_of(
@@ -188,12 +205,19 @@ def _flaws_of(
         yield f"{part.id}: {name} takes {len(names)} operands ({', '.join(names)}), not {len(part.operands)}"
     if len(set(part.operands)) < len(part.operands):
         yield f"{part.id}: one operand is there twice"
+    figures = {each.id: each for each in parts if isinstance(each, Figure)}
+    new, old = (figures.get(operand) for operand in (*part.operands, "", "")[:2])
+    if name in ("difference", "percentage change") and new and old and new.period and old.period:
+        backwards = rf"\bfrom\s+{re.escape(new.period)}\s+to\s+{re.escape(old.period)}\b"
+        if re.search(backwards, question, re.I):
+            yield f"{part.id}: a change from {new.period} to {old.period} begins with {old.id}, the later one"
     others = {each.id for each in parts if isinstance(each, Other)}
-    n_figures = sum(isinstance(each, Figure) for each in parts)
+    named = {number.replace(",", "") for number in _ALONE.findall(question)}
+    named -= {number for number in named if _YEAR.fullmatch(number)}
     for operand in part.operands:
         if _NUMBER.fullmatch(operand):
-            is_count = Decimal(operand) in range(2, n_figures + 1)
-            if not (is_count or operand == "100" or operand in _NUMBER.findall(question)):
+            is_count = Decimal(operand) in range(2, len(figures) + 1)
+            if not (is_count or operand == "100" or operand in named):
                 yield f"{part.id}: the question names no number {operand}"
         elif operand not in before:
             yield f"{part.id}: '{operand}' is no part before it, and no number"

@@ -58,7 +58,7 @@ _LABEL = re.compile(
     r"\A\W*(?:(?:standalone|rewritten|rephrased|new|clear|final)\s+)*question\W*:\W*(?=\S)", re.I
 )
 _QUOTES = {'"': '"', "“": "”", "'": "'", "`": "`", "«": "»"}
-_ASIDE = re.compile(r"\s*\([^?？]*\)\s*\Z")
+_MARK = re.compile("[?？؟]")
 _ASKING = re.compile(
     r"(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|had|can|could"
     r"|will|would|should|by|in|at|on|for|from|of|to|with|as|if|compare|compute|calculate|count|describe"
@@ -72,7 +72,7 @@ _SHIFTS = re.compile(
     re.I,
 )
 _SMALL = 12
-"""Numbers to this one may be words of the conversation written in digits."""
+"""Numbers to this one may be words of the conversation written in digits, where the question keeps its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +211,14 @@ def _unwrapped(text: str) -> str:
 
 def _is_question(text: str, question: str) -> bool:
     """Whether a text asks, in the way the question does."""
-    head = _ASIDE.sub("", text)
-    if head.endswith(("?", "？", "؟")):
+    *asked, behind = _MARK.split(text)
+    behind = behind.strip()
+    if asked and (not behind or (behind[0] == "(" and behind[-1] == ")")):  # an aside
         return True
-    if question.rstrip().endswith(("?", "？", "؟")):
+    if _MARK.match(question.rstrip()[-1:]):
         return False
-    same = head.casefold().startswith(question.casefold().split()[0])
-    return same or _ASKING.match(head) is not None
+    same = text.casefold().startswith(question.casefold().split()[0])
+    return same or _ASKING.match(text) is not None
 
 
 def _invented(text: str, question: str, history: Sequence[Turn]) -> str:
@@ -225,10 +226,13 @@ def _invented(text: str, question: str, history: Sequence[Turn]) -> str:
     said = [question, *(part for turn in history for part in (turn.question, turn.answer))]
     known = {_plain(number) for part in said for number in _NUMBER.findall(part)}
     known |= {str(year) for part in said for year in years_in(part)}
+    kept = {_plain(number) for number in _NUMBER.findall(text)}
+    own = {_plain(number) for number in _NUMBER.findall(question) if not years_in(number)}
+    is_replaced = not own <= kept
     may_shift = _SHIFTS.search(question) is not None
     for number in _NUMBER.findall(text):
         plain = _plain(number)
-        is_small = plain.isdigit() and int(plain[:6]) <= _SMALL
+        is_small = not is_replaced and plain.isdigit() and int(plain[:6]) <= _SMALL
         if plain in known or is_small or (may_shift and years_in(plain)):
             continue
         return str(number)

@@ -54,6 +54,8 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
         ),
         ('"status":"answered"', '"status":"odd"', "log.jsonl:2: not a row: status:"),
         ('"sample":"q1"', '"sample":"q1","more":1', "log.jsonl:2: not a row: more:"),
+        ('"confidence":null', '"confidence":7', "log.jsonl:2: not a row: confidence:"),
+        ('"confidence":null', '"confidence":NaN', "log.jsonl:2: not a row: confidence:"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:

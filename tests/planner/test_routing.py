@@ -18,7 +18,7 @@ from pearl.errors import ModelError
 from pearl.llm import Constrains, DecomposeTask, Request
 from pearl.llm.backends.scripted import Scripted
 from pearl.planner.decomposition import MAX_REPAIRS
-from pearl.planner.parts import Decomposition, flaws
+from pearl.planner.parts import Decomposition, flaws, read_decomposition
 from pearl.planner.routing import Route, compose, route
 from pearl.trace import ConstraintRefused, QuestionRouted, Trace
 from tests.root import ROOT
@@ -196,6 +196,41 @@ def test_what_is_wrong_goes_back_to_the_model(wrong: str, why: str) -> None:
     assert [request.task.round for request in requests] == [0, 1]  # type: ignore[union-attr]
     assert why in requests[1].messages[-1].content
     assert requests[1].messages[-2].content == wrong
+
+
+@pytest.mark.parametrize(
+    ("question", "parts", "why"),
+    [
+        ("What were sales excluding Brazil in 2012?", [figure("p1", "sales", "2012")], "says 'excluding'"),
+        ("What were sales in 2012?", [figure("p1", "!!", "2012")], "has no word"),
+        ("What were sales in 2012?",
+         [figure("p1", "sales", "2012"), calculation("p2", "ratio", "p1", "2012")], "no number 2012"),
+        ("What is $1,234 by sales in 2012?",
+         [figure("p1", "sales", "2012"), calculation("p2", "ratio", "234", "p1")], "no number 234"),
+        ("What is 5 % of sales in 2012?",
+         [figure("p1", "sales", "2012"), calculation("p2", "product", "p1", "5")], "no number 5"),
+        ("What were sales in Q3 2012?",
+         [figure("p1", "sales", "Q3 2012"), calculation("p2", "product", "p1", "3")], "no number 3"),
+        ("What was the change in sales from 2011 to 2012?",
+         [*CHANGE[:2], calculation("p3", "difference", "p2", "p1")], "begins with p1"),
+    ],
+)  # fmt: skip
+def test_parts_that_would_answer_another_question_are_refused(
+    question: str, parts: list[dict[str, Any]], why: str
+) -> None:
+    unnamed = [{**part, "entity": ""} if "entity" in part else part for part in parts]
+    assert why in " ".join(flaws(read_decomposition(told(*unnamed)), question))
+
+
+def test_numbers_of_the_question_are_operands() -> None:
+    said = [figure("p1", "sales", "2012", ""), calculation("p2", "ratio", "p1", "1234")]
+    assert flaws(read_decomposition(told(*said)), "What are sales in 2012 by 1,234?") == ()
+
+
+def test_a_message_about_a_reply_is_no_longer_than_a_line() -> None:
+    with pytest.raises(ValueError, match="parts") as caught:
+        read_decomposition(told({**figure("p1", "sales", "2012"), "x" * 100_000: 1}))
+    assert len(str(caught.value)) < 300
 
 
 def test_nothing_is_computed_from_what_is_no_figure() -> None:

@@ -136,7 +136,7 @@ _BARE = re.compile(
     r"|(?:by |with |for )whom|who)\W*\Z",
     re.I,
 )
-_WHY_NOT = re.compile(r"\W*\bwhy(?: or why)? not\W*\Z|\W*\bif so, (?P<so>.+)\Z", re.I)
+_WHY_NOT = re.compile(r"(?<!\W)\W*\bwhy(?: or why)? not\W*\Z|(?<!\W)\W*\bif so, (?P<so>.+)\Z", re.I)
 _BOTH = re.compile(
     rf"(?P<one>{BEFORE_WH}{WH})\s*(?:,|and|or|,\s*and)\s+(?P<two>{BEFORE_WH}{WH}(?: (?!{AUXILIARY}\b)\w+)?)\s+(?P<rest>{AUXILIARY}\s.+)\Z",
     re.I | re.S,
