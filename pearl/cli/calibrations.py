@@ -25,7 +25,9 @@ def print_calibrations(log: EvalLog) -> None:
 
     found = calibrations(log)
     if not found and log.header.n_plans > 1:
-        click.echo("\nconfidence: no answer has one; no question got two different plans")
+        click.echo(
+            "\nconfidence: no answer has one; questions got one plan only, or plans that disagree"
+        )
     for one in found:
         alone = f", {one.n_alone:,} of one plan only have none" if one.n_alone else ""
         few = f"; fewer than {MIN_ANSWERS}: too few for figures that mean much"

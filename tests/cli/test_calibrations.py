@@ -24,6 +24,6 @@ def test_what_is_printed_and_given_as_json(pearl: Terminal) -> None:
     (found,) = json.loads(pearl("eval", "--rescore", "log.jsonl", "--json"))["calibrations"]
     assert (found["ece"], found["is_scarce"]) == (pytest.approx(0.1), True)
     write(answers((None, True), n_plans=3), Path("alone.jsonl"))
-    assert "no question got two different plans" in pearl("eval", "--rescore", "alone.jsonl")
+    assert "one plan only, or plans that disagree" in pearl("eval", "--rescore", "alone.jsonl")
     write(answers((None, True)), Path("one.jsonl"))
     assert "confidence" not in pearl("eval", "--rescore", "one.jsonl")

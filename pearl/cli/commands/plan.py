@@ -159,7 +159,7 @@ def _row(question: str, checked: CheckedPlan, trace: Any) -> dict[str, Any]:
         "plan": str(checked),
         "outputs": list(checked.outputs),
         "attempts": len(attempts),
-        **({"shape": attempts[-1].shape} if attempts[-1].shape else {}),
+        **({"shape": attempts[-1].shape} if attempts and attempts[-1].shape else {}),
     }
 
 
