@@ -13,6 +13,8 @@ from typing import Any
 
 from pearl.actions.calculators import calculator_of
 from pearl.llm import DecomposeTask
+from pearl.llm.backends.extractive.follow_ups import follow_up
+from pearl.llm.backends.extractive.standalone import without_background
 
 __all__ = ["decompose"]
 
@@ -155,8 +157,12 @@ def decompose(task: DecomposeTask) -> str:
     try:
         if len(question) > MAX_LENGTH or task.round:
             raise _UnsureError
-        for clause in filter(None, (one.strip(" .,?") for one in _JOINED.split(question))):
-            _clause(clause, parts)
+        asked, background = without_background(question)
+        if background:
+            _follow_up(asked, background, parts)
+        else:
+            for clause in filter(None, (one.strip(" .,?") for one in _JOINED.split(question))):
+                _clause(clause, parts)
         if not 0 < len(parts.parts) <= MAX_PARTS:
             raise _UnsureError
     except _UnsureError:
@@ -185,6 +191,38 @@ def _clause(clause: str, parts: _Parts) -> None:
         _both(said, parts)  # two answers
         return
     _expression(said, parts)
+
+
+def _follow_up(question: str, background: str, parts: _Parts) -> None:
+    """What a question computes from the last two figures that were asked for before it.
+
+    Of a change the later figure is the first operand, in whatever order they were asked for.
+
+    Raises:
+        _UnsureError: It asks for something else, or they are not two figures of one thing.
+    """
+    found = follow_up(question, background)
+    if found is None or len(found[1]) < 2:
+        raise _UnsureError
+    operation, earlier = found
+    if operation in ("sum", "average") and len(earlier) != 2:
+        raise _UnsureError  # of the last two, or of all?
+    for turn in earlier[-2:]:
+        before = len(parts.parts)
+        _clause(turn.strip(" .,?"), parts)
+        if len(parts.parts) != before + 1 or parts.operations:
+            raise _UnsureError
+    one, two = parts.parts
+    if (one["metric"], one["entity"]) != (two["metric"], two["entity"]):
+        raise _UnsureError
+    if operation in ("sum", "average"):
+        _combined(operation, [one["id"], two["id"]], parts)
+        return
+    years = _year(one["period"]), _year(two["period"])
+    if years[0] == years[1]:
+        raise _UnsureError
+    newer, older = (two, one) if years[0] < years[1] else (one, two)
+    parts.calculation(operation, newer["id"], older["id"])
 
 
 def _expression(text: str, parts: _Parts, depth: int = 0) -> str:
