@@ -241,7 +241,8 @@ def test_too_many_errors_end_the_work_and_rows_say_where_they_are(
     folder: Path, openai_server: Server
 ) -> None:
     task = {"plan": PLAN, "document": "She left. It rained."}
-    lines = [json.dumps({"id": str(i), **task}) for i in range(40)]
+    n = 300  # many are under way when a busy machine writes the row of the second failure
+    lines = [json.dumps({"id": str(i), **task}) for i in range(n)]
     lines[2] = lines[5] = lines[6] = '{"id": 1, "plan"'
     (folder / "tasks.jsonl").write_text("\n".join(lines))
     command = ["execute", "--tasks", "tasks.jsonl", "--out", "out.jsonl", "--model", "openai:m"]
@@ -252,7 +253,7 @@ def test_too_many_errors_end_the_work_and_rows_say_where_they_are(
             cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 1
-        assert (len(rows(folder)) == 40) is (most == "9")
+        assert (len(rows(folder)) == n) is (most == "9")
         assert "tasks.jsonl:3: " in done.stderr
     assert [row["status"] for row in rows(folder)].count("failed") == 3
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from enum import StrEnum
 from typing import Literal
 
@@ -133,7 +133,9 @@ def _compared(said: Quantity, right: Quantity) -> Rule | None:
     last = Decimal(1).scaleb(min(0, int(shown.as_tuple().exponent)))
     if abs(value - shown) < last:
         is_cut = abs(shown) >= 10 * last and shown == value.quantize(last, ROUND_DOWN)
-        if is_cut or shown == value.quantize(last, ROUND_HALF_UP):
+        # 0.5 is shown as 1 by people, and as 0 by what rounds halves to even.
+        halves = (value.quantize(last, how) for how in (ROUND_HALF_UP, ROUND_HALF_EVEN))
+        if is_cut or shown in halves:
             return Rule.ROUNDED
     return Rule.ONE_PERCENT if abs(value - shown) <= _ANY * abs(shown) else None
 
