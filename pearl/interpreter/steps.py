@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from pearl.actions import by_search, native
 from pearl.actions.arithmetic.faults import NotGivenError
 from pearl.actions.ranking import NONE
-from pearl.actions.reply import Reply, State, follows_form, read_reply, reply_constraint
+from pearl.actions.reply import State
 from pearl.actions.searching import Fetched
 from pearl.actions.values import EmptyListError, Scalar, Value, behind
 from pearl.documents.document import Document
@@ -26,24 +25,20 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Reference, Step
 from pearl.dsl.signatures import NOTHING, Action, ValueType
-from pearl.errors import BudgetError, ExecutionError, ModelError, PausedError, PearlError
+from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
+from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import Context
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.requests import ContextLimits, RequestBuilder
 from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.interpreter.step_result import StepResult
-from pearl.interpreter.truncation import CUT_SHORT, Said, kept_text, why_short
-from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
+from pearl.llm import ActionTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, reply_fallback
-from pearl.llm.gathering import first_failure, gather
+from pearl.llm.gathering import first_failure
 from pearl.llm.item_cache import ItemCache
-from pearl.llm.messages import constrained
 from pearl.retrieval.search import Searcher
 from pearl.trace import (
-    CallFailed,
-    ConstraintRefused,
-    ModelCalled,
     Purpose,
     StepFailed,
     StepStarted,
@@ -104,9 +99,9 @@ class _Interpreter:
         self._calls = RequestBuilder(graph, document, limits, searcher)
         self._row_calls = RowRequests(self._calls)
         self._items = items
-        self._model = model
         self._trace = trace
         self._fallback = fallback or reply_fallback(model.constrains)
+        self._asker = Asker(model, self._calls, self._fallback, trace)
 
     async def run(self) -> tuple[StepResult, ...]:
         for step in self._graph.steps:
@@ -159,11 +154,11 @@ class _Interpreter:
             return await self._of_table(step, action, before, began)
         task, shown = self._calls.task(step, inputs)
         if task.document is None:
-            read = await self._read(step, "step", self._calls.whole(task))
+            read = await self._asker.read(step, "step", self._calls.whole(task))
             context: Context | None = None
         else:
             context, pieces = await self._calls.pieces(task, task.document)
-            read = await self._over_pieces(step, task, pieces)
+            read = await self._asker.over_pieces(step, task, pieces)
         return StepResult(
             step.output, action.name, read.reply.value, False,
             "none" if context is None else context.strategy,
@@ -187,7 +182,7 @@ class _Interpreter:
             return self._void(step, row_step.task.action, _traced(unsure), began)
         reader = RowReader(
             step, row_step, self._row_calls, self._calls.limits,
-            partial(self._ask, step, "items"), partial(self._read_alone, step), self._items,
+            partial(self._asker.ask, step, "items"), partial(self._read_alone, step), self._items,
             self._fallback.max_text, self._calls.searcher.reranker,
         )  # fmt: skip
         read = await reader.run()
@@ -203,7 +198,7 @@ class _Interpreter:
     async def _read_alone(self, step: Step, task: ActionTask) -> TextRead:
         """Read one row as a document of its own."""
         _, pieces = await self._calls.pieces(task, task.document or "")
-        return await self._over_pieces(step, task, pieces)
+        return await self._asker.over_pieces(step, task, pieces)
 
     async def _search(
         self, step: Step, action: Action, before: Mapping[str, StepResult], began: float
@@ -258,7 +253,7 @@ class _Interpreter:
     ) -> Completion:
         """Send a request for a query."""
         purpose: Purpose = "step" if len(request.messages) == 1 else "again"
-        return await self._ask(step, purpose, request, constraint, flaw)
+        return await self._asker.ask(step, purpose, request, constraint, flaw)
 
     def _told(self, step: Step, fetched: Fetched | None) -> Fetched | None:
         """What was searched, told to the trace."""
@@ -327,141 +322,6 @@ class _Interpreter:
             Usage(), time.monotonic() - began, state="undecided", why=why,
         )  # fmt: skip
 
-    async def _over_pieces(
-        self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
-    ) -> TextRead:
-        """Read every piece of a document and merge the results, in order, into one."""
-        if len(pieces) == 1:
-            return await self._read(step, "step", pieces[0])
-        parts = await gather(
-            [self._ask_for(step, "part", self._calls.request(p), task.gives) for p in pieces]
-        )
-        said, texts = list(parts), [part.text for part in parts]
-        while len(groups := self._calls.groups(task, texts)) > 1:
-            merged = await gather([self._merge(step, task, group) for group in groups])
-            texts = [each.text for each in merged]
-            said += merged
-        read = await self._read(step, "combine", CombineTask(task, tuple(groups[0])))
-        return replace(
-            read,
-            usage=sum((each.usage for each in said), read.usage),
-            n_calls=sum(each.n_calls for each in said) + read.n_calls,
-            truncated=next((each.truncated for each in said if each.truncated), read.truncated),
-        )
-
-    async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> Said:
-        if len(group) == 1:
-            return Said(group[0], Usage(), 0)
-        request = self._calls.request(CombineTask(task, tuple(group)))
-        return await self._ask_for(step, "combine", request, task.gives)
-
-    async def _read(
-        self, step: Step, purpose: Literal["step", "combine"], task: ActionTask | CombineTask
-    ) -> TextRead:
-        """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
-        request = self._calls.request(task)
-        wanted = (task.step if isinstance(task, CombineTask) else task).gives
-        source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
-        said = await self._ask_for(step, purpose, request, wanted)
-        if not said.text:
-            unread = Reply("undecided", f"undecided: {said.truncated}", why=said.truncated)
-            return TextRead("", unread, said.usage, said.n_calls, said.truncated)
-        reply = read_reply(said.text, wanted, source=source)
-        first = TextRead(said.text, reply, said.usage, said.n_calls, said.truncated)
-        if not reply.why or said.truncated:  # what does not end will not have a form
-            return first
-        again = self._calls.again(request, said.text, wanted)
-        if again is None:
-            return first
-        said = await self._ask_for(step, "again", again, wanted)
-        reply = read_reply(said.text, wanted, source=source, is_second=True)
-        n_calls = first.n_calls + said.n_calls
-        return TextRead(said.text, reply, first.usage + said.usage, n_calls, said.truncated)
-
-    async def _ask_for(
-        self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
-    ) -> Said:
-        """Get a reply of a type; of one that does not end, its beginning."""
-        try:
-            completion = await self._ask_of_type(step, purpose, request, wanted)
-            return Said(completion.text, completion.usage)
-        except ModelError as error:
-            if error.kind not in CUT_SHORT or self._calls.limits.is_strict:
-                raise
-            first = error
-        last, n_calls, usage = first, 1, first.usage or Usage()
-        # A loop has no end: more room would only make it longer.
-        roomier = self._calls.roomier(request) if first.kind == "truncated" else None
-        if roomier is not None:
-            n_calls = 2
-            try:
-                completion = await self._ask_of_type(step, "again", roomier, wanted)
-                return Said(completion.text, usage + completion.usage, 2)
-            except ModelError as error:
-                if error.kind not in CUT_SHORT:
-                    raise
-                last, usage = error, usage + (error.usage or Usage())
-        text = kept_text(last.reply) or kept_text(first.reply)
-        return Said(text, usage, n_calls, why_short(last, text))
-
-    async def _ask_of_type(
-        self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
-    ) -> Completion:
-        """Send a request for a reply of a type."""
-        constraint = reply_constraint(wanted, self._fallback.max_text)
-
-        def flaw(text: str) -> str | None:
-            return None if follows_form(text, wanted) else "the reply has another form"
-
-        return await self._ask(step, purpose, request, constraint, flaw)
-
-    async def _ask(
-        self,
-        step: Step,
-        purpose: Purpose,
-        request: Request,
-        constraint: Constraint | None,
-        flaw: Callable[[str], str | None],
-    ) -> Completion:
-        """Send a request, constrained to the form of its reply if the model supports that."""
-        began = time.monotonic()
-        try:
-            if constraint is None:
-                completion = await self._model.complete(request)
-            else:
-                completion, _ = await self._fallback.ask(
-                    lambda level: self._model.complete(constrained(request, constraint, level.by)),
-                    lambda level, error: self._trace.append(
-                        ConstraintRefused(constraint=level.name, reason=error.message)
-                    ),
-                    flaw,
-                )
-        except ModelError as error:
-            self._trace.append(
-                CallFailed(
-                    step=step.output,
-                    purpose=purpose,
-                    model=self._model.name,
-                    kind=error.kind,
-                    reply=error.reply,
-                    duration_s=time.monotonic() - began,
-                    usage=error.usage or Usage(),
-                )
-            )
-            raise
-        self._trace.append(
-            ModelCalled(
-                step=step.output,
-                purpose=purpose,
-                model=completion.model,
-                duration_s=time.monotonic() - began,
-                usage=completion.usage,
-                is_remembered=completion.is_remembered,
-                prefix=completion.prefix,
-            )
-        )
-        return completion
-
 
 def _is_finished(task: asyncio.Task[StepResult]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
@@ -500,13 +360,6 @@ def _absent(error: NotGivenError, before: Mapping[str, StepResult]) -> str:
 def _rows_undecided(rows: Rows) -> str:
     n = len(rows.undecided)
     return f"{n:,} of {n + len(rows.values):,} rows are undecided" if n else ""
-
-
-def _source(task: ActionTask | CombineTask) -> str:
-    """The full input of a step, or the results that are merged."""
-    if isinstance(task, CombineTask):
-        return "\n".join(task.parts)
-    return "\n".join((task.document or "", *(value for _, value in task.arguments)))
 
 
 def _step_error(step: Step, error: PearlError) -> ExecutionError:

@@ -1,0 +1,185 @@
+"""Requests of a step → what the model says: within its form, whole or cut off, in one call or in several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from pearl.actions.reply import Reply, follows_form, read_reply, reply_constraint
+from pearl.dsl.decoding.constraint import Constraint
+from pearl.dsl.nodes import Step
+from pearl.dsl.signatures import ValueType
+from pearl.errors import ModelError
+from pearl.interpreter.requests import RequestBuilder
+from pearl.interpreter.row_steps import TextRead
+from pearl.interpreter.truncation import CUT_SHORT, Said, kept_text, why_short
+from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
+from pearl.llm.fallback import ConstraintFallback
+from pearl.llm.gathering import gather
+from pearl.llm.messages import constrained
+from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace
+
+__all__ = ["Asker"]
+
+
+class Asker:
+    """Asks the model of a run for the results of its steps.
+
+    Args:
+        model: What is asked.
+        calls: Builds the requests.
+        fallback: The constraints to try for replies that have a form.
+        trace: Records every call, those that fail included.
+    """
+
+    def __init__(
+        self, model: Model, calls: RequestBuilder, fallback: ConstraintFallback, trace: Trace
+    ) -> None:
+        self._model = model
+        self._calls = calls
+        self._fallback = fallback
+        self._trace = trace
+
+    async def over_pieces(
+        self, step: Step, task: ActionTask, pieces: Sequence[ActionTask]
+    ) -> TextRead:
+        """Read every piece of a document and merge the results, in order, into one."""
+        if len(pieces) == 1:
+            return await self.read(step, "step", pieces[0])
+        parts = await gather(
+            [self._ask_for(step, "part", self._calls.request(p), task.gives) for p in pieces]
+        )
+        said, texts = list(parts), [part.text for part in parts]
+        while len(groups := self._calls.groups(task, texts)) > 1:
+            merged = await gather([self._merge(step, task, group) for group in groups])
+            texts = [each.text for each in merged]
+            said += merged
+        read = await self.read(step, "combine", CombineTask(task, tuple(groups[0])))
+        return replace(
+            read,
+            usage=sum((each.usage for each in said), read.usage),
+            n_calls=sum(each.n_calls for each in said) + read.n_calls,
+            truncated=next((each.truncated for each in said if each.truncated), read.truncated),
+        )
+
+    async def _merge(self, step: Step, task: ActionTask, group: list[str]) -> Said:
+        if len(group) == 1:
+            return Said(group[0], Usage(), 0)
+        request = self._calls.request(CombineTask(task, tuple(group)))
+        return await self._ask_for(step, "combine", request, task.gives)
+
+    async def read(
+        self, step: Step, purpose: Literal["step", "combine"], task: ActionTask | CombineTask
+    ) -> TextRead:
+        """Get the result of a step; the request is repeated once if the reply cannot be parsed."""
+        request = self._calls.request(task)
+        wanted = (task.step if isinstance(task, CombineTask) else task).gives
+        source = "" if wanted is ValueType.TEXT else _source(task)  # a document is long
+        said = await self._ask_for(step, purpose, request, wanted)
+        if not said.text:
+            unread = Reply("undecided", f"undecided: {said.truncated}", why=said.truncated)
+            return TextRead("", unread, said.usage, said.n_calls, said.truncated)
+        reply = read_reply(said.text, wanted, source=source)
+        first = TextRead(said.text, reply, said.usage, said.n_calls, said.truncated)
+        if not reply.why or said.truncated:  # what does not end will not have a form
+            return first
+        again = self._calls.again(request, said.text, wanted)
+        if again is None:
+            return first
+        said = await self._ask_for(step, "again", again, wanted)
+        reply = read_reply(said.text, wanted, source=source, is_second=True)
+        n_calls = first.n_calls + said.n_calls
+        return TextRead(said.text, reply, first.usage + said.usage, n_calls, said.truncated)
+
+    async def _ask_for(
+        self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
+    ) -> Said:
+        """Get a reply of a type; of one that does not end, its beginning."""
+        try:
+            completion = await self._ask_of_type(step, purpose, request, wanted)
+            return Said(completion.text, completion.usage)
+        except ModelError as error:
+            if error.kind not in CUT_SHORT or self._calls.limits.is_strict:
+                raise
+            first = error
+        last, n_calls, usage = first, 1, first.usage or Usage()
+        # A loop has no end: more room would only make it longer.
+        roomier = self._calls.roomier(request) if first.kind == "truncated" else None
+        if roomier is not None:
+            n_calls = 2
+            try:
+                completion = await self._ask_of_type(step, "again", roomier, wanted)
+                return Said(completion.text, usage + completion.usage, 2)
+            except ModelError as error:
+                if error.kind not in CUT_SHORT:
+                    raise
+                last, usage = error, usage + (error.usage or Usage())
+        text = kept_text(last.reply) or kept_text(first.reply)
+        return Said(text, usage, n_calls, why_short(last, text))
+
+    async def _ask_of_type(
+        self, step: Step, purpose: Purpose, request: Request, wanted: ValueType
+    ) -> Completion:
+        """Send a request for a reply of a type."""
+        constraint = reply_constraint(wanted, self._fallback.max_text)
+
+        def flaw(text: str) -> str | None:
+            return None if follows_form(text, wanted) else "the reply has another form"
+
+        return await self.ask(step, purpose, request, constraint, flaw)
+
+    async def ask(
+        self,
+        step: Step,
+        purpose: Purpose,
+        request: Request,
+        constraint: Constraint | None,
+        flaw: Callable[[str], str | None],
+    ) -> Completion:
+        """Send a request, constrained to the form of its reply if the model supports that."""
+        began = time.monotonic()
+        try:
+            if constraint is None:
+                completion = await self._model.complete(request)
+            else:
+                completion, _ = await self._fallback.ask(
+                    lambda level: self._model.complete(constrained(request, constraint, level.by)),
+                    lambda level, error: self._trace.append(
+                        ConstraintRefused(constraint=level.name, reason=error.message)
+                    ),
+                    flaw,
+                )
+        except ModelError as error:
+            self._trace.append(
+                CallFailed(
+                    step=step.output,
+                    purpose=purpose,
+                    model=self._model.name,
+                    kind=error.kind,
+                    reply=error.reply,
+                    duration_s=time.monotonic() - began,
+                    usage=error.usage or Usage(),
+                )
+            )
+            raise
+        self._trace.append(
+            ModelCalled(
+                step=step.output,
+                purpose=purpose,
+                model=completion.model,
+                duration_s=time.monotonic() - began,
+                usage=completion.usage,
+                is_remembered=completion.is_remembered,
+                prefix=completion.prefix,
+            )
+        )
+        return completion
+
+
+def _source(task: ActionTask | CombineTask) -> str:
+    """The full input of a step, or the results that are merged."""
+    if isinstance(task, CombineTask):
+        return "\n".join(task.parts)
+    return "\n".join((task.document or "", *(value for _, value in task.arguments)))
