@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.output import counted
 from pearl.cli.tables import ends, figures, show
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table

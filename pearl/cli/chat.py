@@ -12,12 +12,13 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from pearl.cli.output import counted, print_answer, print_evidence, print_steps
+from pearl.cli.output import print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter, new_file
 from pearl.errors import BudgetError, DataError, PausedError, PearlError, UsageError, suggest
 from pearl.errors.escaping import escaped, to_json
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer

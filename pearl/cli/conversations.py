@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pearl.cli.output import counted
 from pearl.cli.tables import ends, figures, show
+from pearl.errors.wording import counted
 from pearl.evals import conversations
 from pearl.evals.log import EvalLog
 

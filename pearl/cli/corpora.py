@@ -13,10 +13,10 @@ import click
 
 from pearl.cli.files import found_documents, is_corpus
 from pearl.cli.options import with_options
-from pearl.cli.output import counted
 from pearl.cli.terminal import escaped_streams, new_console, notice
 from pearl.cli.writing import keep_inputs
 from pearl.documents.passages import Stem
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.retrieval.index import Index, IndexedDocument

@@ -12,10 +12,10 @@ from typing import Literal
 import click
 
 from pearl import plugins
-from pearl.cli.output import counted
 from pearl.cli.terminal import notice
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import DataError, UsageError
+from pearl.errors.wording import counted
 from pearl.plugins.files import is_inside
 
 Kind = Literal["plan", "actions"]

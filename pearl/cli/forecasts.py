@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pearl.cli.output import counted
 from pearl.cli.terminal import new_console
 from pearl.errors.escaping import to_json
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.interpreter.bounds import Range

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 from pearl.cli.terminal import new_console
 from pearl.documents.document import read_bytes
 from pearl.errors import DataError
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
@@ -160,13 +161,3 @@ def _context(context: str, coverage: float | None) -> str:
         return "from earlier steps"
     shown = "100" if coverage == 1 else f"{100 * coverage:.3g}"
     return f"{context}, {shown} % of the document"
-
-
-def counted(n: int, thing: str) -> str:
-    """How many there are of a thing.
-
-    Example:
-        >>> counted(1, "row"), counted(1_200, "row")
-        ('1 row', '1,200 rows')
-    """
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Self
 
-from pearl.cli.output import counted
 from pearl.cli.terminal import escaped_streams, new_console
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

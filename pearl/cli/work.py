@@ -14,13 +14,14 @@ import click
 from click.core import ParameterSource
 
 from pearl.cli.options import model_opened, new_pearl, report_refused
-from pearl.cli.output import counted, print_answer, print_steps
+from pearl.cli.output import print_answer, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.storing import opened_folder, written_store
 from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter
 from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError
 from pearl.errors.escaping import escaped, to_json
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,6 +13,7 @@ from pearl.documents.dates import Dates, date_part, read_dates
 from pearl.documents.rows import Rows
 from pearl.documents.table.columns import read_quantities
 from pearl.documents.table.quantities import Quantity, read_quantity
+from pearl.errors.wording import counted
 from pearl.tables.folding import fold
 from pearl.tables.opening import read_hours
 
@@ -172,7 +173,7 @@ def _unread(name: str, what: str, values: Sequence[str], read: Container[str]) -
     if not left:
         return ()
     shown = ", ".join(repr(value[:40]) for value in left[:3])
-    return (f"{len(left):,} different values of {name} are not read as {what}: {shown}",)
+    return (f"{counted(len(left), 'different value')} of {name} not read as {what}: {shown}",)
 
 
 def date_parts(column: TypedColumn) -> list[TypedColumn]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pearl.documents.comparisons import ORDERED
+from pearl.errors.wording import counted
 from pearl.tables.checking import check, nearest_values
 from pearl.tables.compiling import Statement, compile_groups, compile_rows, compile_undecided
 from pearl.tables.query_table import QueryTable
@@ -77,7 +78,9 @@ def run(query: Query, table: QueryTable) -> Result:
     undecided = _undecided(query, table)
     notes = [note for name in _named(query) for note in table.known(name).notes]
     if undecided:
-        notes.append(f"of {len(undecided):,} rows it is undecided whether they meet the conditions")
+        notes.append(
+            f"of {counted(len(undecided), 'row')} it is undecided whether they meet the conditions"
+        )
     if table.rows.doubtful:
         notes.append(f"{len(table.rows.doubtful):,} doubtful rows are left out")
     if query.aggregate:
@@ -137,7 +140,7 @@ def _groups(query: Query, table: QueryTable) -> tuple[tuple[str, ...], list[Line
             n_unread[i] += left
         lines.append(Line((*(key.cells[rows[0]] for key in keys), *figures), rows))
     notes = [
-        f"{left:,} cells of {one.column} cannot be read and are not in the {one.function}"
+        f"{counted(left, 'cell')} of {one.column} cannot be read and not in the {one.function}"
         for one, left in zip(query.aggregate, n_unread, strict=True)
         if left
     ]

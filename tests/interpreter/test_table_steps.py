@@ -119,7 +119,7 @@ def test_a_figure_keeps_its_unit_and_a_cell_that_is_no_number_is_told() -> None:
     reply = query(aggregate={"function": "sum", "column": "Fee"})
     answer, _ = run('1. fees = LOOKUP(CTX, "All fees together?") : Sum', CLINICS, replying(reply))
     assert answer.text == "$295"
-    assert any("1 cells of Fee cannot be read" in note for note in answer.notes)
+    assert any("1 cell of Fee cannot be read" in note for note in answer.notes)
 
 
 def test_undecided_rows_stay_undecided() -> None:

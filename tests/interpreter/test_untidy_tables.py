@@ -142,7 +142,7 @@ def test_mixed_types_are_undecided_where_they_are_compared() -> None:
     assert "Cyd" in answer.text
     assert "Ada" not in answer.text
     assert answer.status == "undecided"
-    assert any("1 rows it is undecided" in note for note in answer.notes)
+    assert any("1 row it is undecided" in note for note in answer.notes)
 
 
 def test_merged_cells_of_a_page(tmp_path: Any) -> None:

@@ -21,13 +21,14 @@ from pearl.cli.options import (
     setting_options,
     trace_option,
 )
-from pearl.cli.output import counted, read_input
+from pearl.cli.output import read_input
 from pearl.cli.run_options import budget_options, executor_options, run_options
 from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import notice
 from pearl.cli.writing import force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PlanError, UsageError
 from pearl.errors.escaping import escaped
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.cli.units import Finished

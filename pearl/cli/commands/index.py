@@ -9,9 +9,9 @@ import click
 from pearl.cli.corpora import corpus_options, open_index
 from pearl.cli.help import Command
 from pearl.cli.options import as_json
-from pearl.cli.output import counted
 from pearl.cli.terminal import notice
 from pearl.errors.escaping import to_json
+from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.retrieval.index.opening import Opened

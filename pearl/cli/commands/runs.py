@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.options import as_json, trace_option
-from pearl.cli.output import counted
 from pearl.cli.run_options import store_option
 from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import new_console, new_table, notice
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.errors import StoreError, UsageError
 from pearl.errors.escaping import escaped, to_json, visible
+from pearl.errors.wording import counted
 from pearl.runs.export import FORMATS, write_table
 
 if TYPE_CHECKING:
