@@ -88,7 +88,6 @@ class Mentions:
 
     def __init__(self, table: QueryTable, thesaurus: Thesaurus) -> None:
         self._table = table
-        self._thesaurus = thesaurus
         self._synonyms = thesaurus.synonyms or Synonyms()
         self._columns = {column.name: _stems(column.name) for column in table.columns}
 
