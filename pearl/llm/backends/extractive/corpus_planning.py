@@ -6,10 +6,10 @@ What is counted, or asked for in full, is never searched: a search gives the bes
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
-from pearl.dsl.nodes import Argument, Number, Reference, String
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.nodes import Number, String
+from pearl.dsl.signatures import ActionLibrary
+from pearl.llm.backends.extractive.adding import AddStep
 
 __all__ = ["plan_corpus"]
 
@@ -39,16 +39,6 @@ _MIN_LETTERS = 6
 """Of a name of one word: a shorter one may be a part of other words."""
 
 _NEEDED = {"RETRIEVE", "SPLIT", "WHERE", "FIELD", "COUNT"}
-
-
-class AddStep(Protocol):
-    """Adds a step to a plan and gives its output."""
-
-    def __call__(
-        self, output: str, action: Action, explanation: str, /, *arguments: Argument
-    ) -> Reference:
-        """Add one step."""
-        ...
 
 
 def plan_corpus(question: str, library: ActionLibrary, add: AddStep) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from pearl.actions.operators import operators
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, String
-from pearl.dsl.signatures import Action, ActionLibrary
+from pearl.dsl.signatures import ActionLibrary
+from pearl.llm.backends.extractive.adding import AddStep
 from pearl.llm.backends.extractive.row_questions import LABEL, RowQuestion, Where
 
 __all__ = ["plan_rows"]
@@ -16,16 +15,6 @@ _USED = (
     "SHARE_OF", "SPLIT", "WHERE",
 )  # fmt: skip
 _YES = "yes"
-
-
-class AddStep(Protocol):
-    """Adds a step to a plan and gives its output."""
-
-    def __call__(
-        self, output: str, action: Action, explanation: str, /, *arguments: Argument
-    ) -> Reference:
-        """Add one step."""
-        ...
 
 
 def plan_rows(asked: RowQuestion, library: ActionLibrary, add: AddStep) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pearl.dsl.nodes import String
 from pearl.dsl.signatures import ActionLibrary
-from pearl.llm.backends.extractive.corpus_planning import AddStep
+from pearl.llm.backends.extractive.adding import AddStep
 from pearl.llm.backends.extractive.questions import parts
 
 __all__ = ["plan_table"]
