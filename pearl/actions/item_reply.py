@@ -23,7 +23,7 @@ from pearl.actions.item_claims import claims, picks
 from pearl.actions.reply import says_nothing
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.schema import require
+from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING
 
@@ -335,11 +335,13 @@ def _json_form(
         one["maxLength"] = max_text
     if kind == "pick":
         values = {"type": "array", "items": one, "minItems": n_picks, "maxItems": n_picks}
-        schema = _closed({"items": values})
+        schema = closed_object({"items": values})
         hint = '{"items": [...]}, the numbers of the items chosen, best first.'
     else:
         # Every value by reference: an enumeration of labels a hundred times is a long schema.
-        schema = _closed({i: {"$ref": "#/$defs/value"} for i in ids}) | {"$defs": {"value": one}}
+        schema = closed_object({i: {"$ref": "#/$defs/value"} for i in ids}) | {
+            "$defs": {"value": one}
+        }
         hint = f'an object with the value of every item by its number, "1" to "{n}".'
 
     def text_of(data: Any) -> str:
@@ -349,12 +351,3 @@ def _json_form(
         return "\n".join(f"{i}: {one_line(str(data[i]))}" for i in ids)
 
     return JsonForm(schema, text_of, hint)
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

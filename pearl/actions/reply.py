@@ -23,7 +23,7 @@ from pearl.documents.evidence import quoted_line
 from pearl.documents.numbers import numbers
 from pearl.dsl.cursor import terminal
 from pearl.dsl.decoding.constraint import Constraint, JsonForm
-from pearl.dsl.decoding.schema import require
+from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.printer import one_line
 from pearl.dsl.signatures import NOTHING, ValueType
 
@@ -395,12 +395,7 @@ def _json_form(wanted: ValueType, max_text: int | None) -> JsonForm:
     elif wanted is ValueType.BOOL:
         value = {"enum": ["yes", "no", ""]}
     passages = {"type": "array", "items": free, "maxItems": _MAX_PASSAGES}
-    schema = {
-        "type": "object",
-        "properties": {"value": value, "passages": passages},
-        "required": ["value", "passages"],
-        "additionalProperties": False,
-    }
+    schema = closed_object({"value": value, "passages": passages})
 
     def text_of(said: Any) -> str:
         require(said, schema)

@@ -14,7 +14,7 @@ from pearl.dsl.decoding.json_rules import (
     object_rule,
     ordered_json,
 )
-from pearl.dsl.decoding.schema import require
+from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError
 from pearl.llm import Completion, DecomposeTask, Message, Model, Request, Usage
@@ -216,12 +216,7 @@ def _schema() -> dict[str, Any]:
     operand = {"type": "string", "pattern": r"^(?:p[1-9][0-9]?|[0-9]{1,9}(?:\.[0-9]{1,9})?)$"}
 
     def closed(**properties: Any) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return closed_object(properties)
 
     parts = [
         closed(id=id, kind={"enum": ["figure"]}, metric=text, entity=text, period=text),

@@ -16,7 +16,7 @@ from pearl.dsl.decoding.json_rules import (
     object_rule,
     ordered_json,
 )
-from pearl.dsl.decoding.schema import require
+from pearl.dsl.decoding.schema import closed_object, require
 from pearl.tables.specification import OPERATORS, Function
 
 __all__ = ["FIELDS", "query_constraint"]
@@ -63,12 +63,7 @@ def _schema(columns: Sequence[str]) -> dict[str, Any]:
         return {"type": "array", "items": items, "minItems": least, "maxItems": _MAX_LISTED}
 
     def closed(**properties: Any) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return closed_object(properties)
 
     where = {"$ref": "#/$defs/where"}
     nothing = {"type": "null"}

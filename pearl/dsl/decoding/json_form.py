@@ -16,7 +16,7 @@ from typing import Any
 
 from pearl.dsl.decoding.constraint import JsonForm
 from pearl.dsl.decoding.grammar import MAX_NEW_ACTIONS, MAX_WRITTEN_STEPS, NEW_PARAMETERS
-from pearl.dsl.decoding.schema import require
+from pearl.dsl.decoding.schema import closed_object, require
 from pearl.dsl.names import MAX_NEW_NAME, names_except
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.output_states import Counts, Shape, Slot, States, by_shape, nothing_to_call
@@ -81,10 +81,12 @@ def steps_form(
     for counts in states.reachable():
         scope = _Scope(defs, _suffix(counts), max_text, _outputs(states, counts))
         nodes = [
-            _object(
+            closed_object(
                 {
                     "step": _any(
-                        _object({"output": _names([step.output]), **call, "purpose": scope.text})
+                        closed_object(
+                            {"output": _names([step.output]), **call, "purpose": scope.text}
+                        )
                         for shape in states.shapes(counts, step.letter)
                         for call in calls.of(shape, scope)
                     ),
@@ -102,7 +104,7 @@ def steps_form(
     first = f"s{_suffix(states.start)}"
     if first not in defs:
         raise nothing_to_call(library)
-    schema = {**_object({"plan": _ref(first)}), "$defs": defs}
+    schema = {**closed_object({"plan": _ref(first)}), "$defs": defs}
 
     def text_of(value: Any) -> str:
         require(value, schema)
@@ -136,7 +138,7 @@ def plan_form(
         "name": {"type": "string", "pattern": name},
         "new": _new_name(library),
     }
-    reference = _object({"output": _ref("name")})
+    reference = closed_object({"output": _ref("name")})
     scope = _Scope(defs, "", max_text, lambda type: reference)
     groups = by_shape(library.values())
     calls = _CallSchemas(groups, defs)
@@ -144,11 +146,12 @@ def plan_form(
     new = {"action": _ref("new"), "arguments": {"type": "array", "items": text}}
     ways = [call for shape in groups for call in calls.of(shape, scope)]
     step = _any(
-        _object({"output": _ref("name"), **call, "purpose": scope.text}) for call in [*ways, new]
+        closed_object({"output": _ref("name"), **call, "purpose": scope.text})
+        for call in [*ways, new]
     )
     steps = {"type": "array", "items": step, "minItems": 1, "maxItems": max_steps}
     declarations = _declarations(_ref("new"), MAX_NEW_ACTIONS, max_text)
-    schema = {**_object({"new_actions": declarations, "steps": steps}), "$defs": defs}
+    schema = {**closed_object({"new_actions": declarations, "steps": steps}), "$defs": defs}
 
     def text_of(value: Any) -> str:
         require(value, schema)
@@ -174,7 +177,7 @@ def header_form(
         max_text: Maximum characters of a definition.
     """
     declarations = _declarations(_new_name(library), max_actions, max_text)
-    schema = _object({"new_actions": declarations})
+    schema = closed_object({"new_actions": declarations})
 
     def text_of(value: Any) -> str:
         require(value, schema)
@@ -187,15 +190,6 @@ def header_form(
 
 # ---------------------------------------------------------------------------------------------
 # Schemas
-
-
-def _object(properties: Mapping[str, Any]) -> Schema:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _any(ways: Iterable[Schema]) -> Schema:
@@ -222,7 +216,7 @@ def _new_name(library: ActionLibrary) -> Schema:
 
 
 def _declarations(name: Schema, max_actions: int, max_text: int | None) -> Schema:
-    declaration = _object(
+    declaration = closed_object(
         {"name": name, "parameters": _names(_SIGNATURES), "definition": _text(max_text)}
     )
     return {"type": "array", "items": declaration, "maxItems": max_actions}
@@ -240,7 +234,7 @@ def _outputs(states: States, counts: Counts) -> Callable[[ValueType | None], Sch
         names = [f"{letter}{i}" for letter, count in there for i in range(1, count + 1)]
         if type in (None, ValueType.CONTEXT, ValueType.TEXT):
             names.insert(0, CTX)
-        return _object({"output": _names(names)}) if names else None
+        return closed_object({"output": _names(names)}) if names else None
 
     return reference
 
@@ -326,7 +320,7 @@ class _CallSchemas:
         if shape.more is not None:
             types.append({"type": "array", "items": scope.argument(shape.more)})
         for keys, names in self._names[shape].items():
-            yield {"action": names, "arguments": _object(dict(zip(keys, types, strict=True)))}
+            yield {"action": names, "arguments": closed_object(dict(zip(keys, types, strict=True)))}
 
 
 def _keys(action: Action) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["require"]
+__all__ = ["closed_object", "require"]
 
 Schema = Mapping[str, Any]
 
@@ -24,6 +24,23 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 _SHOWN = 40
 """Maximum characters of a value in an error message."""
+
+
+def closed_object(properties: Schema) -> dict[str, Any]:
+    """The schema of an object that has all of these properties and no others.
+
+    Example:
+        >>> require({"b": 1}, closed_object({"a": {"type": "number"}}))
+        Traceback (most recent call last):
+        ...
+        ValueError: the value: there is no 'a'
+    """
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def require(value: Any, schema: Schema) -> None:

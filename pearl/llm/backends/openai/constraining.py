@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from pearl.dsl.decoding.constraint import Constraint, Form, JsonForm, validate
+from pearl.dsl.decoding.schema import closed_object
 from pearl.errors import ModelError, ModelErrorKind, UsageError
 from pearl.llm import Completion, ConstrainBy, Constrains, Message, Request
 from pearl.llm.backends.openai import faults, replies, servers
@@ -46,12 +47,7 @@ PROBE = Constraint(
     # A rule, a terminal and a character class, as in the grammars of plans.
     'start: COUNT " umbrellas " verb " in quartz"\nverb: "hum"\nCOUNT: /[S]even/\n',
     JsonForm(
-        {
-            "type": "object",
-            "properties": {"sentence": {"type": "string", "enum": [SENTENCE]}},
-            "required": ["sentence"],
-            "additionalProperties": False,
-        },
+        closed_object({"sentence": {"type": "string", "enum": [SENTENCE]}}),
         _sentence,
         hint="",
     ),
