@@ -21,8 +21,8 @@ from pearl.interpreter.answer import Answer
 from pearl.interpreter.chooser import Choice, choose
 from pearl.interpreter.context import Strategy
 from pearl.interpreter.execution import answer_plan, check_document, direct_plan
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
-from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.searchers import new_searcher
 from pearl.interpreter.several_plans import answer_by
 from pearl.interpreter.shares import reported_as_budget, share, share_parts

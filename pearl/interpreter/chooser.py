@@ -12,9 +12,10 @@ from pearl.documents.document import Document
 from pearl.errors import UsageError
 from pearl.interpreter.choices import read_answer, read_choice
 from pearl.interpreter.context import Context, Shown, fit, fit_prompt
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import choose_messages
-from pearl.interpreter.requests import PROMPT_MARGIN, ContextLimits
+from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.llm import ChooseTask, Model, Request, Usage
 from pearl.retrieval.search import Searcher
 from pearl.trace import OptionChosen, Trace

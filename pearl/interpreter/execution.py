@@ -19,8 +19,8 @@ from pearl.dsl.passes import Rewritten, rewrite_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter, ValueType
 from pearl.errors import PearlError, UsageError
 from pearl.interpreter.answer import Answer, compose
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
-from pearl.interpreter.requests import ContextLimits
 from pearl.interpreter.step_result import StepResult
 from pearl.interpreter.steps import run
 from pearl.llm import Model, Usage

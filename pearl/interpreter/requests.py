@@ -6,7 +6,7 @@ Execution and cost estimation both build their prompts here, so they agree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 from pearl.actions.reply import says_nothing
@@ -15,30 +15,24 @@ from pearl.actions.values import Value, as_text
 from pearl.documents.document import Document
 from pearl.documents.rows import Rows, document_rows
 from pearl.documents.table.apart import TablesApart
-from pearl.documents.tokens import Counter
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, Step, String
 from pearl.dsl.signatures import ValueType
-from pearl.errors import UsageError, suggest
 from pearl.interpreter.context import (
-    DEFAULT_RETRIEVED_TOKENS,
-    STRATEGIES,
     Context,
     ContextOverflowError,
     Shown,
-    Strategy,
     fit,
     fit_prompt,
     split,
 )
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import action_messages, again_messages, combine_messages
 from pearl.llm import ActionTask, CombineTask, Message, Request
-from pearl.llm.reply_limits import reading_limit
 from pearl.retrieval.search import Searcher
-from pearl.tables.sql_engines import SqlEngine, check_engine
 
-__all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "ContextLimits", "RequestBuilder", "chunk_size"]
+__all__ = ["MARK_TOKENS", "PROMPT_MARGIN", "RequestBuilder", "chunk_size"]
 
 MARK_TOKENS = 16
 """Tokens reserved for the tags around a part that is merged."""
@@ -48,95 +42,6 @@ PROMPT_MARGIN = 64
 
 MERGING_TOKENS = 1_000
 """More than a merging call has around its results beyond what a reading call has around its text."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContextLimits:
-    """Token limits of a call.
-
-    Attributes:
-        strategy: How to handle a document that exceeds the context window.
-        window: Context window in tokens; None for no limit.
-        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
-        max_prompt_tokens: Maximum tokens of a prompt, and of both prompts if a request is repeated;
-            None for what the window leaves.
-        max_retrieved: Maximum tokens of a document that `retrieve` shows a step.
-        max_parts: Maximum parts of a document that `map-reduce` reads; None for all.
-        counter: Counts tokens the way the model does, or estimates them.
-        items_per_call: Maximum rows that one call asks about.
-        max_reasks: Rounds in a row that may bring nothing, of those that ask again for what is
-            missing of a batch.
-        max_item_tokens: Maximum tokens of a line about a row.
-        is_strict: Whether a reply of which there is only the beginning fails its step.
-        is_strict_rows: Whether a row that stays undecided fails its step.
-        recheck: Rows that are asked about again, each in a call of its own, to see how many replies
-            agree.
-        is_constrained: Whether replies about rows are held to their form, so that none is missing.
-        is_apart: Whether the tables of a document are shown apart from its text.
-        sql_engine: What runs SQL over tables.
-
-    Raises:
-        UsageError: There is no such strategy or engine, or a number is out of range.
-    """
-
-    counter: Counter
-    strategy: Strategy = "auto"
-    window: int | None = None
-    max_output_tokens: int | None = None
-    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
-    max_parts: int | None = None
-    max_prompt_tokens: int | None = None
-    items_per_call: int = 32
-    max_reasks: int = 1
-    max_item_tokens: int = 64
-    is_strict: bool = False
-    is_strict_rows: bool = False
-    recheck: int = 0
-    is_constrained: bool = False
-    is_apart: bool = False
-    sql_engine: SqlEngine = "sqlite"
-
-    def __post_init__(self) -> None:
-        check_engine(self.sql_engine)
-        if self.strategy not in STRATEGIES:
-            raise UsageError(
-                f"unknown context strategy '{self.strategy}'",
-                help=suggest(self.strategy, STRATEGIES, "strategies"),
-            )
-        if (
-            min(self.items_per_call, self.max_item_tokens) < 1
-            or min(self.max_reasks, self.recheck) < 0
-        ):
-            raise UsageError(
-                "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
-                help="leave them out for 32, 64, 1 and 0",
-            )
-
-    @property
-    def reply_tokens(self) -> int:
-        """Tokens reserved in the context window for the reply."""
-        return reading_limit(self.window, self.max_output_tokens)
-
-    @property
-    def prompt_tokens(self) -> int | None:
-        """Maximum tokens of a prompt; None for no limit.
-
-        The reply counts towards the context window, but not towards `max_prompt_tokens`.
-        """
-        if self.window is None:
-            return self.max_prompt_tokens
-        left = self.window - self.reply_tokens
-        return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
-
-    def known_tokens(self, document: str) -> int | None:
-        """Tokens of a document; None where its length alone shows that they do not matter.
-
-        To count those of a short one takes a large part of a call.
-        """
-        most = self.prompt_tokens
-        if most is None or self.counter.at_most(document) <= most:
-            return None
-        return self.counter.count(document)
 
 
 class RequestBuilder:

@@ -21,7 +21,7 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import Action
 from pearl.interpreter.bounds import Range, StepCosts
-from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.row_requests import ITEM_TOKENS, RowRequests, RowStep
 from pearl.interpreter.row_steps import MAX_ROUNDS
 from pearl.llm import ActionTask

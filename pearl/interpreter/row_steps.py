@@ -23,7 +23,7 @@ from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import NOTHING
 from pearl.errors import ExecutionError, ModelError, ModelErrorKind
 from pearl.interpreter.context import ContextOverflowError
-from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.row_requests import RowRequests, RowStep
 from pearl.llm import ActionTask, Completion, ItemsTask, Request, Usage
 from pearl.llm.gathering import gather

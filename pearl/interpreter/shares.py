@@ -9,7 +9,7 @@ from math import ceil
 
 from pearl.errors import ExecutionError
 from pearl.interpreter.context import ContextOverflowError, Strategy
-from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.limits import ContextLimits
 
 __all__ = ["reported_as_budget", "share", "share_parts"]
 

@@ -28,8 +28,9 @@ from pearl.dsl.signatures import NOTHING, Action, ValueType
 from pearl.errors import BudgetError, ExecutionError, PausedError, PearlError
 from pearl.interpreter.asking import Asker
 from pearl.interpreter.context import Context
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
-from pearl.interpreter.requests import ContextLimits, RequestBuilder
+from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_requests import RowRequests, check_numbers
 from pearl.interpreter.row_steps import RowReader, TextRead
 from pearl.interpreter.step_result import StepResult

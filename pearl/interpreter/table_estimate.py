@@ -7,7 +7,7 @@ from pearl.documents.document import Document
 from pearl.documents.rows import Rows
 from pearl.dsl.signatures import Action
 from pearl.interpreter.bounds import Range, StepCosts
-from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.row_estimate import PossibleRows
 from pearl.interpreter.table_steps import TableQuestion, tables_in
 from pearl.tables.finding import SeveralTablesError, meant

@@ -17,8 +17,9 @@ from pearl.documents.rows import Row, Rows
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.signatures import Action
 from pearl.interpreter.context import ContextOverflowError
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.offloading import off_loop
-from pearl.interpreter.requests import PROMPT_MARGIN, ContextLimits
+from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.interpreter.row_evidence import Cited
 from pearl.llm import Completion, LookupTask, Message, Request, TableColumn, Usage
 from pearl.tables.columns import DATE_PART

@@ -18,7 +18,7 @@ from pearl.dsl.checker import CheckedPlan, check
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.dsl.nodes import Plan, Reference, Step
 from pearl.dsl.passes import Rewritten, rewrite_plan
-from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.step_result import StepResult
 from pearl.interpreter.steps import run
 from pearl.llm import Request

@@ -17,7 +17,7 @@ from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, UsageError
 from pearl.interpreter.choices import read_choice
 from pearl.interpreter.chooser import Choice, choose
-from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.limits import ContextLimits
 from pearl.llm import ChooseTask, Model
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive import create as create_extractive

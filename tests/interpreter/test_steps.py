@@ -14,8 +14,9 @@ from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import PlanGraph, build_graph
 from pearl.errors import ExecutionError, ModelError
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.prompt import action_messages, combine_messages
-from pearl.interpreter.requests import MERGING_TOKENS, ContextLimits, RequestBuilder
+from pearl.interpreter.requests import MERGING_TOKENS, RequestBuilder
 from pearl.interpreter.step_result import StepResult
 from pearl.interpreter.steps import run
 from pearl.llm import ActionTask, CombineTask, Model, Request, Usage

@@ -14,7 +14,7 @@ from pearl import Document, Pearl
 from pearl.documents.tokens import Counter
 from pearl.dsl.graph import build_graph
 from pearl.dsl.passes import pushdown, rewrite_plan
-from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.step_result import StepResult
 from pearl.interpreter.steps import run
 from pearl.llm import Request

@@ -12,7 +12,7 @@ from pearl.documents.document import Document
 from pearl.documents.tokens import Counter
 from pearl.dsl.checker import compile_plan
 from pearl.dsl.graph import build_graph
-from pearl.interpreter.requests import ContextLimits
+from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.steps import run
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel

@@ -1,0 +1,102 @@
+"""How much a call may be shown and reply, and how strictly its replies are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pearl.documents.tokens import Counter
+from pearl.errors import UsageError, suggest
+from pearl.interpreter.context import DEFAULT_RETRIEVED_TOKENS, STRATEGIES, Strategy
+from pearl.llm.reply_limits import reading_limit
+from pearl.tables.sql_engines import SqlEngine, check_engine
+
+__all__ = ["ContextLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimits:
+    """Token limits of a call.
+
+    Attributes:
+        strategy: How to handle a document that exceeds the context window.
+        window: Context window in tokens; None for no limit.
+        max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
+        max_prompt_tokens: Maximum tokens of a prompt, and of both prompts if a request is repeated;
+            None for what the window leaves.
+        max_retrieved: Maximum tokens of a document that `retrieve` shows a step.
+        max_parts: Maximum parts of a document that `map-reduce` reads; None for all.
+        counter: Counts tokens the way the model does, or estimates them.
+        items_per_call: Maximum rows that one call asks about.
+        max_reasks: Rounds in a row that may bring nothing, of those that ask again for what is
+            missing of a batch.
+        max_item_tokens: Maximum tokens of a line about a row.
+        is_strict: Whether a reply of which there is only the beginning fails its step.
+        is_strict_rows: Whether a row that stays undecided fails its step.
+        recheck: Rows that are asked about again, each in a call of its own, to see how many replies
+            agree.
+        is_constrained: Whether replies about rows are held to their form, so that none is missing.
+        is_apart: Whether the tables of a document are shown apart from its text.
+        sql_engine: What runs SQL over tables.
+
+    Raises:
+        UsageError: There is no such strategy or engine, or a number is out of range.
+    """
+
+    counter: Counter
+    strategy: Strategy = "auto"
+    window: int | None = None
+    max_output_tokens: int | None = None
+    max_retrieved: int = DEFAULT_RETRIEVED_TOKENS
+    max_parts: int | None = None
+    max_prompt_tokens: int | None = None
+    items_per_call: int = 32
+    max_reasks: int = 1
+    max_item_tokens: int = 64
+    is_strict: bool = False
+    is_strict_rows: bool = False
+    recheck: int = 0
+    is_constrained: bool = False
+    is_apart: bool = False
+    sql_engine: SqlEngine = "sqlite"
+
+    def __post_init__(self) -> None:
+        check_engine(self.sql_engine)
+        if self.strategy not in STRATEGIES:
+            raise UsageError(
+                f"unknown context strategy '{self.strategy}'",
+                help=suggest(self.strategy, STRATEGIES, "strategies"),
+            )
+        if (
+            min(self.items_per_call, self.max_item_tokens) < 1
+            or min(self.max_reasks, self.recheck) < 0
+        ):
+            raise UsageError(
+                "items_per_call and max_item_tokens are numbers from 1, max_reasks and recheck from 0",
+                help="leave them out for 32, 64, 1 and 0",
+            )
+
+    @property
+    def reply_tokens(self) -> int:
+        """Tokens reserved in the context window for the reply."""
+        return reading_limit(self.window, self.max_output_tokens)
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Maximum tokens of a prompt; None for no limit.
+
+        The reply counts towards the context window, but not towards `max_prompt_tokens`.
+        """
+        if self.window is None:
+            return self.max_prompt_tokens
+        left = self.window - self.reply_tokens
+        return left if self.max_prompt_tokens is None else min(left, self.max_prompt_tokens)
+
+    def known_tokens(self, document: str) -> int | None:
+        """Tokens of a document; None where its length alone shows that they do not matter.
+
+        To count those of a short one takes a large part of a call.
+        """
+        most = self.prompt_tokens
+        if most is None or self.counter.at_most(document) <= most:
+            return None
+        return self.counter.count(document)
