@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pearl.cli.options import read_data
+from pearl.cli.data import read_data
 from pearl.cli.output import read_input
 from pearl.cli.units import Finished, Work, run_units
 from pearl.cli.work import report_left_out, report_reasons

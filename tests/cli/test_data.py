@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from pearl.cli.options import data_options, read_data
+from pearl.cli.data import data_options, read_data
 from tests.cli.terminal import STORY, Terminal
 from tests.server import Server
 from tests.shared import shared

@@ -12,8 +12,9 @@ import click
 
 from pearl import plugins
 from pearl.cli.corpora import open_index, together_option
+from pearl.cli.data import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, data_options, read_data, setting_options
+from pearl.cli.options import as_json, setting_options
 from pearl.cli.retrieval_eval import refuse_retrieval_options, retrieval_options, score_retrieval
 from pearl.cli.run_options import unit_options
 from pearl.cli.units import Finished, Work, run_units

@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.corpora import document_tasks, together_option
+from pearl.cli.data import check_data, data_options, open_samples
 from pearl.cli.files import ROWS, found_documents, is_file, library_for
 from pearl.cli.help import Command
-from pearl.cli.options import (
-    as_json,
-    check_data,
-    data_options,
-    open_samples,
-    rows_option,
-    setting_options,
-    trace_option,
-)
+from pearl.cli.options import as_json, rows_option, setting_options, trace_option
 from pearl.cli.output import read_input
 from pearl.cli.run_options import budget_options, executor_options, run_options
 from pearl.cli.storing import opened_folder

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.data import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import ASKING, DRAFTING, as_json, data_options, read_data, setting_options
+from pearl.cli.options import ASKING, DRAFTING, as_json, setting_options
 from pearl.cli.run_options import unit_options
 from pearl.cli.terminal import notice
 from pearl.cli.units import Finished, Work, run_units

@@ -11,19 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.data import check_data, data_options, open_samples
 from pearl.cli.files import is_corpus
 from pearl.cli.help import Command
-from pearl.cli.options import (
-    ASKING,
-    PLANNING,
-    as_json,
-    check_data,
-    data_options,
-    open_pearl,
-    open_samples,
-    setting_options,
-    trace_option,
-)
+from pearl.cli.options import ASKING, PLANNING, as_json, open_pearl, setting_options, trace_option
 from pearl.cli.progress import Reporter
 from pearl.cli.run_options import store_option
 from pearl.cli.storing import written_store

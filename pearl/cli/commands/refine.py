@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pearl.cli.data import data_options
 from pearl.cli.help import Command
-from pearl.cli.options import ASKING, PLANNING, READING, data_options, open_pearl, setting_options
+from pearl.cli.options import ASKING, PLANNING, READING, open_pearl, setting_options
 from pearl.cli.output import read_input
 from pearl.cli.progress import Reporter
 from pearl.cli.run_options import unit_options
