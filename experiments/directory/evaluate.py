@@ -1,4 +1,4 @@
-"""How many of 150 questions of a made-up directory are answered, by gold queries and by rules.
+"""How many of 150 questions of a made-up directory are answered, by gold queries and by the product.
 
     python -m experiments.directory.evaluate [--rows 23000] [--seed 0] [--json] [--write FILE.csv] [--ask]
 
@@ -17,7 +17,6 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from experiments.directory.baseline import guess
 from experiments.directory.questions import Question, questions
 from experiments.directory.records import N_RECORDS, Record, records, write
 from pearl import Pearl
@@ -55,19 +54,18 @@ def main() -> None:
     thesaurus = Thesaurus(table)
     right = {
         "gold": [q for q in asked if is_right(q, read_query(q.query), table)],
-        "rules": [q for q in asked if is_right(q, guess(q.text, table, thesaurus), table)],
         "terms": [q for q in asked if has_its_terms(q, thesaurus)],
     }
     if said.json:
         print(json.dumps({"questions": len(asked), **{k: len(v) for k, v in right.items()}}))
         return
     print(f"{len(asked)} questions over {len(found):,} rows")
-    print("gold     answered by the gold query\nrules    by the query of rules, without a model")
+    print("gold     answered by the gold query")
     print("terms    every text of the gold query is among the terms that a model is shown\n")
-    print(f"{'':26}{'gold':>6}{'rules':>7}{'terms':>7}")
+    print(f"{'':26}{'gold':>6}{'terms':>7}")
     for kind, n in [*Counter(q.kind for q in asked).items(), ("all", len(asked))]:
         counts = [sum(kind in ("all", q.kind) for q in each) for each in right.values()]
-        print(f"{kind:26}{counts[0]:6}{counts[1]:7}{counts[2]:7}  of {n}")
+        print(f"{kind:26}{counts[0]:6}{counts[1]:7}  of {n}")
 
 
 def table_of(found: list[Record]) -> QueryTable:
