@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -242,6 +243,7 @@ class Typist:
             import termios
 
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # which tests in the background ignore
 
         self.child = subprocess.Popen(
             [sys.executable, "-m", "pearl", *args], stdin=slave, stdout=slave, stderr=slave,
