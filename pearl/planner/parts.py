@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from pearl.actions.calculators import CALCULATORS, calculator_of, load_calculator
+from pearl.data.turns import without_background
 from pearl.documents.passages import terms
 from pearl.errors import did_you_mean
 
@@ -183,7 +184,8 @@ def _flaws(parts: Sequence[Part], question: str) -> Iterator[str]:
                 pass
         before.add(part.id)
     told = " ".join(str(value) for part in parts for value in part.model_dump().values())
-    if left := sorted(set(_YEAR.findall(question)) - set(_YEAR.findall(told))):
+    asked, _ = without_background(question)  # what it refers to may be about more
+    if left := sorted(set(_YEAR.findall(asked)) - set(_YEAR.findall(told))):
         yield f"no part is about {', '.join(left)}, which the question names"
     qualified = {word.lower() for word in _QUALIFIERS.findall(question)} - {*_words(told)}
     if qualified:

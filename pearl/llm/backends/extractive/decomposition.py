@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 from pearl.actions.calculators import calculator_of
+from pearl.data.turns import without_background
 from pearl.llm import DecomposeTask
-from pearl.llm.backends.extractive.follow_ups import follow_up
-from pearl.llm.backends.extractive.standalone import without_background
+from pearl.llm.backends.extractive.follow_ups import Conversation, follow_up
+from pearl.llm.backends.extractive.part_drafts import PartDraft, UnsureError, level
 
 __all__ = ["decompose"]
 
 MAX_LENGTH = 600
 """Characters of a question that rules are tried on; a longer one is `other`."""
+MAX_BACKGROUND = 2_000
+"""Characters of the questions before it, likewise."""
 MAX_DEPTH = 4
 MAX_PARTS = 24
 MAX_TEXT = 300
@@ -101,49 +102,6 @@ _UNSURE = re.compile(
 """Words that a plain figure has not: what it asks for is something else, or not sure."""
 
 
-class _UnsureError(Exception):
-    """No rule is sure."""
-
-
-@dataclass(slots=True)
-class _Parts:
-    """Parts so far."""
-
-    parts: list[dict[str, Any]] = field(default_factory=list)
-    figures: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    operations: list[str] = field(default_factory=list)
-
-    def add(self, **fields: Any) -> str:
-        id = f"p{len(self.parts) + 1}"
-        self.parts.append({"id": id, **fields})
-        return id
-
-    def figure(self, metric: str, entity: str, period: str) -> str:
-        key = (metric, entity, period)
-        if key not in self.figures:
-            if name := calculator_of(metric):
-                self.operations.append(name)
-            self.figures[key] = self.add(kind="figure", metric=metric, entity=entity, period=period)
-        return self.figures[key]
-
-    def calculation(self, operation: str, *operands: str) -> str:
-        if len(set(operands)) < len(operands):
-            raise _UnsureError
-        self.operations.append(operation)
-        return self.add(kind="calculation", operation=operation, operands=list(operands))
-
-    @property
-    def level(self) -> int:
-        """The difficulty that goes with the parts."""
-        if any(part["kind"] == "other" for part in self.parts):
-            return 5
-        if not self.operations:
-            return min(2, len(self.parts))
-        return (
-            3 if len(self.operations) == 1 and self.operations[0] not in ("sum", "greater") else 4
-        )
-
-
 def decompose(task: DecomposeTask) -> str:
     """What a question consists of, as JSON.
 
@@ -153,91 +111,99 @@ def decompose(task: DecomposeTask) -> str:
         '{"parts": [{"id": "p1", "kind": "figure", "metric": "sales", "entity": "", "period": "2009"}], "level": 1}'
     """
     question = " ".join(task.question.split())
-    parts = _Parts()
+    asked, background = without_background(question)
+    draft = PartDraft()
     try:
-        if len(question) > MAX_LENGTH or task.round:
-            raise _UnsureError
-        asked, background = without_background(question)
-        if background:
-            _follow_up(asked, background, parts)
-        else:
-            for clause in filter(None, (one.strip(" .,?") for one in _JOINED.split(question))):
-                _clause(clause, parts)
-        if not 0 < len(parts.parts) <= MAX_PARTS:
-            raise _UnsureError
-    except _UnsureError:
-        parts = _Parts()
-        parts.add(kind="other", question=question[:MAX_TEXT], gives="text")
-    return json.dumps({"parts": parts.parts, "level": parts.level}, ensure_ascii=False)
+        if task.round:
+            raise UnsureError
+        said = _conversation(background, draft) if background else None
+        results = [id for clause in _clauses(asked) for id in _asked(clause, draft, said)]
+        if _is_one_within_another(results, draft):  # it would not be told
+            raise UnsureError
+        parts = draft.only(results)
+        if not 0 < len(parts) <= MAX_PARTS:
+            raise UnsureError
+    except UnsureError:
+        parts = [{"id": "p1", "kind": "other", "question": question[:MAX_TEXT], "gives": "text"}]
+    return json.dumps({"parts": parts, "level": level(parts)}, ensure_ascii=False)
 
 
-def _clause(clause: str, parts: _Parts) -> None:
-    """The parts of one question."""
+def _clauses(question: str) -> list[str]:
+    """The questions that a text asks.
+
+    Raises:
+        UnsureError: It is too long for rules.
+    """
+    if len(question) > MAX_LENGTH:
+        raise UnsureError
+    return [clause for one in _JOINED.split(question) if (clause := one.strip(" .,?"))]
+
+
+def _asked(clause: str, draft: PartDraft, said: Conversation | None) -> list[str]:
+    """The ids of what one question asks for, after others if there are any."""
+    return _clause(clause, draft) if said is None else [follow_up(clause, said, draft)]
+
+
+def _conversation(background: str, draft: PartDraft) -> Conversation:
+    """What the earlier questions asked for, as far as rules are sure of it.
+
+    Raises:
+        UnsureError: They are too long for rules.
+    """
+    if len(background) > MAX_BACKGROUND:
+        raise UnsureError
+    said = Conversation()
+    for question in background.split("; "):
+        is_clear = not said.is_continued_by(question)
+        try:
+            if not is_clear:
+                results = [follow_up(clause, said, draft) for clause in _clauses(question)]
+            else:
+                results = [id for each in _clauses(question) for id in _clause(each, draft)]
+        except UnsureError:
+            results = []
+        said.add(question, results, is_clear=is_clear)
+    return said
+
+
+def _is_one_within_another(ids: Sequence[str], draft: PartDraft) -> bool:
+    return len(set(ids)) < len(ids) or any(
+        other in draft.within(id) for id in ids for other in ids if other != id
+    )
+
+
+def _clause(clause: str, parts: PartDraft) -> list[str]:
+    """The ids of what one question asks for."""
     if match := _DID_CHANGE.match(clause):
-        _change(match, parts)
-        return
+        return [_change(match, parts)]
     if match := _WAS_MORE.match(clause):
         what = _ARTICLE.sub("", match["what"])
         one, two = (_dated(what, match[name], parts) for name in ("one", "two"))
         is_less = match["how"].lower() in ("lower", "less", "smaller")
-        parts.calculation("greater", *((two, one) if is_less else (one, two)))
-        return
+        return [parts.calculation("greater", *((two, one) if is_less else (one, two)))]
     lead = _LEAD.match(clause)
     said = clause[lead.end() :] if lead else clause
     if lead is None and not (_DATED.match(said) or _DATED_FIRST.match(said)):
-        raise _UnsureError
+        raise UnsureError
     said = _ARTICLE.sub("", said)
     if (match := _TWO_PERIODS.match(said)) and not _UNSURE.search(_without_terms(match["what"])):
-        _both(said, parts)  # two answers
-        return
-    _expression(said, parts)
+        return _both(said, parts)  # two answers
+    return [_expression(said, parts)]
 
 
-def _follow_up(question: str, background: str, parts: _Parts) -> None:
-    """What a question computes from the last two figures that were asked for before it.
-
-    Of a change the later figure is the first operand, in whatever order they were asked for.
-
-    Raises:
-        _UnsureError: It asks for something else, or they are not two figures of one thing.
-    """
-    found = follow_up(question, background)
-    if found is None or len(found[1]) < 2:
-        raise _UnsureError
-    operation, earlier = found
-    if operation in ("sum", "average") and len(earlier) != 2:
-        raise _UnsureError  # of the last two, or of all?
-    for turn in earlier[-2:]:
-        before = len(parts.parts)
-        _clause(turn.strip(" .,?"), parts)
-        if len(parts.parts) != before + 1 or parts.operations:
-            raise _UnsureError
-    one, two = parts.parts
-    if (one["metric"], one["entity"]) != (two["metric"], two["entity"]):
-        raise _UnsureError
-    if operation in ("sum", "average"):
-        _combined(operation, [one["id"], two["id"]], parts)
-        return
-    years = _year(one["period"]), _year(two["period"])
-    if years[0] == years[1]:
-        raise _UnsureError
-    newer, older = (two, one) if years[0] < years[1] else (one, two)
-    parts.calculation(operation, newer["id"], older["id"])
-
-
-def _expression(text: str, parts: _Parts, depth: int = 0) -> str:
+def _expression(text: str, parts: PartDraft, depth: int = 0) -> str:
     """The id of what a noun phrase asks for.
 
     Raises:
-        _UnsureError: No rule is sure.
+        UnsureError: No rule is sure.
     """
     if depth > MAX_DEPTH:
-        raise _UnsureError
+        raise UnsureError
     text = _ARTICLE.sub("", text.strip(" ,"))
     for name, pattern in _PAIRS[:3]:
         if match := pattern.match(text):
             if _is_twice(name, text):
-                raise _UnsureError
+                raise UnsureError
             one, two = _shared(match["one"], match["two"])
             operands = [_expression(each, parts, depth + 1) for each in (one, two)]
             return parts.calculation(name, *operands)
@@ -275,11 +241,11 @@ def _is_twice(name: str, text: str) -> bool:
     )
 
 
-def _combined(name: str, operands: Sequence[str], parts: _Parts) -> str:
+def _combined(name: str, operands: Sequence[str], parts: PartDraft) -> str:
     """What is made of the figures in a list."""
     if name == "difference":
         if len(operands) != 2:
-            raise _UnsureError
+            raise UnsureError
         return parts.calculation(name, *operands)
     total = operands[0]
     for other in operands[1:]:
@@ -287,14 +253,14 @@ def _combined(name: str, operands: Sequence[str], parts: _Parts) -> str:
     return total if name == "sum" else parts.calculation("ratio", total, str(len(operands)))
 
 
-def _change(match: re.Match[str], parts: _Parts) -> str:
+def _change(match: re.Match[str], parts: PartDraft) -> str:
     """A change from one period to another, of which the later figure is the first operand."""
     what = _ARTICLE.sub("", match["what"])
     old, new = match["old"], match["new"]
     if _year(old) > _year(new) and " between " in f" {match[0].lower()}":
         old, new = new, old
     if _year(old) > _year(new):
-        raise _UnsureError
+        raise UnsureError
     operands = [_dated(what, period, parts) for period in (new, old)]
     is_rate = "rate" in match.re.groupindex and match["rate"]
     return parts.calculation("percentage change" if is_rate else "difference", *operands)
@@ -304,26 +270,26 @@ def _year(period: str) -> int:
     return int(period[-4:])
 
 
-def _both(text: str, parts: _Parts) -> list[str]:
+def _both(text: str, parts: PartDraft) -> list[str]:
     """The figures of a list: each with its own metric, or of one metric for several entities or periods.
 
     Raises:
-        _UnsureError: What they share is not sure.
+        UnsureError: What they share is not sure.
     """
     text = _ARTICLE.sub("", text)
     if (match := _TWO_PERIODS.match(text)) and not _AND.search(_without_terms(match["what"])):
         return [_dated(match["what"], match[name], parts) for name in ("one", "two")]
     sides = _sides(text)
     if len(sides) < 2:
-        raise _UnsureError
+        raise UnsureError
     period = match["period"] if (match := _DATED.match(sides[-1])) else ""
     if not period:
-        raise _UnsureError
+        raise UnsureError
     dated = [_DATED.match(side) for side in sides]
     periods = [each["period"] if each else period for each in dated]
     whats = [each["what"] if each else side for each, side in zip(dated, sides, strict=True)]
     if any(each is None for each in dated[:-1]) and any(each for each in dated[:-1]):
-        raise _UnsureError
+        raise UnsureError
     whats = [
         _ARTICLE.sub("", re.sub(r"\A(?:of|for|at|that of) ", "", what, flags=re.I))
         for what in whats
@@ -337,7 +303,7 @@ def _both(text: str, parts: _Parts) -> list[str]:
     named = [each for _, each in own if each]
     if len(own) > len(named) > 0:
         if named != [own[-1][1]]:
-            raise _UnsureError
+            raise UnsureError
         own = [(each, own[-1][1]) for each, _ in own]  # "the assets and liabilities of A"
     return [_plain(*each, period, parts) for each, period in zip(own, periods, strict=True)]
 
@@ -352,28 +318,28 @@ def _without_terms(text: str) -> str:
     return _TERMS_WITH_AND.sub("", text)
 
 
-def _figure(text: str, parts: _Parts) -> str:
+def _figure(text: str, parts: PartDraft) -> str:
     """One figure with its period."""
     match = _DATED.match(text) or _DATED_FIRST.match(text)
     if match is None:
-        raise _UnsureError
+        raise UnsureError
     return _dated(match["what"], match["period"], parts)
 
 
-def _dated(what: str, period: str, parts: _Parts) -> str:
+def _dated(what: str, period: str, parts: PartDraft) -> str:
     return _plain(*_split(_ARTICLE.sub("", what)), period, parts)
 
 
-def _plain(metric: str, entity: str, period: str, parts: _Parts) -> str:
+def _plain(metric: str, entity: str, period: str, parts: PartDraft) -> str:
     """A figure, if nothing of it says that it is more than that."""
     metric, entity = metric.strip(" ,"), entity.strip(" ,")
     if not re.search(r"[^\W\d_]", metric) or len(metric) > MAX_TEXT or len(entity) > MAX_TEXT:
-        raise _UnsureError
+        raise UnsureError
     is_metric = calculator_of(metric) is not None
     if not is_metric and _UNSURE.search(_without_terms(metric)):
-        raise _UnsureError
+        raise UnsureError
     if _UNSURE.search(re.sub(r"\b(?:and|&) (?=[A-Z])", "", entity)):
-        raise _UnsureError
+        raise UnsureError
     return parts.figure(metric, entity, period)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from pearl.data.turns import asked_with, without_background
 from pearl.documents.kinds import DocumentKind
 from pearl.documents.passages import terms
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Plan, Reference, Step, String
@@ -20,7 +21,6 @@ from pearl.llm.backends.extractive.forms import Form
 from pearl.llm.backends.extractive.questions import Part, options, parts
 from pearl.llm.backends.extractive.row_planning import plan_rows
 from pearl.llm.backends.extractive.row_questions import row_question
-from pearl.llm.backends.extractive.standalone import asked_with, without_background
 from pearl.llm.backends.extractive.table_planning import plan_table
 
 __all__ = ["build_plan", "missing_role", "write_other_plan", "write_plan"]

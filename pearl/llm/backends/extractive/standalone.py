@@ -11,10 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pearl.data.turns import asked_with
 from pearl.documents.passages import terms
 from pearl.llm import StandaloneTask
 
-__all__ = ["asked_with", "make_standalone", "without_background"]
+__all__ = ["make_standalone", "may_refer"]
 
 MAX_EARLIER = 6
 """Earlier questions that stand in brackets: the first, and the latest ones."""
@@ -22,7 +23,6 @@ MAX_EARLIER = 6
 MAX_BACKGROUND = 800
 """Characters of them all."""
 
-_MARK = "(asked with: "
 _YEAR = re.compile(r"(?<![\w.,$€£¥/-])(?:19|20)\d\d(?![\w%/-]|\s?%|[.,]\d)")
 _LEAD = re.compile(r"\A(?:(?:and|so|but|or|then|now|ok|okay)\b[\s,]*)+", re.I)
 _OF_YEAR = r"(?:fiscal\s+)?(?:(?:the\s+)?(?:(?:previous|prior|next|following|subsequent)\s+)?year\s*,?\s*(?:of\s+|in\s+)?)?(?P<year>(?:19|20)\d\d)"
@@ -125,29 +125,6 @@ class _Said:
     is_clear: bool
 
 
-def asked_with(question: str, background: str) -> str:
-    """A question with those that it may refer to in brackets.
-
-    Example:
-        >>> asked_with("Why?", "Who sold the boat")
-        'Why? (asked with: Who sold the boat)'
-    """
-    return f"{question} {_MARK}{background})" if background else question
-
-
-def without_background(text: str) -> tuple[str, str]:
-    """The inverse of `asked_with`; the background is "" where there is none.
-
-    Example:
-        >>> without_background("Why? (asked with: Who sold the boat)")
-        ('Why?', 'Who sold the boat')
-    """
-    asked, mark, background = text.rstrip().rpartition(_MARK)
-    if not (mark and asked.strip() and background.endswith(")")):
-        return text, ""
-    return asked.strip(), background[:-1].strip()
-
-
 def make_standalone(task: StandaloneTask) -> str:
     """The question, clear by itself, or with the earlier ones in brackets.
 
@@ -230,12 +207,25 @@ def _of_other_topic(question: str, last: _Said) -> str:
 
 def _is_clear(question: str, said: Sequence[_Said]) -> bool:
     """Whether a question says itself what it is about, and when, if the others do."""
-    if any(each.search(question) for each in (_REFERS, _RESULT, _ELLIPTIC)):
-        return False
     if any(_YEAR.search(earlier.text) for earlier in said) and not _YEAR.search(question):
         return False
+    texts = [earlier.text for earlier in said]
+    return len(_own_terms(question)) > 1 and not may_refer(question, texts)
+
+
+def may_refer(question: str, earlier: Sequence[str]) -> bool:
+    """Whether a question may be about what earlier ones are about, without saying so.
+
+    Example:
+        >>> may_refer("What is the net change?", ["What were sales of boats in 2009"])
+        True
+        >>> may_refer("What were sales of boats in 2010", ["What were sales of boats in 2009"])
+        False
+    """
+    if any(each.search(question) for each in (_REFERS, _RESULT, _ELLIPTIC)):
+        return True
     own = _own_terms(question)
-    return len(own) > 1 and not any(own < _own_terms(earlier.text) for earlier in said)
+    return not own or any(own < _own_terms(text) for text in earlier)
 
 
 def _own_terms(question: str) -> set[str]:
@@ -245,10 +235,10 @@ def _own_terms(question: str) -> set[str]:
 
 
 def _background(said: Sequence[_Said]) -> str:
-    """The first question and the latest ones that fit, without brackets and question marks."""
-    lines = [" ".join(re.sub(r"[()?？]", " ", each.text).split()) for each in said]
-    first, rest = lines[0], lines[1:][1 - MAX_EARLIER :]
-    first = first[: MAX_BACKGROUND // 2]
+    """The first question and the latest ones that fit, without brackets, semicolons and question marks."""
+    lines = [" ".join(re.sub(r"[()?？;]", " ", each.text).split()) for each in said]
+    first, rest = lines[0][: MAX_BACKGROUND // 2], lines[1:][1 - MAX_EARLIER :]
     while sum(map(len, (first, *rest))) > MAX_BACKGROUND and rest:
         rest = rest[1:]
-    return "; ".join(dict.fromkeys(line for line in (first, *rest) if line))
+    omitted = ["..."] * (len(rest) < len(lines) - 1)
+    return "; ".join(line for line in (first, *omitted, *rest) if line)

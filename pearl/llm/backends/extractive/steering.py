@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pearl.data.turns import without_background
 from pearl.documents.passages import terms
 from pearl.dsl.signatures import Action
 from pearl.llm import ActionTask
 from pearl.llm.backends.extractive.cues import Kind
 from pearl.llm.backends.extractive.questions import Part, parts
 from pearl.llm.backends.extractive.ranking import Query, SentenceIndex
-from pearl.llm.backends.extractive.standalone import without_background
 
 __all__ = ["QUOTED", "Wanted", "by_action", "by_question"]
 

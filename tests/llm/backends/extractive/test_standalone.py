@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 
 from pearl import Document, Pearl
 from pearl.actions.library import load_library
-from pearl.data.turns import Turn
+from pearl.data.turns import Turn, asked_with, without_background
 from pearl.dsl.checker import compile_plan
 from pearl.llm import StandaloneTask
 from pearl.llm.backends.extractive.planning import write_plan
-from pearl.llm.backends.extractive.standalone import (
-    asked_with,
-    make_standalone,
-    without_background,
-)
+from pearl.llm.backends.extractive.standalone import make_standalone
 from pearl.planner.standalone import read_reply
 from tests.shared import shared
 
@@ -88,6 +84,16 @@ def test_a_rule_is_not_sure_of_a_question_that_was_not_clear_itself() -> None:
     assert said == f"and in 2013? (asked with: {first.rstrip('?')}; How did it change)"
 
 
+def test_what_is_left_out_of_the_brackets_is_marked_and_nothing_is_put_together() -> None:
+    asked = [f"What was item {chr(97 + n)}; or its like?" for n in range(9)]
+    said = rewritten(*asked, asked[3], "What is the net change?")
+    _, background = without_background(said)
+    first, mark, *latest = background.split("; ")
+    assert (first, mark) == ("What was item a or its like", "...")
+    assert latest[-2:] == ["What was item i or its like", "What was item d or its like"]
+    assert len(latest) == 5
+
+
 questions = st.lists(
     st.one_of(st.text(), st.sampled_from([SALES, "and in 2013?", "why (it)?", "the 2011 value?"])),
     min_size=1, max_size=12,
@@ -101,7 +107,7 @@ def test_every_word_is_one_that_was_said_and_a_plan_can_be_written(
     question = " ".join(" ".join(last).split()) or "Why?"
     history = tuple(map(Turn, earlier))
     said = make_standalone(StandaloneTask(question, history))
-    known = " ".join((*earlier, question, "(asked with: ); "))
+    known = " ".join((*earlier, question, "(asked with: ; ...)"))
     assert set(said) <= set(known)
     assert read_reply(said, question, history)[1] in ("", "it is blank", "it is no question")
     library = load_library("quality")
