@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from pearl.errors import did_you_mean
 from pearl.tables.columns import TypedColumn
 from pearl.tables.query_table import QueryTable
 from pearl.tables.running import Line
-from pearl.tables.sql_child import MAX_CELL, READY
+from pearl.tables.sql_child import GRACE_SECONDS, MAX_CELL, READY
 from pearl.tables.sql_engines import SqlEngine, check_engine
 
 __all__ = [
@@ -38,8 +39,9 @@ ROW = "row_id"
 
 _MAX_CELL = 15_000
 """Characters of a cell that SQL sees."""
-_GRACE_SECONDS = 0.25
-"""After its time, before it is killed: SQLite stops most statements by itself, and says so."""
+_BUSY = 10
+"""Seconds that may pass for one of processor time, on a machine that has other work."""
+_OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 _START_SECONDS = 30.0
 """Until the table is there; of a few thousand rows it takes 0.1 to 0.5 s."""
 
@@ -53,7 +55,8 @@ class SqlLimits:
     """What one statement may take.
 
     Attributes:
-        seconds: Time, from when its process has the table.
+        seconds: Processor time, from when its process has the table, so that what a statement may do does not
+            depend on what else a machine does; it is killed at ten times as many seconds in any case.
         memory_bytes: Address space of its process, beside the engine and the table.
         max_rows: Lines of the result; more are left out.
     """
@@ -260,7 +263,7 @@ def _ask(engine: ModuleType, request: dict[str, Any], data: bytes) -> dict[str, 
                 process.stdin.write(json.dumps(request).encode() + b"\n" + data)
                 process.stdin.close()
                 process.stdout.read(len(READY))
-            with _killing(process, request["seconds"] + _GRACE_SECONDS) as late:
+            with _killing(process, _BUSY * request["seconds"] + GRACE_SECONDS) as late:
                 out = process.stdout.read()
                 errors = process.stderr.read()
                 process.wait()
@@ -268,8 +271,10 @@ def _ask(engine: ModuleType, request: dict[str, Any], data: bytes) -> dict[str, 
             raise RuntimeError(process.stderr.read().decode(errors="replace")) from None
         finally:
             process.kill()
-    if late.is_set() or too_slow.is_set():
-        return {"refused": "time" if late.is_set() else "start"}
+    if too_slow.is_set():
+        return {"refused": "start"}
+    if late.is_set() or process.returncode == _OUT_OF_TIME:
+        return {"refused": "time"}
     if process.returncode:
         if b"MemoryError" not in errors and process.returncode == 1:
             raise RuntimeError(errors.decode(errors="replace"))  # a bug of the child

@@ -2,8 +2,8 @@
 
 It is run on its own (`python -I -S sql_child.py ENGINE.py [FOLDER]`): it reads a line of JSON and a table from standard
 input, writes a line when the table is there, a line of JSON, and ends. Before the statement is looked at, limits of the operating system
-are set: no file can be opened, nothing written, and memory is bounded. The engine has locks of its own. The parent
-kills it in the end.
+are set: no file can be opened, nothing written, and memory and processor time are bounded. The engine has locks of its own.
+The parent kills it in the end.
 
 The engine is a file beside this one with
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
@@ -29,10 +30,13 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["MAX_CELL", "READY", "main"]
+__all__ = ["GRACE_SECONDS", "MAX_CELL", "READY", "main"]
 
 MAX_CELL = 4_000
 """Characters of a cell of the result."""
+
+GRACE_SECONDS = 0.25
+"""After its time, before it is killed: SQLite stops most statements by itself, and says so."""
 
 READY = b"\n"
 """What is written when the time of the statement begins."""
@@ -44,7 +48,7 @@ def main() -> None:
     engine = _loaded(sys.argv[1])
     request = json.loads(sys.stdin.buffer.readline())
     connection = engine.opened(request, sys.stdin.buffer.read())
-    _confine(request["memory_bytes"])
+    _confine(request["memory_bytes"], request["seconds"])
     sys.stdout.write(READY.decode())
     sys.stdout.flush()
     try:
@@ -66,10 +70,11 @@ def _loaded(path: str) -> ModuleType:
     return engine
 
 
-def _confine(memory_bytes: int) -> None:
-    """From here on no file, socket or process can be opened, and memory is bounded."""
+def _confine(memory_bytes: int, seconds: float) -> None:
+    """From here on no file, socket or process can be opened, and memory and processor time are bounded."""
     if resource is None:
         return
+    signal.setitimer(signal.ITIMER_PROF, seconds + GRACE_SECONDS)  # its signal kills
     most = _reserved() + memory_bytes
     for kind, limit in (
         (resource.RLIMIT_AS, most),

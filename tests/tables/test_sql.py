@@ -207,13 +207,34 @@ def test_greedy_statements_end(engine: SqlEngine, sql: str) -> None:
         assert said.startswith(("refused: it was stopped", "refused: it takes more memory")), said
 
 
+def change_the_child(probe: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have it do something before it looks at the statement."""
+    source = Path(sql_child.__file__).read_text(encoding="utf-8")
+    first = "    try:\n        reply = engine.answer("
+    assert source.count(first) == 1
+    changed = folder / "child.py"
+    changed.write_text(source.replace(first, probe + first), encoding="utf-8")
+    monkeypatch.setattr(
+        "pearl.tables.sql.find_spec", lambda _: SimpleNamespace(origin=str(changed))
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason=NO_LIMITS)
+@ENGINES
+def test_time_that_a_busy_machine_takes_is_not_the_statement_s(
+    engine: SqlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = SqlTable(CLINICS, SqlLimits(seconds=2), engine)
+    change_the_child("    import time\n    time.sleep(3)\n", tmp_path, monkeypatch)
+    assert table.run("SELECT City FROM clinics WHERE row_id = 0").lines[0].cells == ("Haifa",)
+
+
 @pytest.mark.skipif(os.name == "nt", reason=NO_LIMITS)
 @ENGINES
 def test_the_child_can_open_nothing_and_knows_no_environment(
     engine: SqlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even a statement that got past the locks of an engine would find nothing to open."""
-    source = Path(sql_child.__file__).read_text(encoding="utf-8")
     probe = """\
     import os
     found = dict(os.environ)
@@ -226,15 +247,9 @@ def test_the_child_can_open_nothing_and_knows_no_environment(
     print(json.dumps({"refused": "error", "what": repr(found)}))
     return
 """
-    first = "    try:\n        reply = engine.answer("
-    assert source.count(first) == 1
-    changed = tmp_path / "child.py"
-    changed.write_text(source.replace(first, probe + first), encoding="utf-8")
     monkeypatch.setitem(os.environ, CANARY, "1")
     table = SqlTable(CLINICS, engine=engine)
-    monkeypatch.setattr(
-        "pearl.tables.sql.find_spec", lambda _: SimpleNamespace(origin=str(changed))
-    )
+    change_the_child(probe, tmp_path, monkeypatch)
     said = reached("SELECT 1", table)
     assert CANARY not in said
     assert "'refused': 'yes'" in said
