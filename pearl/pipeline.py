@@ -33,7 +33,8 @@ from pearl.llm.middleware.dedup_cache import Replies
 from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
-from pearl.planner.planner import Planner, PlannerSettings
+from pearl.planner.planner import PlannedBy, Planner, PlannerSettings
+from pearl.planner.profile import ProfileName
 from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
@@ -79,6 +80,8 @@ class Pearl:
         fallback: `direct` answers in one step where no valid plan can be had.
         shape: What the planner is told about a document: `none`, `counts` of what it consists of,
             or names of `fields`, too, which is for documents that are trusted.
+        planned_by: Who writes plans: the `model`, a `rule`, or `auto`: both, where the model is a weak one.
+        profile: What the planner is shown: `full`, `small` for small models, or `auto` by its size.
         route: Whether a question that its parts plan is not given to the planner; None for what the
             domain has.
         as_of: Date that relative periods of questions refer to; None for today where the domain is
@@ -143,6 +146,8 @@ class Pearl:
         recheck: int = 0,
         fallback: Literal["direct"] | None = None,
         shape: Shape = "none",
+        planned_by: PlannedBy = "auto",
+        profile: ProfileName = "auto",
         route: bool | None = None,
         as_of: date | None = None,
         fiscal_year_end: tuple[int, int] = (12, 31),
@@ -160,7 +165,7 @@ class Pearl:
             "max_repairs": max_repairs, "max_steps": max_steps, "items_per_call": items_per_call,
             "max_item_tokens": max_item_tokens, "max_reasks": max_reasks,
             "strict": strict, "strict_items": strict_items, "recheck": recheck, "fallback": fallback,
-            "shape": shape, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
+            "shape": shape, "planned_by": planned_by, "profile": profile, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
             "apart": apart, "sql_engine": sql_engine, "n_plans": n_plans,
         }  # fmt: skip
         self.client = as_client(model, client_settings, replies=replies, budget=budget)
@@ -178,7 +183,7 @@ class Pearl:
         as_of = as_of or (date.today() if self.domain.is_dated else None)
         self.settings["as_of"] = as_of
         planning = PlannerSettings(
-            max_repairs, max_steps, max_output_tokens, shape,
+            max_repairs, max_steps, max_output_tokens, shape, planned_by, profile,
             is_routed=self.domain.is_routed if route is None else route,
             as_of=as_of, fiscal_year_end=fiscal_year_end,
         )  # fmt: skip

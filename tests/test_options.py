@@ -193,6 +193,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "shape": ([], ["--shape", "counts"]),
     "as_of": ([], ["--as-of", "2024-11-05"]),
     "fiscal_year_end": (AS_OF, [*AS_OF, "--fiscal-year-end", "09-30"]),
+    "planned_by": (["--model", "openai:bad"], ["--model", "openai:bad", "--planner", "rule"]),
     "route": (FINANCE, [*FINANCE, "--route"]),
     "apart": ([], ["--apart"]),
     "n_plans": ([], ["--plans", "2"]),

@@ -19,7 +19,7 @@ GROUPS = {
         "subset", "limit", "longest", "held_out", "allow_outside", "context", "apart", "sql_engine", "ranker",
         "as_of", "fiscal_year_end",
     ),
-    "Plan": ("kind", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape", "route", "n_plans"),
+    "Plan": ("kind", "library", "examples", "nearest", "max_steps", "max_repairs", "fallback", "shape", "planned_by", "profile", "route", "n_plans"),
     "Model": (
         "model", "base_url", "api_key_env", "server", "window", "max_output_tokens", "constrain",
         "prefix", "temperature", "unsandboxed",

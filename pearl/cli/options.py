@@ -215,6 +215,16 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         show_default=True, metavar="MM-DD",
         help="Day on which fiscal years end; goes with --as-of.",
     ),
+    "planned_by": click.option(
+        "--planner", "planned_by", envvar="PEARL_PLANNER", default="auto", show_default=True,
+        type=click.Choice(["auto", "model", "rule"]),
+        help="Who writes plans: the model, rules, or both where the model is weak (auto).",
+    ),
+    "profile": click.option(
+        "--profile", envvar="PEARL_PROFILE", default="auto", show_default=True,
+        type=click.Choice(["auto", "full", "small"]),
+        help="What the planner is shown: less for small models (auto: by size and window).",
+    ),
     "route": click.option(
         "--route/--no-route", envvar="PEARL_ROUTE", default=None,
         help="Plan a question by its parts where these suffice [default: the domain's].",
@@ -281,7 +291,7 @@ DRAFTING = ("domain", "library", "examples", "constrain", "server")
 """Of those that show a model the library and examples, and hold it to a grammar, too."""
 
 PLANNING = (
-    *DRAFTING, "nearest", "max_repairs", "max_steps", "as_of", "fiscal_year_end", "route",
+    *DRAFTING, "nearest", "max_repairs", "max_steps", "as_of", "fiscal_year_end", "planned_by", "profile", "route",
 )  # fmt: skip
 """Of those that have plans written, too."""
 

@@ -6,25 +6,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from typing import Literal
 
 from pearl.data.turns import Turn
 from pearl.documents.kinds import DocumentKind
-from pearl.dsl.checker import MAX_STEPS, CheckedPlan
+from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
 from pearl.errors import ModelError, PlanningError, UsageError, suggest
 from pearl.llm import Model
+from pearl.llm.backends.extractive.planning import write_plan as write_by_rule
 from pearl.llm.client import Client
 from pearl.llm.gathering import gather
 from pearl.planner.cache import PlanCache
 from pearl.planner.independent import Draws, Plans, different_plans
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.periods import Calendar
+from pearl.planner.profile import PROFILES, ProfileName
 from pearl.planner.routing import route
 from pearl.planner.shape import SHAPES, Shape
 from pearl.planner.understanding import Understood, understand
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line, write_plan
 from pearl.trace import PlanFailed, Trace
 
-__all__ = ["Planner", "PlannerSettings"]
+__all__ = ["PLANNERS", "PlannedBy", "Planner", "PlannerSettings"]
+
+PlannedBy = Literal["auto", "model", "rule"]
+
+PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +43,35 @@ class PlannerSettings:
         max_steps: Longer plans are refused.
         max_output_tokens: Tokens of a reply at most; None for a limit by the kind of request.
         shape: What the planner is told about a document.
+        planned_by: Who writes plans: the model, rules (`pearl.llm.backends.extractive.planning`), or
+            both, where the model is a weak one.
+        profile: What the model is shown.
         is_routed: Whether a question that its parts plan is not given to the model.
         as_of: Date that relative periods of questions refer to; None where they stay as they are.
         fiscal_year_end: Month and day on which fiscal years end; goes with a date.
 
     Raises:
-        UsageError: There is no such shape, or no such date.
+        UsageError: There is no such shape, planner or profile, or no such date.
     """
 
     max_repairs: int = MAX_REPAIRS
     max_steps: int = MAX_STEPS
     max_output_tokens: int | None = None
     shape: Shape = "none"
+    planned_by: PlannedBy = "auto"
+    profile: ProfileName = "auto"
     is_routed: bool = False
     as_of: date | None = None
     fiscal_year_end: tuple[int, int] = (12, 31)
 
     def __post_init__(self) -> None:
-        if self.shape not in SHAPES:
-            raise UsageError(
-                f"unknown shape '{self.shape}'", help=suggest(self.shape, SHAPES, "shapes")
-            )
+        for what, name, known in (
+            ("shape", self.shape, SHAPES),
+            ("planner", self.planned_by, PLANNERS),
+            ("profile", self.profile, PROFILES),
+        ):
+            if name not in known:
+                raise UsageError(f"unknown {what} '{name}'", help=suggest(name, known, f"{what}s"))
         if self.calendar is None and self.fiscal_year_end != (12, 31):
             raise UsageError(
                 "fiscal_year_end says nothing without as_of",
@@ -147,6 +162,9 @@ class Planner:
         """
         settings = self.settings
         shown = self.material.actions_for(kind)
+        if settings.planned_by == "rule":
+            text = write_by_rule(question, shown, kind)
+            return compile_plan(text, shown, max_steps=settings.max_steps).asking(question)
         advice = ""
         with self.client.breaker.running():
             if (settings.is_routed if is_routed is None else is_routed) and not rejected:

@@ -88,6 +88,10 @@ class RunConfig(Frozen):
     """What the planner was told about documents."""
     fallback: str | None = None
     """What answered where no valid plan could be had."""
+    planned_by: str = "auto"
+    """Who wrote plans."""
+    profile: str = "auto"
+    """What the planner was shown."""
     route: bool = False
     """Whether questions that their parts plan were not given to the planner."""
     as_of: str | None = None
@@ -134,6 +138,8 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "recheck": pearl.limits.recheck,
         "shape": planned.shape,
         "fallback": pearl.fallback,
+        "planned_by": planned.planned_by,
+        "profile": planned.profile,
         "route": planned.is_routed,
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),

@@ -165,6 +165,8 @@ class _Planning(RunRequest):
     shape: Literal["none", "counts", "fields"] = "none"
     as_of: Day | None = None
     fiscal_year_end: tuple[int, int] = (12, 31)
+    planned_by: Literal["auto", "model", "rule"] = "auto"
+    profile: Literal["auto", "full", "small"] = "auto"
     route: bool | None = None
     apart: bool | None = None
     sql_engine: Literal["sqlite", "duckdb"] = "sqlite"
