@@ -29,7 +29,7 @@ from pearl.llm.backends.openai.endpoint import (
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, Session
 from pearl.llm.backends.openai.usage import plausible
 
 __all__ = [
@@ -205,6 +205,23 @@ class OpenAIModel:
             drop_temperature=self._parameters.drop_temperature,
             timeout_s=self._timeout_s,
         )
+
+    async def served(self) -> list[str]:
+        """Names of the models that the server lists, which costs nothing; empty if it lists none.
+
+        Raises:
+            ModelError: It cannot be reached, or refuses.
+        """
+        try:
+            return [model.id for model in await self._session.listed()]
+        except StatusError as error:
+            if error.status in (404, 405, 501):  # it is there, and does not list
+                return []
+            raise await self._session.refused(error) from None
+        except TimeoutError:
+            raise faults.too_slow(LIST_TIMEOUT_S, self._endpoint) from None
+        except ValueError:
+            return []
 
     async def aclose(self) -> None:
         """Close connections."""
