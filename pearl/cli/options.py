@@ -314,6 +314,12 @@ def setting_options(*names: str) -> Callable[[Command], Command]:
     return lambda command: with_options(command, [_OPTIONS[name] for name in names or SETTINGS])
 
 
+page_option = click.option(
+    "--page", type=click.Path(), metavar="FILE.html",
+    help="Write the answer beside its document, with all it rests on, as a page.",
+)  # fmt: skip
+
+
 def rows_option(command: Command) -> Command:
     """`--rows`: the rows behind answers as a table."""
     option = click.option(
