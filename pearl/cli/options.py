@@ -69,6 +69,12 @@ def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str
     return [name for name in method_names() if name.startswith(incomplete)]
 
 
+def _complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from pearl.llm.backends import backend_names
+
+    return [name for name in backend_names() if name.startswith(incomplete)]
+
+
 def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes the names of the plug-ins of a package."""
 
@@ -100,9 +106,9 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     "model": click.option(
         "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
-        metavar="BACKEND[:NAME]", shell_complete=_complete("pearl.llm.backends"),
-        help="extractive (no network), openai:NAME, ollama:NAME, llamacpp:FILE, "
-        "transformers:FOLDER, scripted:FILE.",
+        metavar="BACKEND[:NAME]", shell_complete=_complete_model,
+        help="extractive (no network), openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:FILE, "
+        "transformers:FOLDER, ...: all in docs/servers.md.",
     ),
     "base_url": click.option(
         "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
@@ -216,7 +222,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         help="Day on which fiscal years end; goes with --as-of.",
     ),
     "planned_by": click.option(
-        "--planner", "planned_by", envvar="PEARL_PLANNER", default="auto", show_default=True,
+        "--planner", "planned_by", envvar="PEARL_PLANNED_BY", default="auto", show_default=True,
         type=click.Choice(["auto", "model", "rule"]),
         help="Who writes plans: the model, rules, or both where the model is weak (auto).",
     ),

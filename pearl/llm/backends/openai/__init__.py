@@ -30,7 +30,7 @@ from pearl.llm.backends.openai.endpoint import (
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, Session
 from pearl.llm.backends.openai.usage import plausible
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "OpenAIModel",
     "address",
     "create",
+    "create_named",
     "endpoint_of",
     "key_variable",
 ]
@@ -57,14 +58,30 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
         UsageError: The name, the address or the kind of server is invalid.
         ModelError: The required key is missing or invalid.
     """
+    return create_named("openai", name, settings)
+
+
+def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
+    """The same under another name than `openai` (`pearl.llm.providers`).
+
+    Raises:
+        UsageError: The name, the address or the kind of server is invalid.
+        ModelError: The required key is missing or invalid.
+    """
     if not name:
-        raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
+        raise UsageError(
+            f"{backend}: needs the name of a model",
+            help="for example openai:gpt-4o-mini"
+            if backend == "openai"
+            else "as its server has it",
+        )
     endpoint = endpoint_of(
         name, settings.base_url, settings.api_key_env, is_asked=settings.is_asked
     )
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
-    return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name), server)
+    window = settings.window or window_of(name)
+    return OpenAIModel(endpoint, settings.timeout_s, window, server, backend=backend)
 
 
 def endpoint_of(
@@ -194,6 +211,23 @@ class OpenAIModel:
             drop_temperature=self._parameters.drop_temperature,
             timeout_s=self._timeout_s,
         )
+
+    async def served(self) -> list[str]:
+        """Names of the models that the server lists, which costs nothing; empty if it lists none.
+
+        Raises:
+            ModelError: It cannot be reached, or refuses.
+        """
+        try:
+            return [model.id for model in await self._session.listed()]
+        except StatusError as error:
+            if error.status in (404, 405, 501):  # it is there, and does not list
+                return []
+            raise await self._session.refused(error) from None
+        except TimeoutError:
+            raise faults.too_slow(LIST_TIMEOUT_S, self._endpoint) from None
+        except ValueError:
+            return []
 
     async def aclose(self) -> None:
         """Close connections."""
