@@ -82,7 +82,7 @@ class LlamaCppModel:
 
     notice = ""
     reads_prompts = True
-    constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240)
+    constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240, likelihoods=True)
 
     def __init__(self, path: Path, timeout_s: float, window: int, *, reuse: bool = True) -> None:
         self.name = f"llamacpp:{path}"

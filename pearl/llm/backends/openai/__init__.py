@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from pearl.documents.tokens import window_of
@@ -148,6 +149,7 @@ class OpenAIModel:
         self._endpoint = endpoint
         self._timeout_s = timeout_s
         self._is_streamed = is_streamed
+        self._likelihoods = None if server is None else server.likelihoods
         self._parameters = Parameters(endpoint)
         self._session = Session(endpoint, timeout_s, backend)
         self._constraining = Constraining(
@@ -190,6 +192,10 @@ class OpenAIModel:
         return replies.within(completion, request, self._endpoint)
 
     async def _reply(self, request: Request) -> Completion:
+        if request.candidates:
+            if self._likelihoods is None:
+                raise ModelError(f"{self.name} tells no likelihoods", kind="bad_request")
+            return await self._likelihoods(request, self._endpoint, self._post_whole)
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)
         body = await self._post("/chat/completions", self._parameters.body(request))
@@ -244,6 +250,13 @@ class OpenAIModel:
                         body = mended
                         continue
                 raise await self._refused(error, is_of_constraint) from None
+
+    async def _post_whole(self, path: str, body: Mapping[str, Any]) -> bytes:
+        """As `_post`, without streaming and as it stands."""
+        try:
+            return await self._session.connect().post(path, body)
+        except StatusError as error:
+            raise await self._session.refused(error) from None
 
     async def _refused(self, error: StatusError, is_of_constraint: Refuses) -> ModelError:
         refused = await self._session.refused(error)
