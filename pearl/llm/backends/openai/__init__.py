@@ -30,6 +30,7 @@ from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.tokenizing import ServerTokenizer
 from pearl.llm.backends.openai.usage import plausible
 
 __all__ = [
@@ -63,7 +64,11 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
     )
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
-    return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name), server)
+    window = settings.window or window_of(name)
+    model = OpenAIModel(endpoint, settings.timeout_s, window, server)
+    if not settings.is_asked:
+        model.tokenizer = None
+    return model
 
 
 def endpoint_of(
@@ -109,6 +114,9 @@ class OpenAIModel:
         server: Kind of the server; None to detect it when a constraint is used.
         backend: The prefix of the model's name.
         is_streamed: Whether replies are streamed (`streaming`).
+
+    Attributes:
+        tokenizer: The server's own tokenizer, as far as it may have one; None to count without it.
     """
 
     reads_prompts = True
@@ -133,6 +141,8 @@ class OpenAIModel:
         self._is_streamed = is_streamed
         self._parameters = Parameters(endpoint)
         self._session = Session(endpoint, timeout_s, backend)
+        may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
+        self.tokenizer = ServerTokenizer(endpoint, server) if may_tokenize else None
         self._constraining = Constraining(
             endpoint,
             server,
@@ -192,6 +202,8 @@ class OpenAIModel:
     async def aclose(self) -> None:
         """Close connections."""
         await self._session.aclose()
+        if self.tokenizer is not None:
+            await self.tokenizer.aclose()
 
     async def _post(
         self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing

@@ -20,4 +20,5 @@ SERVER = Server(
     owner="llamacpp",
     renderings=("gbnf",),
     with_grammar=_with_grammar,
+    tokenizes="content",
 )

@@ -30,5 +30,6 @@ SERVER = Server(
     owner="vllm",
     renderings=("lark", "gbnf"),
     with_grammar=_with_grammar,
+    tokenizes="prompt",
     with_schema=_with_schema,
 )
