@@ -383,12 +383,17 @@ def new_pearl(
 
 @asynccontextmanager
 async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
-    """Use a `Pearl`; its model's notice goes to stderr."""
+    """Use a `Pearl`; its model's notice, and what tokens were counted by, go to stderr."""
     async with pearl:
         if pearl.client.notice:
             click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
-        yield pearl
+        try:
+            yield pearl
+        finally:
+            counter = pearl.client.counter
+            if pearl.client.reads_prompts and counter.has_counted:
+                click.echo(f"tokens were counted by {counter.method}", err=True)
 
 
 @asynccontextmanager

@@ -31,6 +31,7 @@ from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.servers import Server
 from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, Session
+from pearl.llm.backends.openai.tokenizing import ServerTokenizer
 from pearl.llm.backends.openai.usage import plausible
 
 __all__ = [
@@ -81,7 +82,10 @@ def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIMode
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
     window = settings.window or window_of(name)
-    return OpenAIModel(endpoint, settings.timeout_s, window, server, backend=backend)
+    model = OpenAIModel(endpoint, settings.timeout_s, window, server, backend=backend)
+    if not settings.is_asked:
+        model.tokenizer = None
+    return model
 
 
 def endpoint_of(
@@ -127,6 +131,9 @@ class OpenAIModel:
         server: Kind of the server; None to detect it when a constraint is used.
         backend: The prefix of the model's name.
         is_streamed: Whether replies are streamed (`streaming`).
+
+    Attributes:
+        tokenizer: The server's own tokenizer, as far as it may have one; None to count without it.
     """
 
     reads_prompts = True
@@ -152,6 +159,8 @@ class OpenAIModel:
         self._likelihoods = None if server is None else server.likelihoods
         self._parameters = Parameters(endpoint)
         self._session = Session(endpoint, timeout_s, backend)
+        may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
+        self.tokenizer = ServerTokenizer(endpoint, server) if may_tokenize else None
         self._constraining = Constraining(
             endpoint,
             server,
@@ -232,6 +241,8 @@ class OpenAIModel:
     async def aclose(self) -> None:
         """Close connections."""
         await self._session.aclose()
+        if self.tokenizer is not None:
+            await self.tokenizer.aclose()
 
     async def _post(
         self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing

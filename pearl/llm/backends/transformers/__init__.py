@@ -29,6 +29,7 @@ from pearl.llm.backends.transformers.likelihoods import rate
 from pearl.llm.backends.transformers.loading import Weights, load, read_window
 from pearl.llm.backends.transformers.masks import Masks
 from pearl.llm.backends.transformers.prefixes import Prefixes
+from pearl.llm.backends.transformers.tokenizing import FolderTokenizer
 from pearl.llm.blank import is_blank
 from pearl.llm.likelihoods import write_numbers
 from pearl.llm.progress import CallProgress, report
@@ -82,6 +83,9 @@ class TransformersModel:
         name: Name of the model after `transformers:`.
         window: Context window in tokens; None for no limit.
         timeout_s: Time limit of one call in seconds, without waiting for other calls.
+
+    Attributes:
+        tokenizer: The tokenizer of the folder.
     """
 
     notice = ""
@@ -95,6 +99,7 @@ class TransformersModel:
         files = sorted(each for each in folder.rglob("*") if each.is_file())
         self.identity = " ".join([self.name, *map(file_source, files)])
         self.window = window
+        self.tokenizer = FolderTokenizer(folder, f"the tokenizer of {folder.name}")
         self._folder = folder
         self._timeout_s = timeout_s
         self._weights: Weights | None = None

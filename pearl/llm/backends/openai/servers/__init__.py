@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
@@ -72,6 +72,7 @@ class Server:
         read_json: Reads the reply to a schema: the JSON as text.
         path: Path of constrained requests, from the base URL.
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
+        tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
     """
 
     title: str
@@ -85,6 +86,7 @@ class Server:
     read_json: Reader = read_completion
     path: str = "/chat/completions"
     likelihoods: Likelihoods | None = None
+    tokenizes: Literal["", "prompt", "content"] = ""
 
     @property
     def by(self) -> frozenset[ConstrainBy]:

@@ -22,4 +22,5 @@ SERVER = Server(
     renderings=("gbnf",),
     with_grammar=_with_grammar,
     likelihoods=by_next_token,
+    tokenizes="content",
 )

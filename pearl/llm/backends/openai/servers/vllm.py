@@ -32,5 +32,6 @@ SERVER = Server(
     renderings=("lark", "gbnf"),
     with_grammar=_with_grammar,
     likelihoods=by_prompt,
+    tokenizes="prompt",
     with_schema=_with_schema,
 )
