@@ -178,7 +178,7 @@ class Planner:
                 advice = found.advice
             return await write_plan(
                 question,
-                shown,
+                self.material.actions_for(kind, question),
                 model,
                 examples=self.material.examples_for(question, kind),
                 max_repairs=settings.max_repairs,
@@ -189,6 +189,7 @@ class Planner:
                 advice=advice,
                 kind=kind,
                 fallback=self.client.plan_fallback,
+                profile=self.material.profile,
                 trace=trace,
             )
 
