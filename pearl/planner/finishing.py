@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pearl.dsl.checker import mend_plan
+from pearl.dsl.checker import check, mend_plan
 from pearl.dsl.decoding.weak import n_texts
 from pearl.dsl.nodes import CTX, Argument, ListLiteral, Number, Plan, Reference, Step, String
 from pearl.dsl.parser import read
 from pearl.dsl.printer import print_argument, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary
-from pearl.errors import Diagnostic
+from pearl.errors import Diagnostic, PlanError
 from pearl.llm.backends.extractive.questions import parts
 from pearl.planner.spans import nearest_span
 
@@ -115,7 +115,14 @@ class _Draft:
             self.note("repeated-call", f"'{step.output}' is left out: the call is there", step)
             self.outputs[step.output] = self._calls[call]
             return
-        self._calls[call] = self.outputs[step.output] = self._step(action, known)
+        output = self._step(action, known)
+        try:
+            check(Plan(tuple(self.steps)), self.library)
+        except PlanError as error:
+            del self.steps[-1]
+            self.note("left-out", f"'{step.output}' is left out: {error.message}", step)
+            return
+        self._calls[call] = self.outputs[step.output] = output
 
     def combine(self) -> None:
         """Add the step that makes one answer of what no other step uses."""

@@ -28,8 +28,9 @@ def question_words(question: str) -> tuple[Word, ...]:
     found: list[Word] = []
     for text in UNTYPED.sub(" ", question).split():
         word = text.strip(_EDGES)
-        begins, ends = text.partition(word)[0], text.rpartition(word)[2]
-        if found and (not word or set(begins) - _QUOTES):
+        begins = text[: len(text) - len(text.lstrip(_EDGES))]
+        ends = text[len(text.rstrip(_EDGES)) :]
+        if found and set(begins) - _QUOTES:  # a dash by itself is all edge
             found[-1] = found[-1]._replace(is_last=True)
         if word:
             is_content = bool(terms(word, drop_stop_words=True))
@@ -43,7 +44,7 @@ def nearest_span(text: str, question: str) -> str:
 
     Example:
         >>> nearest_span("the founding of the bank", "Who set up the bank?")
-        'bank'
+        'the bank'
         >>> nearest_span("the setting of the bank", "Who set up the bank?")
         'the setting of the bank'
     """
