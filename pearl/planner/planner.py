@@ -185,7 +185,7 @@ class Planner:
             write = partial(
                 write_plan,
                 question,
-                shown,
+                self.material.actions_for(kind, question),
                 model,
                 examples=self.material.examples_for(question, kind),
                 max_repairs=settings.max_repairs,
@@ -196,6 +196,7 @@ class Planner:
                 advice=advice,
                 kind=kind,
                 fallback=self.client.plan_fallback,
+                profile=self.material.profile,
                 trace=trace,
             )
             if not self.is_together or is_alone or rejected:
