@@ -382,6 +382,8 @@ async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterat
         if pearl.client.notice:
             click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
+        if "profile" in settings and pearl.material.profile.notice:
+            click.echo(pearl.material.profile.notice, err=True)
         yield pearl
 
 

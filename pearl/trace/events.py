@@ -81,6 +81,8 @@ class PlanAttempted(EventBase):
     usage: Usage = Usage()
     shape: str = ""
     """What the planner was told about the document; "" for nothing."""
+    profile: Literal["full", "small"] = "full"
+    """How much of the library and of the examples the planner was shown."""
 
 
 PlanWriter = Literal["rule", "example", "model"]
