@@ -314,6 +314,12 @@ def setting_options(*names: str) -> Callable[[Command], Command]:
     return lambda command: with_options(command, [_OPTIONS[name] for name in names or SETTINGS])
 
 
+page_option = click.option(
+    "--page", type=click.Path(), metavar="FILE.html",
+    help="Write the answer beside its document, with all it rests on, as a page.",
+)  # fmt: skip
+
+
 def rows_option(command: Command) -> Command:
     """`--rows`: the rows behind answers as a table."""
     option = click.option(
@@ -377,12 +383,19 @@ def new_pearl(
 
 @asynccontextmanager
 async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterator[Pearl]:
-    """Use a `Pearl`; its model's notice goes to stderr."""
+    """Use a `Pearl`; its model's notice, and what tokens were counted by, go to stderr."""
     async with pearl:
         if pearl.client.notice:
             click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
-        yield pearl
+        if "profile" in settings and pearl.material.profile.notice:
+            click.echo(pearl.material.profile.notice, err=True)
+        try:
+            yield pearl
+        finally:
+            counter = pearl.client.counter
+            if pearl.client.reads_prompts and counter.has_counted:
+                click.echo(f"tokens were counted by {counter.method}", err=True)
 
 
 @asynccontextmanager
