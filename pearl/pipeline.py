@@ -34,7 +34,7 @@ from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import PlannedBy, Planner, PlannerSettings
-from pearl.planner.profile import ProfileName
+from pearl.planner.profile import ProfileName, profile_for
 from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
@@ -177,7 +177,10 @@ class Pearl:
         self.domain_name = domain
         self.domain = load_domain(domain)
         self.library = load_library(self.domain.library if library is None else library)
-        self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
+        shown = profile_for(self.client, profile, self.client.window)
+        self.material = PlannerMaterial(
+            self.library, examples or self.domain.examples, nearest, shown
+        )
         self.actions = self.material.actions
         # One day for all questions, which a run that goes on another day does not mix with its own.
         as_of = as_of or (date.today() if self.domain.is_dated else None)

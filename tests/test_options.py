@@ -178,6 +178,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
     "nearest": ([], ["--nearest", "1"]),
     "context": (SMALL, [*SMALL, "--context", "retrieve"]),
     "window": ([], ["--window", "256"]),
+    "profile": ([], ["--profile", "small"]),
     "max_output_tokens": ([], ["--max-output-tokens", "77"]),
     "max_repairs": (["--model", "openai:bad"], ["--model", "openai:bad", "--max-repairs", "0"]),
     "max_steps": ([], ["--max-steps", "1"]),

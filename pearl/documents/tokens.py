@@ -1,8 +1,8 @@
 """Text → number of tokens; model name → context window in tokens.
 
-Models that tiktoken knows are counted with their own vocabulary, all others by an estimate, which
-rather overestimates: splitting a document that would just have fitted is cheaper than a rejected
-request.
+A model's own tokenizer counts where it is at hand (`own_tokenizer`), else the vocabulary that
+tiktoken has for its name, else an estimate, which rather overestimates: splitting a document that
+would just have fitted is cheaper than a rejected request.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from math import ceil
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
+
+from pearl.documents import own_tokenizer
+from pearl.documents.own_tokenizer import OwnTokenizer, Tokenizer
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -35,14 +37,18 @@ A token split at a slice boundary counts twice, about one in ten thousand.
 """
 
 LONG = 100
-"""Minimum characters of a text whose count is cached: documents, and what stands around them in prompts."""
+"""Minimum characters of a text whose count is cached: documents, and what stands around them in prompts.
+
+Shorter ones are not sent to a tokenizer in another process either.
+"""
 
 _MOST_A_CHARACTER = (1.2, 4.8)
 """Maximum tokens per character, of ASCII and of any text. A token has at least one byte."""
 
 MAX_COUNTED = 10_000
 
-_counted: dict[tuple[str, int, int], int] = {}
+_counted: dict[tuple[object, int, int], int] = {}
+"""What counts, length and hash of a text → its tokens."""
 
 _COSTS: tuple[tuple[Iterable[int], float], ...] = (
     (range(0x80), 1.0),  # line ends, tabs, control characters
@@ -144,26 +150,40 @@ def estimate(text: str) -> int:
     return -(-cost // _UNIT)
 
 
-@dataclass(frozen=True, slots=True)
 class Counter:
     """Counts tokens for one model.
 
-    Attributes:
+    Args:
         method: The name of the vocabulary, or `estimate` with the reason.
         encoding: The vocabulary; None to estimate.
+        tokenizer: The model's own tokenizer, which takes the place of both while it works; None if
+            there is none at hand.
+
+    Attributes:
+        encoding: The vocabulary; None to estimate.
+        has_counted: Whether a long text was counted, so that the method mattered.
     """
 
-    method: str = "estimate"
-    encoding: Encoding | None = None
+    def __init__(
+        self,
+        method: str = "estimate",
+        encoding: Encoding | None = None,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
+        self.encoding = encoding
+        self.has_counted = False
+        self._method = method
+        self._own = None if tokenizer is None else OwnTokenizer(tokenizer)
 
     @classmethod
-    def for_model(cls, model: str) -> Counter:
+    def for_model(cls, model: str, tokenizer: Tokenizer | None = None) -> Counter:
         """The counter for a model.
 
         The first use of a vocabulary may download it, once, for at most `DOWNLOAD_TIMEOUT_S`.
 
         Args:
             model: `backend:name` or the bare name of a model.
+            tokenizer: The model's own tokenizer; None if there is none at hand.
 
         Example:
             >>> Counter.for_model("extractive").method
@@ -174,11 +194,43 @@ class Counter:
         try:
             vocabulary = encoding_name_for_model(_bare(model.partition(":")[2] or model))
         except KeyError:
-            return cls()
+            return cls(tokenizer=tokenizer)
         encoding = _load(vocabulary)
         if encoding is None:
-            return cls(f"estimate: vocabulary {vocabulary} not available offline")
-        return cls(vocabulary, encoding)
+            return cls(f"estimate: vocabulary {vocabulary} not available offline", None, tokenizer)
+        return cls(vocabulary, encoding, tokenizer)
+
+    @property
+    def method(self) -> str:
+        """What counts: a tokenizer, the name of a vocabulary, or `estimate` with the reason."""
+        if self._own is None or self._own.is_missing:
+            return self._method
+        if self._own.failure:
+            return f"{self._method} ({self._own.name} failed: {self._own.failure})"
+        return self._own.name
+
+    @property
+    def _asks(self) -> bool:
+        """Whether the model's own tokenizer counts."""
+        return self._own is not None and self._own.works()
+
+    @property
+    def _counts(self) -> object:
+        """What tells counts by this counter from those by others."""
+        return self._own.key if self._own is not None and self._asks else self._method
+
+    @property
+    def _is_estimate(self) -> bool:
+        return self.encoding is None and not self._asks
+
+    @property
+    def _slice(self) -> int:
+        return own_tokenizer.SLICE if self._asks else SLICE
+
+    @property
+    def frame_tokens(self) -> int:
+        """Tokens that the model's chat template adds to a prompt, as far as that is known."""
+        return self._own.frame_tokens if self._own is not None and self._asks else 0
 
     def count(self, text: str) -> int:
         """Count the tokens of a text; special tokens (`<|endoftext|>`) count as plain text.
@@ -188,18 +240,20 @@ class Counter:
             8
         """
         if len(text) < LONG:
-            return self._count(text)
+            return self._count_here(text)
+        self.has_counted = True
         # Strings cache their hash, and a document is counted once per question.
-        key = (self.method, len(text), hash(text))
+        key = (self._counts, len(text), hash(text))
         found = _counted.get(key)
         if found is None:
             if len(_counted) >= MAX_COUNTED:
                 _counted.clear()
-            found = _counted[key] = self._count(text)
+            found = self._count(text)
+            _counted[(self._counts, *key[1:])] = found  # a tokenizer may fail meanwhile
         return found
 
     def excess(self, text: str, most: int, part: str = "") -> int:
-        """Tokens by which a text is longer than it may be; 0 where it is not.
+        """Tokens by which a prompt is longer than it may be; 0 where it is not.
 
         It counts no more than it takes to tell: nothing, where a text is short; the rest of it, where
         a part of it is counted already; the text as a whole, where that decides.
@@ -215,9 +269,9 @@ class Counter:
         """
         if self.at_most(text) <= most:
             return 0
-        if self.bounds_with(text, part)[1] <= most:
+        if self.bounds_with(text, part)[1] + self.frame_tokens <= most:
             return 0
-        return max(0, self.count(text) - most)
+        return max(0, self.count(text) + self.frame_tokens - most)
 
     def at_most(self, text: str) -> int:
         """Tokens that a text cannot exceed, by its length alone.
@@ -231,8 +285,8 @@ class Counter:
     def bounds_with(self, text: str, part: str) -> tuple[int, int]:
         """Minimum and maximum tokens of a text with a part that is counted already.
 
-        With a vocabulary, only the rest is encoded, which takes most of the time of a short call; an
-        estimate is exact.
+        With a vocabulary or a tokenizer, only the rest is encoded, which takes most of the time of a
+        short call; an estimate is exact.
 
         Args:
             text: A prompt.
@@ -243,7 +297,7 @@ class Counter:
             (11, 11)
         """
         rest = text.replace(part, "", 1) if part else text
-        if self.encoding is None or len(rest) == len(text):
+        if self._is_estimate or len(rest) == len(text):
             n = self.count(text)
             return n, n
         least, most = map(sum, zip(self.bounds(part), self.bounds(rest), strict=True))
@@ -251,6 +305,10 @@ class Counter:
         return max(0, least - _SEAM), most + _SEAM
 
     def _count(self, text: str) -> int:
+        n = None if self._own is None else self._own.count(text)
+        return self._count_here(text) if n is None else n
+
+    def _count_here(self, text: str) -> int:
         if self.encoding is None:
             return estimate(text)
         return sum(len(self.encoding.encode_ordinary(part)) for part in _slices(text))
@@ -270,20 +328,22 @@ class Counter:
             >>> Counter().bounds("Sie schlief.")
             (4, 6)
         """
-        if self.encoding is None:
+        if self._is_estimate:
             data = text.encode("utf-8", errors="replace").replace(b"\xe2\x80", b"'")
             low, high = (_cost(data, table) for table in (_IN_ENGLISH, _ELSEWHERE))
             return low // _UNIT, -(-high // _UNIT)
         least, most = self.bounds_with(text, part)
-        slack = _SEAM * (1 + 4 * (len(text) // SLICE))
+        slack = _SEAM * (1 + 4 * (len(text) // self._slice))
+        if self._asks and len(text) < LONG:
+            least //= 2  # it was not asked, and what stands in for it counts rather too many
         return max(0, least - slack), most + slack
 
     def most(self, n: int) -> int:
         """Maximum tokens that a text of `n` tokens contributes to a longer one."""
-        if self.encoding is None:
+        if self._is_estimate:
             return ceil(n * _WIDEST)
         # A token is 128 characters at most, so this is the longest that such a text can be.
-        return n + _SEAM * (1 + 4 * (128 * n // SLICE))
+        return n + _SEAM * (1 + 4 * (128 * n // self._slice))
 
 
 @cache

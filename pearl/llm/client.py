@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from pearl.documents.own_tokenizer import Tokenizer
 from pearl.documents.tokens import Counter
 from pearl.errors import UsageError
 from pearl.llm import Completion, Constrains, Model, Request
@@ -32,6 +33,16 @@ __all__ = ["Client", "ClientSettings", "Layer", "as_client"]
 
 Layer = Callable[[Model], Model]
 """Wraps the model that it is given."""
+
+
+@runtime_checkable
+class HasTokenizer(Protocol):
+    """A model whose own tokenizer is at hand."""
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """It; None where it is known to be of no use."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,7 @@ class Client(Wrapper):
     Args:
         settings: The settings; None for the embedded default.
         model: Who is asked, where that is made already; None for what the settings say.
+        counter: Counts the tokens of the model, where another client of it does already.
         replies: Where replies are kept, so that no call is made twice: a `pearl.runs.store.Store`.
         budget: What calls may spend; None for no limit, and for spending as the server tells it.
         collecting: Collects calls and sends them another way, as batches do; the cache of the
@@ -140,6 +152,7 @@ class Client(Wrapper):
         settings: ClientSettings | None = None,
         *,
         model: Model | None = None,
+        counter: Counter | None = None,
         replies: Replies | None = None,
         budget: Budget | None = None,
         collecting: Layer | None = None,
@@ -147,7 +160,10 @@ class Client(Wrapper):
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.model = model = model or settings.create_model()
-        self.counter = counter = Counter.for_model(model.name)
+        if counter is None:
+            tokenizer = model.tokenizer if isinstance(model, HasTokenizer) else None
+            counter = Counter.for_model(model.name, tokenizer)
+        self.counter = counter
         self.breaker = breaker or CircuitBreaker()
         self.replies = replies
         self.budget = budget or Budget()

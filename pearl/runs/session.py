@@ -379,7 +379,10 @@ class Session:
         if store is not None:
             offered["folder"] = store.folder
         budget = self.budget or client.budget
-        own = Client(client.settings, model=client.model, replies=replies, budget=budget)
+        own = Client(
+            client.settings, model=client.model, counter=client.counter, replies=replies,
+            budget=budget,
+        )  # fmt: skip
         return self._pearl.asking(own), run_with(self._plugin, **offered)
 
     def _repeatable(self, tasks: Iterable[U], asked: RunSpec | None) -> Iterable[U]:

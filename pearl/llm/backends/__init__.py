@@ -1,5 +1,7 @@
 """`BACKEND:NAME` → `Model`. Every other module of this folder is one backend.
 
+`pearl.llm.providers` has short names of servers besides, which are `openai` at their address.
+
 A backend module has `DESCRIPTION` (one line) and `create(name, settings) -> Model`. Backends raise
 `ModelError`, of the right kind, for every unusable reply; they never retry (`middleware` does).
 
@@ -17,6 +19,7 @@ from typing import Any, Protocol
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Model
+from pearl.llm.providers import providers
 
 __all__ = [
     "CONTRACT",
@@ -24,6 +27,7 @@ __all__ = [
     "ModelSettings",
     "address_of",
     "address_variable",
+    "backend_names",
     "create_model",
     "default_key_variable",
 ]
@@ -68,6 +72,11 @@ class Backend(Protocol):
 CONTRACT = Backend
 
 
+def backend_names() -> tuple[str, ...]:
+    """What may stand before the colon: backends, and servers that have a short name."""
+    return (*plugins.names(__name__), *providers())
+
+
 def address_of(spec: str, settings: ModelSettings | None = None) -> str | None:
     """Address of a model's server; "" for the backend's default, None for no server."""
     address = _optional(spec, "address")
@@ -96,9 +105,9 @@ def default_key_variable(spec: str, url: str) -> str | None:
 def _optional(spec: str, name: str) -> Any:
     """An optional attribute of a backend module, or None."""
     backend = spec.partition(":")[0]
-    if not plugins.exists(__name__, backend):
-        return None
-    return getattr(plugins.load(__name__, backend), name, None)
+    if plugins.exists(__name__, backend):
+        return getattr(plugins.load(__name__, backend), name, None)
+    return getattr(providers().get(backend), name, None)
 
 
 def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
@@ -108,7 +117,7 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
         UsageError: The backend does not exist, or cannot be set up.
     """
     backend, _, name = spec.partition(":")
-    known = plugins.names(__name__)
+    known = backend_names()
     if backend not in known:
         if close := did_you_mean(backend, known):
             help = f"did you mean '{close}{':' + name if name else ''}'?"
@@ -116,5 +125,8 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
             guess = "" if name else f"did you mean 'openai:{backend}'? "
             help = f"{guess}backends: {', '.join(known)}"
         raise UsageError(f"unknown model '{spec}'", help=help)
-    module: Backend = plugins.load(__name__, backend)
-    return module.create(name, settings or ModelSettings())
+    settings = settings or ModelSettings()
+    if plugins.exists(__name__, backend):
+        module: Backend = plugins.load(__name__, backend)
+        return module.create(name, settings)
+    return providers()[backend].create(name, settings)

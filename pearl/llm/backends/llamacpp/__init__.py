@@ -25,6 +25,7 @@ from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.llamacpp.header import trained_context
 from pearl.llm.backends.llamacpp.process import WorkerProcess
+from pearl.llm.backends.llamacpp.tokenizing import FileTokenizer
 from pearl.llm.backends.openai import OpenAIModel, servers
 from pearl.llm.backends.openai.endpoint import Endpoint
 from pearl.llm.progress import CallProgress, report
@@ -78,11 +79,14 @@ class LlamaCppModel:
             for other calls.
         window: Context window in tokens.
         reuse: Whether prefix states are reused.
+
+    Attributes:
+        tokenizer: The tokenizer of the file.
     """
 
     notice = ""
     reads_prompts = True
-    constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240)
+    constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240, likelihoods=True)
 
     def __init__(self, path: Path, timeout_s: float, window: int, *, reuse: bool = True) -> None:
         self.name = f"llamacpp:{path}"
@@ -97,6 +101,10 @@ class LlamaCppModel:
         self._client: OpenAIModel | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._turn = asyncio.Lock()
+        self.tokenizer = FileTokenizer(
+            f"the tokenizer of {path.name}", path.stem, self._key, self._address,
+            lambda: WorkerProcess({**self._settings(), "is_tokenizing": True}),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"LlamaCppModel({self.name!r})"
@@ -124,6 +132,7 @@ class LlamaCppModel:
         client, self._client = self._client, None
         worker, self._worker = self._worker, None
         try:
+            await self.tokenizer.aclose()
             if client:
                 await client.aclose()
         finally:
@@ -167,17 +176,25 @@ class LlamaCppModel:
             self._client = self._speaking_to(worker.address)
         return worker, self._client
 
-    def _start(self) -> WorkerProcess:
-        settings = {
+    def _address(self) -> str | None:
+        """The address of the process that runs the model; None while there is none."""
+        worker = self._worker
+        return worker.address if worker and worker.is_alive else None
+
+    def _settings(self) -> dict[str, object]:
+        return {
             "path": str(self._path),
             "alias": self._path.stem,
             "key": self._key,
             "window": self.window,
             "cache_prompt": self._reuse,
             "cache_mib": CACHE_MIB if self._reuse else 0,
+            "is_tokenizing": False,
         }
+
+    def _start(self) -> WorkerProcess:
         try:
-            return WorkerProcess(settings)
+            return WorkerProcess(self._settings())
         except OSError as error:
             raise ModelError(
                 f"no process can be started for llama.cpp: {error.strerror}", kind="transport"

@@ -20,6 +20,9 @@ from typing import Any
 N_READ_AT_ONCE = 512
 """Prompt tokens per progress report, equal to the batch size."""
 
+MIN_WINDOW = 256
+"""Context window of a process that only tokenizes."""
+
 ERRORS_ONLY = 1
 """llama.cpp's level of messages."""
 
@@ -61,7 +64,19 @@ def _serve(settings: dict[str, Any]) -> Any:
     parameters.ui = False
     parameters.endpoint_slots = False
     parameters.verbosity = ERRORS_ONLY
+    if settings["is_tokenizing"]:
+        _leave_weights(parameters)
     return xllamacpp.Server(parameters)
+
+
+def _leave_weights(parameters: Any) -> None:
+    """Have the weights mapped, and not read: the vocabulary is all that is needed."""
+    parameters.n_ctx = MIN_WINDOW
+    parameters.cache_ram_mib = 0
+    parameters.n_gpu_layers = 0
+    parameters.no_extra_bufts = True
+    parameters.fit_params = False
+    parameters.warmup = False
 
 
 def _no_core_dumps() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from pearl.documents.tokens import window_of
@@ -29,7 +30,8 @@ from pearl.llm.backends.openai.endpoint import (
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, Session
+from pearl.llm.backends.openai.tokenizing import ServerTokenizer
 from pearl.llm.backends.openai.usage import plausible
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "OpenAIModel",
     "address",
     "create",
+    "create_named",
     "endpoint_of",
     "key_variable",
 ]
@@ -56,14 +59,33 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
         UsageError: The name, the address or the kind of server is invalid.
         ModelError: The required key is missing or invalid.
     """
+    return create_named("openai", name, settings)
+
+
+def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
+    """The same under another name than `openai` (`pearl.llm.providers`).
+
+    Raises:
+        UsageError: The name, the address or the kind of server is invalid.
+        ModelError: The required key is missing or invalid.
+    """
     if not name:
-        raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
+        raise UsageError(
+            f"{backend}: needs the name of a model",
+            help="for example openai:gpt-4o-mini"
+            if backend == "openai"
+            else "as its server has it",
+        )
     endpoint = endpoint_of(
         name, settings.base_url, settings.api_key_env, is_asked=settings.is_asked
     )
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
-    return OpenAIModel(endpoint, settings.timeout_s, settings.window or window_of(name), server)
+    window = settings.window or window_of(name)
+    model = OpenAIModel(endpoint, settings.timeout_s, window, server, backend=backend)
+    if not settings.is_asked:
+        model.tokenizer = None
+    return model
 
 
 def endpoint_of(
@@ -109,6 +131,9 @@ class OpenAIModel:
         server: Kind of the server; None to detect it when a constraint is used.
         backend: The prefix of the model's name.
         is_streamed: Whether replies are streamed (`streaming`).
+
+    Attributes:
+        tokenizer: The server's own tokenizer, as far as it may have one; None to count without it.
     """
 
     reads_prompts = True
@@ -131,8 +156,11 @@ class OpenAIModel:
         self._endpoint = endpoint
         self._timeout_s = timeout_s
         self._is_streamed = is_streamed
+        self._likelihoods = None if server is None else server.likelihoods
         self._parameters = Parameters(endpoint)
         self._session = Session(endpoint, timeout_s, backend)
+        may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
+        self.tokenizer = ServerTokenizer(endpoint, server) if may_tokenize else None
         self._constraining = Constraining(
             endpoint,
             server,
@@ -173,6 +201,10 @@ class OpenAIModel:
         return replies.within(completion, request, self._endpoint)
 
     async def _reply(self, request: Request) -> Completion:
+        if request.candidates:
+            if self._likelihoods is None:
+                raise ModelError(f"{self.name} tells no likelihoods", kind="bad_request")
+            return await self._likelihoods(request, self._endpoint, self._post_whole)
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)
         body = await self._post("/chat/completions", self._parameters.body(request))
@@ -189,9 +221,28 @@ class OpenAIModel:
             timeout_s=self._timeout_s,
         )
 
+    async def served(self) -> list[str]:
+        """Names of the models that the server lists, which costs nothing; empty if it lists none.
+
+        Raises:
+            ModelError: It cannot be reached, or refuses.
+        """
+        try:
+            return [model.id for model in await self._session.listed()]
+        except StatusError as error:
+            if error.status in (404, 405, 501):  # it is there, and does not list
+                return []
+            raise await self._session.refused(error) from None
+        except TimeoutError:
+            raise faults.too_slow(LIST_TIMEOUT_S, self._endpoint) from None
+        except ValueError:
+            return []
+
     async def aclose(self) -> None:
         """Close connections."""
         await self._session.aclose()
+        if self.tokenizer is not None:
+            await self.tokenizer.aclose()
 
     async def _post(
         self, path: str, body: dict[str, Any], is_of_constraint: Refuses = faults.refuses_nothing
@@ -210,6 +261,13 @@ class OpenAIModel:
                         body = mended
                         continue
                 raise await self._refused(error, is_of_constraint) from None
+
+    async def _post_whole(self, path: str, body: Mapping[str, Any]) -> bytes:
+        """As `_post`, without streaming and as it stands."""
+        try:
+            return await self._session.connect().post(path, body)
+        except StatusError as error:
+            raise await self._session.refused(error) from None
 
     async def _refused(self, error: StatusError, is_of_constraint: Refuses) -> ModelError:
         refused = await self._session.refused(error)

@@ -20,4 +20,5 @@ SERVER = Server(
     owner="sglang",
     renderings=("lark", "gbnf"),
     with_grammar=_with_grammar,
+    tokenizes="prompt",
 )

@@ -1,0 +1,55 @@
+"""What tokens were counted by is said once, where it decided anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import PLAN, STORY, Terminal
+from tests.server import Canned, Seen, Server, completion
+
+
+@pytest.fixture
+def pearl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Terminal:
+    monkeypatch.chdir(tmp_path)
+    Path("why.plan").write_text(PLAN)
+    Path("story.txt").write_text(STORY)
+    Path("long.txt").write_text(f"{STORY}\n\n" * 100)
+    return Terminal(tmp_path, capsys)
+
+
+def tokenizing(seen: Seen) -> Canned:
+    if seen.path != "/tokenize":
+        return Canned(completion("The hull was rotten."))
+    text = seen.body["prompt"] if "prompt" in seen.body else seen.body["messages"][0]["content"]
+    return Canned({"tokens": [0] * len(text.split())})
+
+
+@pytest.mark.parametrize(
+    ("owner", "said", "is_split"),
+    [("vllm", "tokens were counted by the tokenizer of test-model at http://", False),
+     (None, "tokens were counted by estimate", True)],
+)  # fmt: skip
+def test_the_tokenizer_of_a_server_decides_whether_a_document_fits(
+    pearl: Terminal, openai_server: Server, owner: str | None, said: str, is_split: bool
+) -> None:
+    openai_server.owned_by, openai_server.answer = owner, tokenizing
+    on = ["--model", "openai:test-model", "--base-url", openai_server.url]
+    pearl("execute", "why.plan", "long.txt", *on, "--window", "3000")
+    assert pearl.talk.count("tokens were counted by") == 1
+    assert said in pearl.talk
+    paths = [seen.path for seen in openai_server.requests]
+    assert (paths.count("/v1/chat/completions") > 1) == is_split
+
+
+def test_nothing_is_said_where_every_text_surely_fits(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.on("", "The hull was rotten.")
+    on = ["--model", "openai:test-model", "--base-url", openai_server.url]
+    pearl("execute", "why.plan", "story.txt", *on)
+    assert "counted" not in pearl.talk
+    assert openai_server.n_listings == 0
