@@ -45,6 +45,8 @@ class ModelSettings:
         api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
             `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         is_asked: Whether requests will be sent; if not, no key is needed.
+        embeddings: What makes vectors of sentences, as `pearl.llm.embedders` names it, for a backend
+            that compares texts; None for nothing.
     """
 
     base_url: str | None = None
@@ -53,6 +55,7 @@ class ModelSettings:
     server: str | None = None
     api_key_env: str | None = None
     is_asked: bool = True
+    embeddings: str | None = None
 
 
 class Backend(Protocol):
