@@ -9,7 +9,7 @@ VENV := .venv$(VERSION)
 BIN := $(VENV)/bin
 EXTRAS := data,eval,pictures
 
-.PHONY: setup demo fmt check test test-all test-wheel test-extras test-ray test-rlm test-transformers bench docs
+.PHONY: setup demo models fmt check test test-all test-wheel test-extras test-ray test-rlm test-transformers bench docs
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.installed
@@ -18,6 +18,11 @@ demo: setup
 	@$(BIN)/pearl demo story
 	@echo
 	@$(BIN)/pearl demo consultation
+
+# What tests/real asks, and sentence vectors: 190 MB, fetched once, kept in the cache folder of the user, pinned by its hash.
+models: setup
+	$(BIN)/pearl models get smollm2
+	$(BIN)/pearl models get minilm
 
 fmt: setup
 	$(BIN)/ruff format .
@@ -35,7 +40,8 @@ PYTEST := $(BIN)/pytest -n auto --dist worksteal
 test: setup
 	$(PYTEST)
 
-# Slow tests as well, and property-based tests with all their examples.
+# Slow tests as well, those with a real model where `make models` has fetched it, and property-based
+# tests with all their examples.
 test-all: setup
 	$(PYTEST) --hypothesis-profile=thorough -m "slow or not slow"
 

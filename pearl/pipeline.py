@@ -34,7 +34,7 @@ from pearl.llm.middleware.progress_listener import ProgressListener
 from pearl.planner.independent import Draws
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.planner import PlannedBy, Planner, PlannerSettings
-from pearl.planner.profile import ProfileName
+from pearl.planner.profile import ProfileName, profile_for
 from pearl.planner.shape import Shape, shape_card
 from pearl.planner.understanding import Understood
 from pearl.planner.writer import MAX_REPAIRS, Rejected, one_line
@@ -62,7 +62,8 @@ class Pearl:
         context: What to do with documents longer than the window.
         ranker: How passages are ranked, as `pearl.retrieval.methods` names it.
         embeddings: What makes vectors of them, as `pearl.llm.embedders` names it: for the methods
-            `dense` and `hybrid`.
+            `dense` and `hybrid`, and for the sentences that `extractive` ranks, unless a client is given,
+            which has its own.
         reranker: What reorders the best of them, as `pearl.llm.rerankers` names it.
         reranker_url: Its whole address; None for the vendor's own.
         searcher: One of your own in place of these; it is not closed.
@@ -168,6 +169,8 @@ class Pearl:
             "shape": shape, "planned_by": planned_by, "profile": profile, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
             "apart": apart, "sql_engine": sql_engine, "n_plans": n_plans,
         }  # fmt: skip
+        if not isinstance(model, Client):
+            client_settings["embeddings"] = embeddings
         self.client = as_client(model, client_settings, replies=replies, budget=budget)
         self._is_own_searcher = searcher is None
         self.embeddings, self.reranker = embeddings, reranker
@@ -177,7 +180,10 @@ class Pearl:
         self.domain_name = domain
         self.domain = load_domain(domain)
         self.library = load_library(self.domain.library if library is None else library)
-        self.material = PlannerMaterial(self.library, examples or self.domain.examples, nearest)
+        shown = profile_for(self.client, profile, self.client.window)
+        self.material = PlannerMaterial(
+            self.library, examples or self.domain.examples, nearest, shown
+        )
         self.actions = self.material.actions
         # One day for all questions, which a run that goes on another day does not mix with its own.
         as_of = as_of or (date.today() if self.domain.is_dated else None)

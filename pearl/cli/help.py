@@ -40,14 +40,14 @@ GROUPS = {
         "dense_weight", "embeddings", "embeddings_url", "reranker", "reranker_url",
     ),
     "Retrieval": ("retrieval", "corpus", "queries", "qrels", "cutoffs", "oracle"),
-    "Output": ("explain", "out", "report", "verbose", "as_json", "trace", "force"),
+    "Output": ("explain", "out", "page", "report", "verbose", "as_json", "trace", "force"),
 }  # fmt: skip
 """The options of commands that have many, by their names in Python, in the order they are shown."""
 
 FIRST = frozenset({
     "again", "as_json", "compare", "continued", "data", "domain", "dry_run", "explain", "filters", "held_out",
     "k", "max_actions", "max_cost", "max_examples", "method", "methods", "model",
-    "base_url", "out", "preset", "question", "report", "retries", "retrieval", "rounds",
+    "base_url", "out", "page", "preset", "question", "report", "retries", "retrieval", "rounds",
     "seed_library", "tasks", "thesaurus", "together", "verbose",
 })  # fmt: skip
 """Options shown by `--help`."""

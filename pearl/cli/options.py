@@ -69,6 +69,12 @@ def _complete_ranker(ctx: click.Context, param: click.Parameter, incomplete: str
     return [name for name in method_names() if name.startswith(incomplete)]
 
 
+def _complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from pearl.llm.backends import backend_names
+
+    return [name for name in backend_names() if name.startswith(incomplete)]
+
+
 def _complete(package: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes the names of the plug-ins of a package."""
 
@@ -100,9 +106,9 @@ def _key(ctx: click.Context, param: click.Parameter, value: str | None) -> str |
 _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     "model": click.option(
         "--model", envvar="PEARL_MODEL", default="extractive", show_default=True,
-        metavar="BACKEND[:NAME]", shell_complete=_complete("pearl.llm.backends"),
-        help="extractive (no network), openai:NAME, ollama:NAME, llamacpp:FILE, "
-        "transformers:FOLDER, scripted:FILE.",
+        metavar="BACKEND[:NAME]", shell_complete=_complete_model,
+        help="extractive (no network), openai:NAME, anthropic:NAME, ollama:NAME, llamacpp:FILE, "
+        "transformers:FOLDER, ...: all in docs/servers.md.",
     ),
     "base_url": click.option(
         "--base-url", envvar="PEARL_BASE_URL", metavar="URL",
@@ -143,7 +149,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "embeddings": click.option(
         "--embeddings", envvar="PEARL_EMBEDDINGS", metavar="NAME",
-        help="Vectors for the rankers dense and hybrid: minilm, openai:NAME, model2vec:NAME.",
+        help="Vectors for the rankers dense and hybrid, and for extractive: minilm, openai:NAME, model2vec:NAME.",
     ),
     "reranker": click.option(
         "--reranker", envvar="PEARL_RERANKER", metavar="NAME",
@@ -216,7 +222,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
         help="Day on which fiscal years end; goes with --as-of.",
     ),
     "planned_by": click.option(
-        "--planner", "planned_by", envvar="PEARL_PLANNER", default="auto", show_default=True,
+        "--planner", "planned_by", envvar="PEARL_PLANNED_BY", default="auto", show_default=True,
         type=click.Choice(["auto", "model", "rule"]),
         help="Who writes plans: the model, rules, or both where the model is weak (auto).",
     ),
@@ -308,6 +314,12 @@ def setting_options(*names: str) -> Callable[[Command], Command]:
     return lambda command: with_options(command, [_OPTIONS[name] for name in names or SETTINGS])
 
 
+page_option = click.option(
+    "--page", type=click.Path(), metavar="FILE.html",
+    help="Write the answer beside its document, with all it rests on, as a page.",
+)  # fmt: skip
+
+
 def rows_option(command: Command) -> Command:
     """`--rows`: the rows behind answers as a table."""
     option = click.option(
@@ -376,6 +388,8 @@ async def model_opened(pearl: Pearl, settings: Mapping[str, Any]) -> AsyncIterat
         if pearl.client.notice:
             click.echo(pearl.client.notice, err=True)
             warn_ignored_settings(settings)
+        if "profile" in settings and pearl.material.profile.notice:
+            click.echo(pearl.material.profile.notice, err=True)
         try:
             yield pearl
         finally:

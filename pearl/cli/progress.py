@@ -16,7 +16,7 @@ from pearl.errors.wording import counted
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from pearl.trace import Event, ModelProgressed, RunStarted
+    from pearl.trace import Event, ModelProgressed, PlanChosen, RunStarted
 
 FIRST_LINE_S = 10.0
 """Seconds to the first line, and between lines, if stderr is not a terminal."""
@@ -113,8 +113,33 @@ def _how_far(event: ModelProgressed) -> str:
             return ", loading the model"
         case "reading":
             return f", reading {event.n_tokens:,} of {event.n_total or 0:,} tokens"
+        case "embedding":
+            return f", embedding {event.n_tokens:,} of {event.n_total or 0:,} sentences"
         case "writing":
             return f", {counted(event.n_tokens, 'token')}"
+
+
+_WRITERS = {"rule": "rules", "example": "the nearest example", "model": "the model"}
+
+_REASONS = {
+    "only": "the only one",
+    "agreement": "more than one agree",
+    "likelihood": "by likelihood",
+    "order": "nothing tells the better one",
+}
+
+
+def _how_chosen(event: PlanChosen) -> str:
+    """Who wrote a plan, and why it was chosen.
+
+    Example:
+        >>> from pearl.trace import PlanChosen
+        >>> _how_chosen(PlanChosen(by="rule", why="only", candidates=(), note="the model wrote no plan"))
+        'plan by rules (the only one; the model wrote no plan)'
+    """
+    note = f"; {event.note}" if event.note else ""
+    of = f" of {len(event.candidates)}" if len(event.candidates) > 1 else ""
+    return f"plan by {_WRITERS[event.by]} ({_REASONS[event.why]}{of}{note})"
 
 
 def _lasted(s: float) -> str:
@@ -212,6 +237,8 @@ class Reporter:
         """Process an event of a task."""
         if event.event == "run_started" and self._tells_plans:
             self._tell_plan(event)
+        if event.event == "plan_chosen" and self._total == 1:
+            self._say(f"pearl: {_how_chosen(event)}")
         if event.plan_number is not None:  # plans of one question are run at the same time
             id = f"{id} plan {event.plan_number}".lstrip()
         with self._lock:
@@ -238,12 +265,16 @@ class Reporter:
         if event.method != "plan" or event.plan in self._reported_plans:
             return
         self._reported_plans.add(event.plan)
+        self._say(f"{event.plan}\n")
+
+    def _say(self, text: str) -> None:
+        """Print a text that stays."""
         if self._progress is not None:
             from rich.text import Text
 
-            self._progress.console.print(Text(f"{event.plan}\n"))
+            self._progress.console.print(Text(text))
         else:
-            print(f"{event.plan}\n", file=sys.stderr)  # noqa: T201
+            print(text, file=sys.stderr)  # noqa: T201
 
     def _tick(self) -> None:
         if self._progress is not None and self._bar is not None:

@@ -19,7 +19,7 @@ from pearl.cli.progress import Reporter
 from pearl.cli.storing import opened_folder, written_store
 from pearl.cli.terminal import notice
 from pearl.cli.writing import OutputWriter
-from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError
+from pearl.errors import BudgetError, ExecutionError, ModelError, PearlError, StoreError, UsageError
 from pearl.errors.escaping import escaped, to_json
 from pearl.errors.wording import counted
 
@@ -52,7 +52,7 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
     Args:
         tasks: What to do, read one by one.
         options: Of the command line: those of `setting_options`, `trace`, `force` and `as_json`; and,
-            where the command has them, those of `budget_options`, `store`, `fresh`, `executor`,
+            where the command has them, `page` (a file for the page of the only answer), those of `budget_options`, `store`, `fresh`, `executor`,
             `shard`, `max_errors`, `verbose`, and `tells_plans`: whether plans are shown on stderr as
             soon as they are there.
         told: File for what people are told, or for the JSON, in place of stdout.
@@ -68,7 +68,9 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
         return show_forecast(new_session(pearl, options, folder, keeps_rows=False), tasks, options)
     with ExitStack() as stack:
         writer = OutputWriter.of_command(options.get("store"), is_forced=options["force"])
-        writer.check(told, options["trace"])
+        writer.check(told, options["trace"], options.get("page"))
+        if options.get("page") and known_length(tasks) != 1:
+            raise UsageError("--page is of one answer", help="name one document, or use --together")
         store = stack.enter_context(reply_store(options["store"])) if "store" in options else None
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
@@ -200,6 +202,11 @@ async def _run_reported(
             if finished:
                 notice("these steps had finished:")
                 print_steps(finished, file)
+    if options.get("page") and last is not None and last.result is not None:
+        from pearl.view.answer_page import answer_page
+
+        with writer.open(options["page"]) as file:
+            file.write(answer_page(last.result, last.unit.document()))
     if options.get("rows_out"):
         from pearl.interpreter.row_evidence import write_rows
 

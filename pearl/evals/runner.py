@@ -31,7 +31,7 @@ from pearl.llm.single_flight import SingleFlight
 from pearl.pipeline import Pearl
 from pearl.runs.executors import Listener, RecordUnit, local
 from pearl.runs.resources import Resources
-from pearl.trace import OptionChosen, PlanAttempted, Trace
+from pearl.trace import OptionChosen, PlanAttempted, PlanChosen, Trace
 
 __all__ = [
     "EvalUnit",
@@ -191,7 +191,7 @@ class EvalUnit(RecordUnit):
             "n_calls": trace.n_calls,
             "usage": trace.usage,
             "planning_usage": sum(
-                (e.usage for e in trace if isinstance(e, PlanAttempted)), Usage()
+                (e.usage for e in trace if isinstance(e, PlanAttempted | PlanChosen)), Usage()
             ),
             "duration_s": round(time.monotonic() - began, 4),
             "coverage": update.get("coverage", _coverage(trace)),

@@ -265,10 +265,12 @@ class Constrains:
     Attributes:
         by: The supported forms.
         max_text: Maximum characters of a free text in its constraints; None for no limit.
+        likelihoods: Whether it computes the log-likelihoods of `Request.candidates`.
     """
 
     by: frozenset[ConstrainBy] = frozenset()
     max_text: int | None = None
+    likelihoods: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +285,8 @@ class Request:
         seed: Sampling seed for servers that support one; None for the backend's default.
         constraint: Only for models that support it; the caller still validates the reply.
         constrain_by: Its form; a JSON reply is converted to a sentence of the language.
+        candidates: Beginnings of a reply whose log-likelihoods are asked for in place of a reply
+            (`pearl.llm.likelihoods`); only for models that compute them.
     """
 
     messages: tuple[Message, ...]
@@ -292,6 +296,7 @@ class Request:
     seed: int | None = None
     constraint: Constraint | None = None
     constrain_by: ConstrainBy = "grammar"
+    candidates: tuple[str, ...] = ()
     _digest: str = field(default="", init=False, repr=False, compare=False)
 
     @property
@@ -303,8 +308,8 @@ class Request:
 
     @property
     def prompt(self) -> str:
-        """All messages as one text, for counting, logging and matching."""
-        return "\n\n".join(message.content for message in self.messages)
+        """All messages as one text, and all candidates, for counting, logging and matching."""
+        return "\n\n".join([*(message.content for message in self.messages), *self.candidates])
 
 
 @dataclass(frozen=True, slots=True)

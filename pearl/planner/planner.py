@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -10,13 +11,14 @@ from typing import Literal
 
 from pearl.data.turns import Turn
 from pearl.documents.kinds import DocumentKind
-from pearl.dsl.checker import MAX_STEPS, CheckedPlan, compile_plan
-from pearl.errors import ModelError, PlanningError, UsageError, suggest
+from pearl.dsl.checker import MAX_STEPS, CheckedPlan
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import ModelError, PlanError, PlanningError, UsageError, suggest
 from pearl.llm import Model
-from pearl.llm.backends.extractive.planning import write_plan as write_by_rule
 from pearl.llm.client import Client
 from pearl.llm.gathering import gather
 from pearl.planner.cache import PlanCache
+from pearl.planner.candidates import Candidate, are_agreed, by_example, by_rule, choose
 from pearl.planner.independent import Draws, Plans, different_plans
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.periods import Calendar
@@ -32,6 +34,9 @@ __all__ = ["PLANNERS", "PlannedBy", "Planner", "PlannerSettings"]
 PlannedBy = Literal["auto", "model", "rule"]
 
 PLANNERS: tuple[PlannedBy, ...] = ("auto", "model", "rule")
+
+_NO_PLAN = frozenset({"repetition", "truncated", "empty", "malformed", "refused"})
+"""Kinds of errors by which a model shows that it writes no plan; after others it was not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,7 @@ class Planner:
         kind: DocumentKind = "document",
         rejected: Sequence[Rejected] = (),
         is_routed: bool | None = None,
+        is_alone: bool = False,
         trace: Trace | None = None,
     ) -> CheckedPlan:
         """The plan of a question that is clear by itself, by its parts or by the model.
@@ -154,7 +160,8 @@ class Planner:
             kind: Of the document that it will be run over.
             rejected: Valid plans that were run in vain, and why.
             is_routed: Whether its parts may plan it; None for what the settings say.
-            trace: Records every attempt.
+            is_alone: Whether the model writes without rules and examples beside it.
+            trace: Records every attempt, and how a plan was chosen.
 
         Raises:
             PlanningError: No valid plan came out of the repair loop.
@@ -163,8 +170,7 @@ class Planner:
         settings = self.settings
         shown = self.material.actions_for(kind)
         if settings.planned_by == "rule":
-            text = write_by_rule(question, shown, kind)
-            return compile_plan(text, shown, max_steps=settings.max_steps).asking(question)
+            return by_rule(question, shown, kind, settings.max_steps)
         advice = ""
         with self.client.breaker.running():
             if (settings.is_routed if is_routed is None else is_routed) and not rejected:
@@ -176,9 +182,10 @@ class Planner:
                 if found.plan is not None:
                     return found.plan
                 advice = found.advice
-            return await write_plan(
+            write = partial(
+                write_plan,
                 question,
-                shown,
+                self.material.actions_for(kind, question),
                 model,
                 examples=self.material.examples_for(question, kind),
                 max_repairs=settings.max_repairs,
@@ -189,8 +196,49 @@ class Planner:
                 advice=advice,
                 kind=kind,
                 fallback=self.client.plan_fallback,
+                profile=self.material.profile,
                 trace=trace,
             )
+            if not self.is_together or is_alone or rejected:
+                return await write()
+            return await self._together(question, write, shown, model, kind, trace)
+
+    @property
+    def is_together(self) -> bool:
+        """Whether rules and examples plan beside the model, because it is a weak one."""
+        return self.settings.planned_by == "auto" and self.material.profile.name == "small"
+
+    async def _together(
+        self,
+        question: str,
+        write: Callable[[], Awaitable[CheckedPlan]],
+        shown: ActionLibrary,
+        model: Model,
+        kind: DocumentKind,
+        trace: Trace | None,
+    ) -> CheckedPlan:
+        """The best of the plans that rules, the nearest example and the model write."""
+        most = self.settings.max_steps
+        examples = self.material.examples_for(question, kind)
+        candidates: list[Candidate] = []
+        note = ""
+        with suppress(PlanError):  # it has too many steps
+            candidates.append(Candidate("rule", by_rule(question, shown, kind, most)))
+        near = by_example(question, examples, shown, most) if kind == "document" else None
+        if near is not None:
+            candidates.append(Candidate("example", near))
+        if not are_agreed(candidates):  # else a third one changes nothing
+            try:
+                candidates.append(Candidate("model", await write()))
+            except (PlanningError, ModelError) as error:
+                is_told = isinstance(error, PlanningError) or error.kind in _NO_PLAN
+                if not candidates or not is_told:
+                    raise
+                note = f"the model wrote no plan: {error.message}"
+        plan, event = await choose(question, candidates, examples, model, note=note)
+        if trace is not None:
+            trace.append(event)
+        return plan
 
     async def write_several(
         self,
@@ -223,7 +271,8 @@ class Planner:
             told = trace if draws.n == 1 else trace.of_plan(number)
             write = partial(
                 self.write, question, draws.model(calls(told), number),
-                card=card, kind=kind, is_routed=None if number == 1 else False, trace=told,
+                card=card, kind=kind, is_routed=None if number == 1 else False,
+                is_alone=number > 1, trace=told,
             )  # fmt: skip
             try:
                 return await self.plans.get((question, card, kind, number), write)

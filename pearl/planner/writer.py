@@ -20,6 +20,7 @@ from pearl.dsl.decoding.forms import (
     steps_constraint,
 )
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
+from pearl.dsl.decoding.weak import weak_plan_constraint
 from pearl.dsl.parser import read
 from pearl.dsl.printer import print_header
 from pearl.dsl.signatures import ActionLibrary
@@ -35,18 +36,21 @@ from pearl.errors import (
 from pearl.llm import Completion, Message, Model, PlanTask, Request, Usage
 from pearl.llm.fallback import ConstraintFallback, ConstraintLevel, ConstraintLevelName
 from pearl.llm.messages import constrained
-from pearl.llm.reply_limits import reply_limit
 from pearl.planner.examples import Example
+from pearl.planner.finishing import finish_plan, n_reading_steps
+from pearl.planner.profile import FULL, PlannerProfile
 from pearl.planner.prompt import (
     Rejected,
     plan_messages,
     rejection_messages,
     repair_messages,
+    short_plan_messages,
     steps_messages,
 )
+from pearl.planner.spans import question_words
 from pearl.trace import ConstraintRefused, PlanAttempted, Trace
 
-__all__ = ["MAX_REPAIRS", "Attempt", "Rejected", "one_line", "write_plan"]
+__all__ = ["MAX_REPAIRS", "Attempt", "Rejected", "first_messages", "one_line", "write_plan"]
 
 MAX_REPAIRS = 4
 """Default number of repair rounds."""
@@ -84,6 +88,7 @@ async def write_plan(
     advice: str = "",
     kind: DocumentKind = "document",
     fallback: ConstraintFallback | None = None,
+    profile: PlannerProfile = FULL,
     trace: Trace | None = None,
 ) -> CheckedPlan:
     """Write, repair and check a plan.
@@ -101,6 +106,7 @@ async def write_plan(
         advice: What is told about the parts of the question; "" for nothing.
         kind: What the plan will be run over.
         fallback: The constraints to try; None for those that the model supports.
+        profile: What the model is shown, and what is left to rules.
         trace: Records every attempt.
 
     Raises:
@@ -111,13 +117,16 @@ async def write_plan(
     """
     question = one_line(question)
     messages = first = (
-        *plan_messages(question, library, examples, card, advice, kind),
+        *first_messages(question, library, examples, card, advice, kind, profile),
         *rejection_messages(rejected),
     )
     attempts: list[Attempt] = []
     doubted: CheckedPlan | None = None
     fallback = fallback or ConstraintFallback(model.constrains)
-    limits = _Limits(max_steps, model.window, max_output_tokens)
+    n_written = max_steps
+    if profile.max_steps is not None:
+        n_written = min(n_reading_steps(question, profile.max_steps), max_steps)
+    limits = _Limits(max_steps, n_written, model.window, max_output_tokens, profile)
     writer = _Writer(library, model, fallback, limits, trace)
     for round in range(max_repairs + 1):
         task = PlanTask(question, library, round, len(rejected), kind)
@@ -127,14 +136,20 @@ async def write_plan(
             if error.kind != "repetition":
                 raise
             if trace is not None:
-                trace.append(_endless(error, round, model.name, fallback.level.name, card))
+                trace.append(_endless(error, round, model.name, fallback.level.name, card, profile))
             raise PlanningError(
                 f"no valid plan after {_counted(len(attempts) + 1)}; {error.message}",
                 attempts=attempts,
                 help=f"{error.help}; --fallback direct answers without a plan",
             ) from error
         reading = read(completion.text, tolerant=True)
-        text, fixed = mend_plan(reading.text, library, max_steps=max_steps)
+        fixed: Sequence[Diagnostic]
+        if profile.is_explained:
+            text, fixed = mend_plan(reading.text, library, max_steps=max_steps)
+        else:
+            text, fixed = finish_plan(
+                reading.text, question, library, max_written=n_written, max_steps=max_steps
+            )
         checked: CheckedPlan | None = None
         found: tuple[Diagnostic, ...] = ()
         try:
@@ -149,7 +164,8 @@ async def write_plan(
         if trace is not None:
             trace.append(
                 _event(
-                    attempt, round, completion.model, level.name, reading.original, reading.text, card
+                    attempt, round, completion.model, level.name, reading.original, reading.text,
+                    card, profile,
                 )
             )  # fmt: skip
         if checked is not None and not found:
@@ -163,6 +179,23 @@ async def write_plan(
         attempts=attempts,
         help="--trace FILE keeps every attempt; --fallback direct answers without a plan",
     )
+
+
+def first_messages(
+    question: str,
+    library: ActionLibrary,
+    examples: Sequence[Example],
+    card: str,
+    advice: str,
+    kind: DocumentKind,
+    profile: PlannerProfile,
+) -> tuple[Message, ...]:
+    """The prompt of a profile; arguments as of `plan_messages`."""
+    if profile.is_explained:
+        return plan_messages(question, library, examples, card, advice, kind)
+    assert profile.max_steps is not None
+    n_steps = n_reading_steps(question, profile.max_steps)
+    return short_plan_messages(question, library, examples, n_steps, card)
 
 
 def _unread(checked: CheckedPlan) -> tuple[Diagnostic, ...]:
@@ -190,11 +223,13 @@ class _Limits:
     """The limits on plans and replies given to `write_plan`."""
 
     max_steps: int
+    n_written: int
     window: int | None
     max_output_tokens: int | None
+    profile: PlannerProfile
 
     def reply_tokens(self, task: PlanTask) -> int:
-        return reply_limit(task, self.window, self.max_output_tokens, max_steps=self.max_steps)
+        return self.profile.reply_tokens(task, self.window, self.max_output_tokens, self.max_steps)
 
 
 class _Writer:
@@ -212,7 +247,8 @@ class _Writer:
         self._model = model
         self._fallback = fallback
         self._limits = limits
-        self._n_written = min(limits.max_steps, MAX_WRITTEN_STEPS)
+        self._n_written = min(limits.n_written, MAX_WRITTEN_STEPS)
+        self._profile = limits.profile
         self._trace = trace
 
     async def write(
@@ -224,12 +260,19 @@ class _Writer:
             ModelError: The model gave no usable reply.
         """
         return await self._fallback.ask(
-            lambda level: self._on(level, messages, task), self._refused
+            lambda level: self._on(level, messages, task), self._refused, self._flaw
         )
+
+    def _flaw(self, text: str) -> str | None:
+        """Why a reply does not keep to its constraint; steps of a short one need no explanation."""
+        errors = read(text, tolerant=not self._profile.is_explained).errors
+        return next((broken.message for broken in errors), None)
 
     async def _on(
         self, level: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
     ) -> Completion:
+        if not self._profile.is_explained:
+            return await self._in_short(level, messages, task)
         if level.name in ("library", "json"):
             return await self._in_two_phases(level, messages, task)
         constraint: Constraint | None = None
@@ -239,6 +282,26 @@ class _Writer:
                 self._library, max_steps=self._n_written, max_text=self._fallback.max_text
             )
         return await self._ask(level, messages, task, constraint)
+
+    async def _in_short(
+        self, level: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
+    ) -> Completion:
+        """Request steps alone; an endless reply counts as far as it goes, for it may begin with them."""
+        if level.by == "line":  # one grammar does
+            level = level._replace(by="grammar")
+        words = question_words(task.question)
+        try:
+            constraint = weak_plan_constraint(
+                words, task.question, self._library, max_steps=self._n_written
+            )
+        except LibraryError as error:
+            raise ModelError(error.message, kind="unconstrained") from error
+        try:
+            return await self._ask(level, messages, task, constraint)
+        except ModelError as error:
+            if error.kind not in ("repetition", "truncated") or not error.reply:
+                raise
+            return Completion(error.reply, self._model.name, error.usage or Usage())
 
     async def _in_two_phases(
         self, level: ConstraintLevel, messages: tuple[Message, ...], task: PlanTask
@@ -278,12 +341,17 @@ def _counted(n: int) -> str:
 
 
 def _endless(
-    error: ModelError, round: int, model: str, level: ConstraintLevelName, card: str
+    error: ModelError,
+    round: int,
+    model: str,
+    level: ConstraintLevelName,
+    card: str,
+    profile: PlannerProfile,
 ) -> PlanAttempted:
     """The trace event of a repetitive reply, with its token usage."""
     return PlanAttempted(
         round=round, model=model, reply=error.reply, diagnostics=(error.message,),
-        constraint=level, usage=error.usage or Usage(), shape=card,
+        constraint=level, usage=error.usage or Usage(), shape=card, profile=profile.name,
     )  # fmt: skip
 
 
@@ -295,6 +363,7 @@ def _event(
     original: str,
     mended: str,
     card: str,
+    profile: PlannerProfile,
 ) -> PlanAttempted:
     """The trace event of an attempt; each note is rendered over the text it refers to."""
     lenient = [d for d in attempt.notes if d.severity == "note"]
@@ -313,6 +382,7 @@ def _event(
         constraint=level,
         usage=attempt.usage,
         shape=card,
+        profile=profile.name,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from pearl.errors import UsageError
 
-__all__ = ["DISTRIBUTION", "install_hint", "require_extra"]
+__all__ = ["DISTRIBUTION", "extras", "install_hint", "require_extra"]
 
 DISTRIBUTION = "pearl-plans"
 """The distribution's name on package indexes, where `pearl` belongs to another project."""
@@ -42,6 +43,33 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
             raise UsageError(
                 f"{purpose} needs {package}, which is not installed", help=install_hint(extra)
             )
+
+
+def extras() -> dict[str, tuple[str, ...]]:
+    """Every extra, with those of its packages that are not installed.
+
+    Empty where the distribution itself is not: in a source tree that was never installed.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        about = distribution(DISTRIBUTION)
+    except PackageNotFoundError:
+        return {}
+    missing: dict[str, list[str]] = {
+        name: [] for name in about.metadata.get_all("Provides-Extra") or ()
+    }
+    for requirement in about.requires or ():
+        if not (found := _OF_EXTRA.match(requirement)):
+            continue
+        try:
+            distribution(found["package"])
+        except PackageNotFoundError:
+            missing.setdefault(found["extra"], []).append(found["package"])
+    return {name: tuple(packages) for name, packages in sorted(missing.items())}
+
+
+_OF_EXTRA = re.compile(r"""(?P<package>[\w.-]+).*\bextra\s*==\s*['"](?P<extra>[\w.-]+)""")
 
 
 def install_hint(extra: str) -> str:

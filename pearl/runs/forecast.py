@@ -27,10 +27,10 @@ from pearl.llm import DecomposeTask, PlanTask, Usage
 from pearl.llm.prices import Price
 from pearl.llm.reply_limits import reply_limit
 from pearl.pipeline import Pearl
+from pearl.planner.candidates import N_RATINGS
 from pearl.planner.decomposition import MAX_REPAIRS, decompose_messages
-from pearl.planner.prompt import plan_messages
 from pearl.planner.routing import is_routable
-from pearl.planner.writer import one_line
+from pearl.planner.writer import first_messages, one_line
 from pearl.runs.executors import Task, Unit
 
 __all__ = ["Forecast", "Forecaster", "StepForecast", "forecast"]
@@ -45,6 +45,7 @@ MAX_STEPS_SHOWN = 1_000
 """Different steps told apart; further ones are added up as one."""
 
 PLANNING = "(plans)"
+CHOOSING = "(choice of plans)"
 ROUTING = "(parts)"
 OTHERS = "(other steps)"
 
@@ -314,9 +315,11 @@ class Forecaster:
     def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
         """Add the planning of a question, once per question and what is told of the document."""
         pearl = self._pearl
-        shown = pearl.material.actions_for(kind)
-        examples = pearl.material.examples_for(one_line(question), kind)
-        messages = plan_messages(one_line(question), shown, examples, card, kind=kind)
+        asked = one_line(question)
+        profile = pearl.material.profile
+        shown = pearl.material.actions_for(kind, asked)
+        examples = pearl.material.examples_for(asked, kind)
+        messages = first_messages(asked, shown, examples, card, "", kind, profile)
         self._n_unplanned += 1
         key = digest(["question", question, card, kind])
         if self._seen.pop(key, None) is not None:
@@ -325,23 +328,28 @@ class Forecaster:
         self._remember(key, 0)
         # New actions first and then the steps, where a grammar or a schema is asked for.
         is_held = pearl.client.settings.constrain != "off"
-        n_phases = 2 if is_held and pearl.client.constrains.by & {"grammar", "json"} else 1
+        is_short = not profile.is_explained
+        n_phases = (
+            2
+            if not is_short and is_held and pearl.client.constrains.by & {"grammar", "json"}
+            else 1
+        )
         first = pearl.limits.counter.count("\n\n".join(message.content for message in messages))
         most = n_phases * (1 + pearl.planner.settings.max_repairs)
-        is_routed = pearl.planner.settings.is_routed and is_routable(shown)
+        is_routed = pearl.planner.settings.is_routed and is_routable(
+            pearl.material.actions_for(kind)
+        )
         if is_routed:
             self._route(
                 question, shown, n_levels=2 if is_held and pearl.client.constrains.by else 1
             )
-        least = 0 if is_routed else 1  # the parts may plan it
-        is_exact = most == 1 and not is_routed
+        # The parts may plan it, or rules and an example.
+        least = 0 if is_routed or pearl.planner.is_together else 1
+        is_exact = most == least == 1
         limits = pearl.limits
         task = PlanTask(question, shown)
-        reply_tokens = reply_limit(
-            task,
-            limits.window,
-            limits.max_output_tokens,
-            max_steps=pearl.planner.settings.max_steps,
+        reply_tokens = profile.reply_tokens(
+            task, limits.window, limits.max_output_tokens, pearl.planner.settings.max_steps
         )
         costs = StepCosts(
             Range(least, most), Range(first * least, first if is_exact else None),
@@ -349,6 +357,9 @@ class Forecaster:
         )  # fmt: skip
         for _ in range(pearl.draws.n):  # the prompt of all plans of a question is the same
             self._named(PLANNING).add(costs, 0)
+        if pearl.planner.is_together and pearl.client.constrains.likelihoods:
+            n = Range(0, N_RATINGS)  # candidates may agree; a rating has one token
+            self._named(CHOOSING).add(StepCosts(n, Range(0, None), n, n), 0)
 
     def _route(self, question: str, shown: ActionLibrary, n_levels: int) -> None:
         """Add what tells the parts of a question; a refused constraint is one more request."""

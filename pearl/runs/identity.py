@@ -35,7 +35,12 @@ from pearl.llm.messages import json_messages
 from pearl.pipeline import Pearl
 from pearl.planner.decomposition import decompose_messages
 from pearl.planner.decomposition import repair_messages as parts_repair_messages
-from pearl.planner.prompt import plan_messages, repair_messages, steps_messages
+from pearl.planner.prompt import (
+    plan_messages,
+    repair_messages,
+    short_plan_messages,
+    steps_messages,
+)
 from pearl.planner.standalone import standalone_messages, unusable_messages
 from pearl.plugins.version import __version__
 from pearl.retrieval import DEFAULT_METHOD
@@ -90,8 +95,8 @@ class RunConfig(Frozen):
     """What answered where no valid plan could be had."""
     planned_by: str = "auto"
     """Who wrote plans."""
-    profile: str = "auto"
-    """What the planner was shown."""
+    profile: str = "full"
+    """How much of the library and of the examples the planner was shown."""
     route: bool = False
     """Whether questions that their parts plan were not given to the planner."""
     as_of: str | None = None
@@ -139,7 +144,7 @@ def run_config(pearl: Pearl) -> dict[str, Any]:
         "shape": planned.shape,
         "fallback": pearl.fallback,
         "planned_by": planned.planned_by,
-        "profile": planned.profile,
+        "profile": pearl.material.profile.name,
         "route": planned.is_routed,
         "as_of": None if planned.as_of is None else planned.as_of.isoformat(),
         "fiscal_year_end": list(planned.fiscal_year_end),
@@ -214,6 +219,7 @@ def prompts_sha256() -> str:
     plan = plan_messages("what?", called, card="1 document", kind="table")
     prompts = (
         plan,
+        short_plan_messages("what?", called, (), 3),
         repair_messages(plan, "1. a = FIND(CTX)", ()),
         steps_messages(plan, "New actions:\n- None"),
         json_messages(plan, "an object"),

@@ -43,9 +43,12 @@ from pearl.trace.events import (
     ModelWaited,
     OptionChosen,
     PlanAttempted,
+    PlanCandidate,
+    PlanChosen,
     PlanFailed,
     PlanRewritten,
     PlansCompared,
+    PlanWriter,
     Purpose,
     QuestionRouted,
     QuestionUnderstood,
@@ -71,8 +74,11 @@ __all__ = [
     "ModelWaited",
     "OptionChosen",
     "PlanAttempted",
+    "PlanCandidate",
+    "PlanChosen",
     "PlanFailed",
     "PlanRewritten",
+    "PlanWriter",
     "PlansCompared",
     "Purpose",
     "QuestionRouted",
@@ -170,14 +176,25 @@ class Trace:
     def n_calls(self) -> int:
         """Calls so far that were answered, or failed."""
         return sum(
-            event.n_calls if isinstance(event, OptionChosen | QuestionUnderstood) else 1
+            event.n_calls
+            if isinstance(event, OptionChosen | QuestionUnderstood | PlanChosen)
+            else 1
             for event in self._replies()
         )
 
     def _replies(
         self,
-    ) -> Iterator[QuestionUnderstood | PlanAttempted | ModelCalled | CallFailed | OptionChosen]:
-        counted = QuestionUnderstood | PlanAttempted | ModelCalled | CallFailed | OptionChosen
+    ) -> Iterator[
+        QuestionUnderstood | PlanAttempted | PlanChosen | ModelCalled | CallFailed | OptionChosen
+    ]:
+        counted = (
+            QuestionUnderstood
+            | PlanAttempted
+            | PlanChosen
+            | ModelCalled
+            | CallFailed
+            | OptionChosen
+        )
         for event in self._events:
             if isinstance(event, counted):
                 yield event

@@ -25,8 +25,11 @@ __all__ = [
     "ModelWaited",
     "OptionChosen",
     "PlanAttempted",
+    "PlanCandidate",
+    "PlanChosen",
     "PlanFailed",
     "PlanRewritten",
+    "PlanWriter",
     "PlansCompared",
     "Purpose",
     "QuestionRouted",
@@ -78,6 +81,39 @@ class PlanAttempted(EventBase):
     usage: Usage = Usage()
     shape: str = ""
     """What the planner was told about the document; "" for nothing."""
+    profile: Literal["full", "small"] = "full"
+    """How much of the library and of the examples the planner was shown."""
+
+
+PlanWriter = Literal["rule", "example", "model"]
+"""Who writes a plan: rules, the nearest example with its strings replaced, or the model."""
+
+
+class PlanCandidate(BaseModel):
+    """A plan to choose from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: tuple[PlanWriter, ...]
+    """Who wrote it; several where their plans make the same calls."""
+    plan: str
+    pmi: float | None = None
+    """Pointwise mutual information of its first action with the question, in nats; None if not rated."""
+
+
+class PlanChosen(EventBase):
+    """One of several plans was chosen: of a weak model, of rules and of examples."""
+
+    event: Literal["plan_chosen"] = "plan_chosen"
+    by: PlanWriter
+    why: Literal["only", "agreement", "likelihood", "order"]
+    """There is only one; more candidates agree; by `pmi`; or the first one, for nothing tells more."""
+    candidates: tuple[PlanCandidate, ...]
+    note: str = ""
+    """Why the model wrote none, or rated none; "" if it did."""
+    usage: Usage = Usage()
+    n_calls: int = 0
+    """Calls that rated candidates."""
 
 
 class QuestionUnderstood(EventBase):
@@ -340,7 +376,7 @@ class RunFinished(EventBase):
 
 
 Event = Annotated[
-    PlanAttempted | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
+    PlanAttempted | PlanChosen | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
     | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | PlansCompared | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip

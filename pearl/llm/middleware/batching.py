@@ -37,10 +37,10 @@ class Batched(Wrapper):
 
     Identical requests are deduplicated; a request whose batch is in progress, since this process or
     an earlier one, is not submitted again. Constrained requests go to the model directly, because
-    probing a server needs single calls. Close it in the event loop that uses it.
+    probing a server needs single calls, and so do those for likelihoods. Close it in the event loop that uses it.
 
     Args:
-        model: Receives the constrained requests.
+        model: Receives the requests that go there directly.
         batches: The server's Batch API.
         replies: Cache that stores replies as soon as they are read.
         folder: Folder of the store, for records of batches in progress; None for no records.
@@ -100,7 +100,7 @@ class Batched(Wrapper):
             PearlError: The run is over.
         """
         self.breaker.check()
-        if request.constraint is not None:
+        if request.constraint is not None or request.candidates:
             return await self._complete_directly(request)
         key = request_key(request, self.identity)
         if key not in self._futures:

@@ -36,7 +36,8 @@ def request_key(request: Request, identity: str) -> bytes:
     """Cache key of a request: a digest of everything that its reply depends on.
 
     These are the model's `identity`, the messages, which hold the document, the action, the inputs and the
-    wording of the prompt, the limit of the reply, the temperature, the seed and the constraint.
+    wording of the prompt, the limit of the reply, the temperature, the seed, the constraint and the
+    candidates.
     `request.task` is left out: it says the same to backends that read no prompts, and holds names
     that make no difference to the reply of one that does. Of a constraint told line by line its
     whole text is taken: the lines are made from the same.
@@ -68,6 +69,7 @@ def _parts(request: Request, identity: str) -> Iterator[str]:
         is_json = request.constrain_by == "json" and request.constraint.json_form is not None
         yield request.constraint.rendered("json-schema") if is_json else ""
     yield request.digest
+    yield from request.candidates
 
 
 @dataclass(slots=True, eq=False)

@@ -25,7 +25,7 @@ class RepetitionGuard(Wrapper):
             if loop is None:
                 raise
             raise repeats(self.name, loop, error.usage, error.reply) from None
-        loop = loop_in(completion.text)
+        loop = None if request.candidates else loop_in(completion.text)  # numbers may be equal
         if loop is not None:
             raise repeats(completion.model, loop, completion.usage, completion.text)
         return completion

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 ROOT = Path(__file__).parents[2]
 KILLED = Path(__file__).with_name("killed.py")
@@ -82,13 +83,19 @@ def integrity(folder: Path) -> str:
 
 def await_replies(folder: Path, n: int) -> None:
     """Wait until a store has so many replies on the disk, those that another process writes."""
-    while _n_replies(folder) < n:
+    while _n_kept(folder, "replies") < n:
         time.sleep(0.01)
 
 
-def _n_replies(folder: Path) -> int:
+def await_rows(folder: Path, n: int) -> None:
+    """The same of results."""
+    while _n_kept(folder, "results") < n:
+        time.sleep(0.01)
+
+
+def _n_kept(folder: Path, table: Literal["replies", "results"]) -> int:
     uri = f"{(folder / 'store.db').absolute().as_uri()}?mode=ro"
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(uri, uri=True)) as store:
-        found: int = store.execute("SELECT count(*) FROM replies").fetchone()[0]
+        found: int = store.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         return found
     return 0  # it is being made

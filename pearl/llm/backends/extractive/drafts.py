@@ -18,7 +18,7 @@ __all__ = ["propose", "refine"]
 _PARAMETERS = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _LEAST = 0.25
 """Minimum likeness of drafts that are merged."""
-_NOUN = re.compile(r"(?:the |some |any )?([a-z]{3,}(?: [a-z]{3,})?)")
+_NOUN = re.compile(r"the ([a-z]{3,}(?: [a-z]{3,})?)")
 
 
 def propose(question: str, library: ActionLibrary) -> str:
@@ -44,13 +44,13 @@ def propose(question: str, library: ActionLibrary) -> str:
 
 def _draft(part: Part, library: ActionLibrary) -> Action | None:
     """The new action for a part of a question, if its library lacks one."""
-    thing, of = part.thing_of
+    thing, of = part.thing_of if part.form in ("thing", "effect") else ("", "")
     if of and (noun := _NOUN.fullmatch(thing.strip().lower())):
         name = f"FIND_{noun[1].replace(' ', '_').upper()}"
         definition = f"Find the {noun[1]} of X in CTX"
     elif missing := missing_role(part, library):
-        word, explanation = missing
-        name, definition = f"FIND_{word}", f"{explanation}, for X, in CTX"
+        name, explanation = missing
+        definition = f"{explanation}, for X, in CTX"
     else:
         return None
     return None if name in library else Action(name, _PARAMETERS, definition)

@@ -30,7 +30,7 @@ _MAX_ARGUMENT = 2_000
 
 _ROLES: dict[Form, tuple[str, str, str]] = {
     # form: words of names that play the role (best first), name of the output, explanation
-    "advice": ("RECOMMENDED RECOMMENDATION RECOMMENDATIONS ADVICE IMPROVEMENT", "advice", "Find what is advised"),
+    "advice": ("RECOMMENDATIONS RECOMMENDED RECOMMENDATION ADVICE IMPROVEMENT", "advice", "Find what is advised"),
     "change": ("CHANGE CHANGES DEVELOPMENT CHARACTER", "change", "Find what is different afterwards, and from when"),
     "claim": ("VERIFY CHECK EVIDENCE", "verdict", "Find the passage that decides it"),
     "comparison": ("COMPARE COMPARISON CONTRAST DIFFERENCE", "comparison", "Set the two findings side by side"),
@@ -62,7 +62,7 @@ _AS_CLAUSE = frozenset(
 )  # fmt: skip
 """Forms whose action takes the topic; the others take the question."""
 _VERBS = frozenset(
-    {"ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "X", "Y"}
+    {"ALL", "BUILD", "COMPARE", "EXPLAIN", "FIND", "GET", "IDENTIFY", "LIST", "OF", "SUMMARIZE", "VERIFY", "X", "Y"}
 )  # fmt: skip
 """Words of names that do not say what is looked for."""
 _OWN = Action(
@@ -167,11 +167,12 @@ def build_plan(question: str, library: ActionLibrary, kind: DocumentKind = "docu
 
 
 def missing_role(part: Part, library: ActionLibrary) -> tuple[str, str] | None:
-    """The role for a part of a question that a library lacks: its word and explanation."""
+    """The role for a part of a question that a library lacks: the name of an action for it, and its explanation."""
     words, _, explanation = _ROLES[part.form]
-    if not words or _Draft(library).playing(part.form, 1) is not None:
+    if not words or part.form == "exception" or _Draft(library).playing(part.form, 1) is not None:
         return None
-    return words.split()[0], explanation
+    word = words.split()[0]
+    return (word if word in _VERBS else f"FIND_{word}"), explanation
 
 
 def _plan(part: Part, draft: _Draft) -> None:
@@ -179,13 +180,15 @@ def _plan(part: Part, draft: _Draft) -> None:
     match part.form:
         case "comparison" if part.other:
             _compare(part, draft)
-        case "exception":
+        case "exception" if part.is_clause:
             _except(part, draft)
+        case "exception":
+            _step(part, draft, draft.generic(), part.asked)
         case "number" if part.is_tally:
             _tally(part, draft)
         case "summary" | "lesson" if part.is_about_document:
             _about_whole(part, draft)
-        case "thing" if named := _named(part, draft):
+        case "thing" | "effect" if not part.other and (named := _named(part, draft)):
             _step(part, draft, *named)
         case _:
             _step(part, draft)
@@ -243,7 +246,7 @@ def _tally(part: Part, draft: _Draft) -> None:
     _, output, explanation = _ROLES["number"]
     gather = draft.playing("list", 1)
     if gather is not None:
-        draft.add("entries", gather, "List every one of them", _text(part.topic, part))
+        draft.add("entries", gather, "List every one of them", _text(part.asked, part))
         return
     one = draft.playing("number", 1) or draft.generic()
     draft.add(output, one, explanation, _text(part.asked, part))

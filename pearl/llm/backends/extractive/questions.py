@@ -54,7 +54,7 @@ class Part:
         text: The part on one line, without lead-in and question mark.
         topic: What it is about, without the question words; never blank.
         other: The second topic of some forms: the object of a feeling or effect, the things counted.
-        background: The first part, to which its pronouns may refer.
+        background: What its pronouns may refer to: the first part, or what was said before that.
     """
 
     form: Form
@@ -90,8 +90,8 @@ class Part:
 
     @property
     def is_clause(self) -> bool:
-        """Whether the topic can stand on its own: no auxiliary is left in front of it."""
-        return not re.match(rf"{AUXILIARY}\s", self.topic, re.I)
+        """Whether the topic can stand on its own: it is not the question itself."""
+        return self.topic != self.text and not re.match(rf"{AUXILIARY}\s", self.topic, re.I)
 
     @property
     def is_tally(self) -> bool:
@@ -119,11 +119,12 @@ _POLITE = re.compile(
     r"|(?:tell|show) (?:me|us),? (?:about )?|(?:provide|give)(?: me| us)? (?:\w+ )?(?:information"
     r"|details) (?:about|on|for) |help (?:me|us) (?:to )?|(?:i|we) (?:want|need|would like|['’]d like)"
     r" to (?:know|understand) |do you (?:know|think) (?=wh|how|if)|say (?=wh|how)|explain (?=wh|how)"
-    r"|describe (?=wh|how)|how (?:would|could|can|do) you (?:best )?(?:describe|characteri[sz]e) )",
+    r"|describe (?=wh|how)|how (?:would|could|can|do|should) (?:you|one|we) (?:best )?(?:describe|characteri[sz]e) )",
     re.I,
 )
 _NEXT = re.compile(
-    rf"(?:,|;|\s[-–—])?\s+(?:and|or|but|and also|and then)?,?\s*\b(?={BEFORE_WH}{WH}\s+(?!or\b|and\b)\S)",
+    rf"(?:,|;|\s[-–—])?\s+(?:and|or|but|and also|and then)?,?\s*\b(?={BEFORE_WH}(?:(?:when|where|why) {AUXILIARY}"
+    rf"|(?!when|where|why){WH}\s+(?!or\b|and\b)\S))",
     re.I,
 )
 _NEXT_CLAIM = re.compile(
@@ -159,7 +160,8 @@ def parts(question: str) -> tuple[Part, ...]:
     """
     line = " ".join(question.split())
     found: list[Part] = []
-    for text in _split(line):
+    texts, told = _split(line)
+    for text in texts:
         part = _part(text)
         if found and len(terms(part.topic, drop_stop_words=True)) < 1:
             part = Part(part.form, part.text, found[0].topic, part.other, found[0].text)
@@ -167,6 +169,8 @@ def parts(question: str) -> tuple[Part, ...]:
             _PRONOUN.search(part.text) or len(terms(part.text, drop_stop_words=True)) < 3
         ):
             part = Part(part.form, part.text, part.topic, part.other, found[0].text)
+        elif told and not found and _PRONOUN.search(part.text):
+            part = Part(part.form, part.text, part.topic, part.other, told)
         found.append(part)
     return tuple(found)
 
@@ -183,20 +187,24 @@ def options(text: str) -> tuple[str, ...]:
     return tuple(row.strip() for row in rows if row.strip())
 
 
-def _split(line: str) -> list[str]:
-    """The texts of the parts of a question; at least one, none blank."""
+def _split(line: str) -> tuple[list[str], str]:
+    """The texts of the parts of a question, at least one and none blank, and the statements before them."""
     line = _WHY_NOT.sub(lambda match: f", and {match['so']}" if match["so"] else "", line) or line
     asked: list[str] = []
+    told: list[str] = []
     rows = [row for row in re.split(r"(?<=[?？])[\"”'’)]*\s*", line) if row.strip(" ?？!.")]
     for row in rows:
-        if row.startswith("("):  # an aside
+        if row.startswith("(") and asked:  # an aside
+            asked[-1] += f" {row}"
             continue
-        # Statements before the question are skipped.
         last = _STATEMENT_END.split(row)[-1]
-        asked += _clauses(last if _ASKS.match(last) else row)
+        if last != row and _ASKS.match(last):
+            told.append(row.removesuffix(last).strip())
+            row = last
+        asked += _clauses(row)
     if not asked or len(asked) > MAX_PARTS:
-        return [line]
-    return asked
+        return [line], ""
+    return asked, " ".join(told)
 
 
 def _clauses(row: str) -> Iterator[str]:
@@ -259,8 +267,8 @@ _TALLY = re.compile(
     re.I,
 )
 _THING_OF = re.compile(
-    rf"(?:what|which)(?: {IS})?(?: the| some| any)? (?P<thing>(?:[\w'’-]+ ){{0,4}}?[\w'’-]+) (?:of|for|in|with|to|between"
-    r"|from|against|behind|associated with) (?P<of>.+)\Z",
+    rf"(?:what|which) {IS} (?P<thing>(?:(?:the|some|any) )?(?:[\w'’-]+ ){{0,4}}?[\w'’-]+) (?:of|for|between|against|behind"
+    r"|associated with) (?!\S+ .*ing\Z)(?P<of>.+)\Z",
     re.I | re.S,
 )
 _OPTIONS = re.compile(

@@ -108,7 +108,7 @@ class LlamaCppModel:
     """
 
     reads_prompts = True
-    constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240)
+    constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240, likelihoods=True)
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from pearl.documents.tokens import window_of
@@ -21,6 +22,7 @@ from pearl.llm.backends.openai import faults, replies, servers, streaming
 from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.endpoint import (
+    ANY_KEY,
     KEY_VARIABLE,
     Endpoint,
     key_variable,
@@ -29,16 +31,18 @@ from pearl.llm.backends.openai.endpoint import (
 from pearl.llm.backends.openai.faults import Refuses, StatusError
 from pearl.llm.backends.openai.parameters import Parameters
 from pearl.llm.backends.openai.servers import Server
-from pearl.llm.backends.openai.session import Session
+from pearl.llm.backends.openai.session import LIST_TIMEOUT_S, Session
 from pearl.llm.backends.openai.tokenizing import ServerTokenizer
 from pearl.llm.backends.openai.usage import plausible
 
 __all__ = [
     "ADDRESS_VARIABLE",
+    "ANY_KEY",
     "DESCRIPTION",
     "OpenAIModel",
     "address",
     "create",
+    "create_named",
     "endpoint_of",
     "key_variable",
 ]
@@ -57,15 +61,30 @@ def create(name: str, settings: ModelSettings) -> OpenAIModel:
         UsageError: The name, the address or the kind of server is invalid.
         ModelError: The required key is missing or invalid.
     """
+    return create_named("openai", name, settings)
+
+
+def create_named(backend: str, name: str, settings: ModelSettings) -> OpenAIModel:
+    """The same under another name than `openai` (`pearl.llm.providers`).
+
+    Raises:
+        UsageError: The name, the address or the kind of server is invalid.
+        ModelError: The required key is missing or invalid.
+    """
     if not name:
-        raise UsageError("openai: needs the name of a model", help="for example openai:gpt-4o-mini")
+        raise UsageError(
+            f"{backend}: needs the name of a model",
+            help="for example openai:gpt-4o-mini"
+            if backend == "openai"
+            else "as its server has it",
+        )
     endpoint = endpoint_of(
         name, settings.base_url, settings.api_key_env, is_asked=settings.is_asked
     )
     kind = settings.server
     server = servers.by_address(endpoint) if kind is None else servers.load(kind)
     window = settings.window or window_of(name)
-    model = OpenAIModel(endpoint, settings.timeout_s, window, server)
+    model = OpenAIModel(endpoint, settings.timeout_s, window, server, backend=backend)
     if not settings.is_asked:
         model.tokenizer = None
     return model
@@ -139,6 +158,7 @@ class OpenAIModel:
         self._endpoint = endpoint
         self._timeout_s = timeout_s
         self._is_streamed = is_streamed
+        self._likelihoods = None if server is None else server.likelihoods
         self._parameters = Parameters(endpoint)
         self._session = Session(endpoint, timeout_s, backend)
         may_tokenize = not endpoint.is_openai if server is None else bool(server.tokenizes)
@@ -183,6 +203,10 @@ class OpenAIModel:
         return replies.within(completion, request, self._endpoint)
 
     async def _reply(self, request: Request) -> Completion:
+        if request.candidates:
+            if self._likelihoods is None:
+                raise ModelError(f"{self.name} tells no likelihoods", kind="bad_request")
+            return await self._likelihoods(request, self._endpoint, self._post_whole)
         if request.constraint is not None:
             return await self._constraining.complete(request, request.constraint)
         body = await self._post("/chat/completions", self._parameters.body(request))
@@ -198,6 +222,23 @@ class OpenAIModel:
             drop_temperature=self._parameters.drop_temperature,
             timeout_s=self._timeout_s,
         )
+
+    async def served(self) -> list[str]:
+        """Names of the models that the server lists, which costs nothing; empty if it lists none.
+
+        Raises:
+            ModelError: It cannot be reached, or refuses.
+        """
+        try:
+            return [model.id for model in await self._session.listed()]
+        except StatusError as error:
+            if error.status in (404, 405, 501):  # it is there, and does not list
+                return []
+            raise await self._session.refused(error) from None
+        except TimeoutError:
+            raise faults.too_slow(LIST_TIMEOUT_S, self._endpoint) from None
+        except ValueError:
+            return []
 
     async def aclose(self) -> None:
         """Close connections."""
@@ -222,6 +263,13 @@ class OpenAIModel:
                         body = mended
                         continue
                 raise await self._refused(error, is_of_constraint) from None
+
+    async def _post_whole(self, path: str, body: Mapping[str, Any]) -> bytes:
+        """As `_post`, without streaming and as it stands."""
+        try:
+            return await self._session.connect().post(path, body)
+        except StatusError as error:
+            raise await self._session.refused(error) from None
 
     async def _refused(self, error: StatusError, is_of_constraint: Refuses) -> ModelError:
         refused = await self._session.refused(error)

@@ -109,7 +109,9 @@ class Constraining:
     @property
     def constrains(self) -> Constrains:
         """The supported forms, as far as known without a request."""
-        return Constrains(self._server.by if self._server else frozenset({"grammar", "json"}))
+        if self._server is None:
+            return Constrains(frozenset({"grammar", "json"}))
+        return Constrains(self._server.by, likelihoods=self._server.likelihoods is not None)
 
     async def complete(self, request: Request, constraint: Constraint) -> Completion:
         """Send a request with its constraint.

@@ -25,11 +25,13 @@ from pearl.errors import DataError, ModelError, UsageError
 from pearl.llm import Completion, Constrains, Message, Request, Usage
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.transformers.decoding import write
+from pearl.llm.backends.transformers.likelihoods import rate
 from pearl.llm.backends.transformers.loading import Weights, load, read_window
 from pearl.llm.backends.transformers.masks import Masks
 from pearl.llm.backends.transformers.prefixes import Prefixes
 from pearl.llm.backends.transformers.tokenizing import FolderTokenizer
 from pearl.llm.blank import is_blank
+from pearl.llm.likelihoods import write_numbers
 from pearl.llm.progress import CallProgress, report
 from pearl.llm.repetition import loop_in, repeats
 from pearl.plugins.extras import require_extra
@@ -88,7 +90,7 @@ class TransformersModel:
 
     notice = ""
     reads_prompts = True
-    constrains = Constrains(by=frozenset({"line", "grammar"}), max_text=MAX_TEXT)
+    constrains = Constrains(by=frozenset({"line", "grammar"}), max_text=MAX_TEXT, likelihoods=True)
 
     def __init__(
         self, folder: Path, name: str, window: int | None, timeout_s: float = 600.0
@@ -147,19 +149,16 @@ class TransformersModel:
             on_progress(CallProgress("loading"))
         weights, prefixes = self._loaded()
         prompt = self._encoded(request, weights.tokenizer)
-        limit = self._limit(request, len(prompt))
+        if request.candidates:
+            return self._rated(request.candidates, prompt, weights, prefixes, is_cancelled)
+        limit = self._limit(len(prompt), request.max_output_tokens)
         masks = None
         if request.constraint is not None:
             masks = Masks(request.constraint, request.constrain_by, weights.vocabulary)
-        until = time.monotonic() + self._timeout_s
+        check_time = self._timer(is_cancelled)
 
         def before_call() -> None:
-            if is_cancelled.is_set() or time.monotonic() > until:
-                raise ModelError(
-                    f"no complete reply from {self.name} within {self._timeout_s:g} s",
-                    kind="deadline",
-                    help="allow more with --timeout-s",
-                )
+            check_time()
             if n_cached <= len(prefix.tokens) < len(prompt):
                 on_progress(CallProgress("reading", len(prefix.tokens), len(prompt)))
 
@@ -180,14 +179,9 @@ class TransformersModel:
                 weights, prefix, prompt, limit, request.temperature or 0.0, request.seed, masks,
                 before_call, after_token,
             )  # fmt: skip
-        except RuntimeError as error:  # out of memory, most of all
+        except RuntimeError as error:
             # The prefix is not cached, because its tokens and its cache may differ.
-            reason = " ".join(str(error).split())[:200]
-            raise ModelError(
-                f"{self.name} could not compute: {reason}",
-                kind="bad_request",
-                help="a smaller --window takes less memory",
-            ) from error
+            raise self._not_computed(error) from error
         except ModelError:
             prefixes.give(prefix)
             raise
@@ -195,6 +189,48 @@ class TransformersModel:
         usage = Usage(len(prompt), len(tokens), n_cached)
         text = self._usable(tokens, masks, weights, usage)
         return Completion(text, self.name, usage)
+
+    def _rated(
+        self,
+        candidates: Sequence[str],
+        prompt: list[int],
+        weights: Weights,
+        prefixes: Prefixes,
+        is_cancelled: threading.Event,
+    ) -> Completion:
+        """Compute log-likelihoods, in the worker thread."""
+        paths = [_tokens(weights.tokenizer, each, is_whole=False) for each in candidates]
+        self._limit(len(prompt) + max(map(len, paths)), None)
+        check_time = self._timer(is_cancelled)
+        try:
+            values, n_cached = rate(weights, prefixes, prompt, paths, check_time)
+        except RuntimeError as error:
+            raise self._not_computed(error) from error
+        usage = Usage(len(prompt) + sum(map(len, paths)), 0, n_cached)
+        return Completion(write_numbers(values), self.name, usage)
+
+    def _timer(self, is_cancelled: threading.Event) -> Callable[[], None]:
+        """What raises once the time of a call is over, or nobody waits for it."""
+        until = time.monotonic() + self._timeout_s
+
+        def check() -> None:
+            if is_cancelled.is_set() or time.monotonic() > until:
+                raise ModelError(
+                    f"no complete reply from {self.name} within {self._timeout_s:g} s",
+                    kind="deadline",
+                    help="allow more with --timeout-s",
+                )
+
+        return check
+
+    def _not_computed(self, error: RuntimeError) -> ModelError:
+        """The error of a failed computation: out of memory, most of all."""
+        reason = " ".join(str(error).split())[:200]
+        return ModelError(
+            f"{self.name} could not compute: {reason}",
+            kind="bad_request",
+            help="a smaller --window takes less memory",
+        )
 
     def _loaded(self) -> tuple[Weights, Prefixes]:
         if self._weights is None or self._prefixes is None:
@@ -204,7 +240,8 @@ class TransformersModel:
 
     def _encoded(self, request: Request, tokenizer: Any) -> list[int]:
         if not tokenizer.chat_template:
-            return _tokens(tokenizer, f"{request.prompt}\n", is_whole=True)
+            contents = "\n\n".join(message.content for message in request.messages)
+            return _tokens(tokenizer, f"{contents}\n", is_whole=True)
         from jinja2 import TemplateError
 
         reason = ""
@@ -223,9 +260,8 @@ class TransformersModel:
             f"the chat template of {self.name} refuses the messages: {reason}", kind="bad_request"
         )
 
-    def _limit(self, request: Request, n_prompt: int) -> int:
+    def _limit(self, n_prompt: int, limit: int | None) -> int:
         """Maximum tokens of the reply."""
-        limit = request.max_output_tokens
         limit = MAX_OUTPUT_TOKENS if limit is None else limit
         if self.window is None:
             return limit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from pearl.errors import ModelError
@@ -14,7 +13,7 @@ from pearl.llm.backends.transformers.prefixes import Prefix
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["write"]
+__all__ = ["N_READ_AT_ONCE", "write"]
 
 N_READ_AT_ONCE = 512
 """Tokens of a prompt per call of the model."""
@@ -80,10 +79,7 @@ def _read(
     import torch
 
     model = weights.model
-    # The logits of a whole prompt may have gigabytes.
-    last_only: dict[str, Any] = (
-        {"logits_to_keep": 1} if "logits_to_keep" in signature(model.forward).parameters else {}
-    )
+    last_only = weights.keeping(1)  # the logits of a whole prompt may have gigabytes
     logits: Tensor | None = None
     for start in range(0, len(tokens), N_READ_AT_ONCE):
         before_call()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,14 @@ class Weights:
     ends: frozenset[int]
     special: frozenset[int]
     n_tokens: int
+
+    def keeping(self, n: int) -> dict[str, int]:
+        """Argument of the model for logits of the last `n` tokens only, if it takes one."""
+        return {"logits_to_keep": n} if self._keeps_some else {}
+
+    @cached_property
+    def _keeps_some(self) -> bool:
+        return "logits_to_keep" in signature(self.model.forward).parameters
 
     @cached_property
     def vocabulary(self) -> Any:

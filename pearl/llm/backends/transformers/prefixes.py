@@ -54,8 +54,12 @@ class Prefixes:
 
     def give(self, prefix: Prefix) -> None:
         """Cache a prompt; the least recently used one is evicted."""
-        if all(_can_be_cropped(layer) for layer in prefix.cache.layers):
+        if self.can_be_cropped(prefix):
             self._cached = [*self._cached, prefix][max(0, len(self._cached) + 1 - MAX_CACHED) :]
+
+    def can_be_cropped(self, prefix: Prefix) -> bool:
+        """Whether a prefix stores every token, so that its last ones can be removed."""
+        return all(_can_be_cropped(layer) for layer in prefix.cache.layers)
 
     def _empty(self) -> Any:
         from transformers import DynamicCache

@@ -15,6 +15,7 @@ from pearl import plugins
 from pearl.dsl.decoding.constraint import Constraint, Form
 from pearl.llm import Completion, ConstrainBy
 from pearl.llm.backends.openai.endpoint import Endpoint
+from pearl.llm.backends.openai.likelihoods import Likelihoods
 from pearl.llm.backends.openai.replies import read_completion
 
 __all__ = [
@@ -70,6 +71,7 @@ class Server:
         read_grammar: Reads the reply to a grammar.
         read_json: Reads the reply to a schema: the JSON as text.
         path: Path of constrained requests, from the base URL.
+        likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
     """
 
@@ -83,6 +85,7 @@ class Server:
     read_grammar: Reader = read_completion
     read_json: Reader = read_completion
     path: str = "/chat/completions"
+    likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
 
     @property

@@ -5,6 +5,7 @@ Grammars that begin with `%llguidance` are not tried, because they crash such a 
 
 from __future__ import annotations
 
+from pearl.llm.backends.openai.likelihoods import by_next_token
 from pearl.llm.backends.openai.servers import Body, Server
 
 __all__ = ["SERVER"]
@@ -20,5 +21,6 @@ SERVER = Server(
     owner="llamacpp",
     renderings=("gbnf",),
     with_grammar=_with_grammar,
+    likelihoods=by_next_token,
     tokenizes="content",
 )

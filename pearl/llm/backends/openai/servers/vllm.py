@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from pearl.llm.backends.openai.likelihoods import by_prompt
 from pearl.llm.backends.openai.servers import Body, Schema, Server
 
 __all__ = ["SERVER"]
@@ -30,6 +31,7 @@ SERVER = Server(
     owner="vllm",
     renderings=("lark", "gbnf"),
     with_grammar=_with_grammar,
+    likelihoods=by_prompt,
     tokenizes="prompt",
     with_schema=_with_schema,
 )

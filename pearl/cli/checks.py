@@ -1,0 +1,160 @@
+"""Whether this installation works: what `pearl doctor` looks at, each a function that gives `Check`s."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from pearl.cli.options import CONFIG
+from pearl.errors import PearlError
+from pearl.plugins.version import __version__
+
+__all__ = ["Check", "run_checks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: What it is about.
+        status: `ok`; `missing` for what is not needed by everybody; `failed` for what does not work.
+        about: What was found, on one line.
+        help: What to do; "" for nothing.
+    """
+
+    name: str
+    status: Literal["ok", "missing", "failed"]
+    about: str
+    help: str = ""
+
+
+def run_checks(settings: Mapping[str, Any], store: str | None) -> Iterator[Check]:
+    """Look at everything, one after the other.
+
+    Args:
+        settings: Those that say which model is asked.
+        store: Of `--store`.
+    """
+    folder = Path(__file__).parents[1]
+    yield Check("pearl", "ok", f"{__version__} in {folder}, Python {platform.python_version()}")
+    yield _model(settings)
+    yield _keys()
+    yield from _extras()
+    yield from _weights()
+    yield _store(store)
+    yield from _files()
+
+
+def _model(settings: Mapping[str, Any]) -> Check:
+    """The model that is asked, and whether its server answers; nothing is spent."""
+    from pearl.llm.backends import ModelSettings, create_model
+
+    chosen = ModelSettings(
+        settings["base_url"], settings["timeout_s"], settings["window"], settings["server"],
+        settings["api_key_env"],
+    )  # fmt: skip
+    try:
+        model = create_model(settings["model"], chosen)
+        about = model.notice or f"{model.name}, in this process"
+        served = asyncio.run(_served(model))
+    except PearlError as error:
+        return Check("model", "failed", error.message, error.help or "")
+    if served is None:
+        return Check("model", "ok", about)
+    name = model.name.partition(":")[2]
+    if served and name not in served:
+        shown = ", ".join(sorted(served)[:5]) + (", ..." if len(served) > 5 else "")
+        return Check("model", "failed", f"{about}: the server has no {name}", f"it has {shown}")
+    listed = f"it answers and lists {name}" if served else "it answers, and lists no models"
+    return Check("model", "ok", f"{about}: {listed}")
+
+
+async def _served(model: Any) -> list[str] | None:
+    """What the server lists; None for a model without a server."""
+    try:
+        return await model.served() if hasattr(model, "served") else None
+    finally:
+        await model.aclose()
+
+
+def _keys() -> Check:
+    """Which variables hold keys; no key is shown."""
+    from pearl.llm.backends.openai.endpoint import ANY_KEY, KEY_VARIABLE
+    from pearl.llm.providers import providers
+
+    known = [ANY_KEY, KEY_VARIABLE, *(each.key for each in providers().values() if each.key)]
+    there = [name for name in known if os.environ.get(name, "").strip()]
+    if there:
+        return Check("keys", "ok", ", ".join(there))
+    help = "the embedded model and those on this machine need none; others: docs/servers.md"
+    return Check("keys", "missing", "no key is set", help)
+
+
+def _extras() -> Iterator[Check]:
+    from pearl.plugins.extras import extras, install_hint
+
+    found = extras()
+    if there := [name for name, missing in found.items() if not missing]:
+        yield Check("extras", "ok", ", ".join(there))
+    for name, missing in found.items():
+        if missing:
+            about = f"{', '.join(missing)} not installed"
+            yield Check(f"extra {name}", "missing", about, install_hint(name))
+
+
+def _weights() -> Iterator[Check]:
+    from pearl.llm.weights import find_weights, weights_names
+
+    for name in weights_names():
+        weights = find_weights(name)
+        try:
+            is_there, where = weights.is_there, str(weights.folder)
+        except PearlError as error:
+            yield Check(f"weights {name}", "failed", error.message, error.help or "")
+            continue
+        size = f"{weights.bytes / 1e6:.0f} MB"
+        if is_there:
+            yield Check(f"weights {name}", "ok", f"{size} in {where}")
+        else:
+            help = f"pearl models get {name}"
+            yield Check(f"weights {name}", "missing", f"{weights.about}; {size}", help)
+
+
+def _store(store: str | None) -> Check:
+    """Whether replies and runs can be kept."""
+    from pearl.cli.storing import opened_folder
+
+    try:
+        folder = opened_folder(store)
+    except PearlError as error:
+        return Check("store", "failed", error.message, error.help or "")
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        return Check("store", "failed", f"{nearest} cannot be written to", "name another: --store")
+    if not folder.exists():
+        return Check("store", "ok", f"{folder}, which the first run makes")
+    size = sum(each.stat().st_size for each in folder.iterdir() if each.is_file())
+    return Check("store", "ok", f"{size / 1e6:.1f} MB in {folder}")
+
+
+def _files() -> Iterator[Check]:
+    """The files of settings; `pearl config show` has every setting and where it is from."""
+    from pearl.cli.settings import read_settings
+
+    files = read_settings(click.get_current_context().meta.get(CONFIG))
+    for file in files:
+        if file.is_trusted:
+            yield Check("settings", "ok", f"{file.path} sets {', '.join(file.values)}")
+        else:
+            help = "read it, then pearl config trust"
+            yield Check("settings", "missing", f"{file.path} is not trusted", help)
+    if not files:
+        yield Check("settings", "ok", "no file; pearl config show has every setting")

@@ -1,0 +1,165 @@
+"""Log-likelihoods from servers: what is sent, and what may come back."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pearl.errors import ModelError
+from pearl.llm import Message
+from pearl.llm.backends import ModelSettings
+from pearl.llm.backends.openai import create
+from pearl.llm.likelihoods import log_likelihoods
+from tests.models import answer_task
+from tests.server import Canned, Seen, Server
+
+TASK = answer_task("Who?", "")
+CANDIDATES = ("abc", "abd", "b")
+
+
+def ids(text: str) -> list[int]:
+    return [ord(character) for character in text]
+
+
+def chance(before: list[int], token: int) -> float:
+    """Log-likelihood of a letter: a model of its own, in which what comes before matters."""
+    weights = {each: 1 + (each * 7 + sum(before)) % 13 for each in range(97, 107)}
+    return math.log(weights[token] / sum(weights.values()))
+
+
+WANTED = [
+    sum(chance(ids("P:") + ids(each)[:i], token) for i, token in enumerate(ids(each)))
+    for each in CANDIDATES
+]
+
+
+def llamacpp(seen: Seen, n_told: int = 2) -> dict[str, Any]:
+    if seen.path == "/apply-template":
+        return {"prompt": "P:"}
+    if seen.path == "/tokenize":
+        return {"tokens": ids(seen.body["content"])}
+    assert seen.path == "/v1/completions"
+    assert seen.body["max_tokens"] == 1
+    prompt = seen.body["prompt"]
+    ((token, bias),) = seen.body["logit_bias"]
+    assert bias > 100
+    told = sorted(range(97, 107), key=lambda each: -chance(prompt, each))[:n_told]
+    top = [{"id": each, "logprob": chance(prompt, each)} for each in told]
+    taken = {"id": token, "logprob": chance(prompt, token), "top_logprobs": top}
+    usage = {"prompt_tokens": len(prompt), "completion_tokens": 1}
+    return {"choices": [{"text": "", "logprobs": {"content": [taken]}}], "usage": usage}
+
+
+def vllm(seen: Seen) -> dict[str, Any]:
+    if seen.path == "/tokenize":
+        if "messages" in seen.body:
+            assert seen.body["add_generation_prompt"]
+            return {"tokens": ids("P:"), "count": 2}
+        assert not seen.body["add_special_tokens"]
+        return {"tokens": ids(seen.body["prompt"])}
+    assert seen.path == "/v1/completions"
+    choices = []
+    for index, prompt in enumerate(seen.body["prompt"]):
+        told: list[dict[str, Any] | None] = [None, {"58": {"logprob": -1.0}}]
+        for i, token in enumerate(prompt[2:], start=2):
+            value = {"logprob": chance(prompt[:i], token), "rank": 3, "decoded_token": "x"}
+            told.append({str(token): value})
+        choices.append({"index": index, "text": "", "prompt_logprobs": told})
+    return {"choices": choices[::-1], "usage": {}}
+
+
+def rated(
+    server: Server,
+    kind: str | None,
+    reply: Callable[[Seen], dict[str, Any]],
+) -> tuple[float, ...]:
+    server.answer = lambda seen: Canned(reply(seen))
+    model = create("m", ModelSettings(base_url=server.url, server=kind))
+
+    async def ask() -> tuple[float, ...]:
+        try:
+            values, _ = await log_likelihoods(model, [Message("user", "Who?")], CANDIDATES, TASK)
+            return values
+        finally:
+            await model.aclose()
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply"), [("llamacpp", llamacpp), ("llguidance", llamacpp), ("vllm", vllm)]
+)
+def test_they_are_the_sums_of_their_tokens(
+    openai_server: Server, kind: str, reply: Callable[[Seen], dict[str, Any]]
+) -> None:
+    assert rated(openai_server, kind, reply) == pytest.approx(WANTED)
+
+
+def test_what_was_told_is_not_asked_again(openai_server: Server) -> None:
+    rated(openai_server, "llamacpp", lambda seen: llamacpp(seen, n_told=10))
+    # "abc" takes three; "d" and "b" were told beside its letters.
+    assert sum(seen.path == "/v1/completions" for seen in openai_server.requests) == 3
+
+
+@pytest.mark.parametrize("kind", ["sglang", "ollama", "generic", "openai", None])
+def test_other_servers_are_not_asked(openai_server: Server, kind: str | None) -> None:
+    with pytest.raises(ModelError, match="tells no likelihoods"):
+        rated(openai_server, kind, llamacpp)
+    assert not openai_server.requests
+
+
+def _ignores_bias(seen: Seen) -> dict[str, Any]:
+    reply = llamacpp(seen)
+    if "choices" in reply:
+        reply["choices"][0]["logprobs"]["content"][0]["id"] = 106
+    return reply
+
+
+def _no_logprobs(seen: Seen) -> dict[str, Any]:
+    reply = llamacpp(seen)
+    if "choices" in reply:
+        reply["choices"][0]["logprobs"] = None
+    return reply
+
+
+def _too_few(seen: Seen) -> dict[str, Any]:
+    reply = vllm(seen)
+    for choice in reply.get("choices", ()):
+        del choice["prompt_logprobs"][-1]
+    return reply
+
+
+def _other_tokens(seen: Seen) -> dict[str, Any]:
+    reply = vllm(seen)
+    for choice in reply.get("choices", ()):
+        choice["prompt_logprobs"][-1] = {"7": {"logprob": -1.0}}
+    return reply
+
+
+def _nonsense(seen: Seen) -> dict[str, Any]:
+    reply = vllm(seen)
+    for choice in reply.get("choices", ()):
+        choice["prompt_logprobs"][-1] = {str(k): {"logprob": 5.0} for k in range(97, 107)}
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply"),
+    [
+        ("llamacpp", _ignores_bias),
+        ("llamacpp", _no_logprobs),
+        ("vllm", _too_few),
+        ("vllm", _other_tokens),
+        ("vllm", _nonsense),
+    ],
+)
+def test_a_server_that_tells_something_else_is_not_believed(
+    openai_server: Server, kind: str, reply: Callable[[Seen], dict[str, Any]]
+) -> None:
+    with pytest.raises(ModelError) as caught:
+        rated(openai_server, kind, reply)
+    assert caught.value.kind == "malformed"

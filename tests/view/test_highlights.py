@@ -1,0 +1,48 @@
+"""Marks of a text: nothing is lost, nothing twice, whatever lies within what."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pearl.errors import Span
+from pearl.view.highlights import Gap, Piece, highlighted
+
+
+@st.composite
+def marked_texts(draw: st.DrawFn) -> tuple[str, list[tuple[int, Span]]]:
+    text = draw(st.text("ab \n", min_size=1, max_size=60))
+    at = st.integers(0, len(text))
+    spans = draw(st.lists(st.tuples(at, at).filter(lambda pair: pair[0] != pair[1]), max_size=6))
+    return text, [(n, Span(min(pair), max(pair))) for n, pair in enumerate(spans, start=1)]
+
+
+@given(marked_texts())
+def test_the_pieces_are_the_text_and_each_mark_is_its_span(
+    given: tuple[str, list[tuple[int, Span]]],
+) -> None:
+    text, marks = given
+    pieces = highlighted(text, marks)
+    assert all(isinstance(piece, Piece) for piece in pieces)
+    whole = [piece for piece in pieces if isinstance(piece, Piece)]
+    assert "".join(piece.text for piece in whole) == text
+    for number, span in marks:
+        covered = [piece for piece in whole if number in piece.marks]
+        assert "".join(piece.text for piece in covered) == text[span.start : span.end]
+        assert [number in piece.begins for piece in covered] == [
+            True,
+            *[False] * (len(covered) - 1),
+        ]
+
+
+@given(marked_texts())
+def test_of_a_long_text_what_is_around_the_marks_is_shown(
+    given: tuple[str, list[tuple[int, Span]]],
+) -> None:
+    text, marks = given
+    text = text * 500
+    pieces = highlighted(text, marks, most=len(text) - 1)
+    assert sum(p.n if isinstance(p, Gap) else len(p.text) for p in pieces) == len(text)
+    for number, span in marks:
+        shown = [p.text for p in pieces if isinstance(p, Piece) and number in p.marks]
+        assert "".join(shown) == text[span.start : span.end]
