@@ -19,9 +19,10 @@ demo: setup
 	@echo
 	@$(BIN)/pearl demo consultation
 
-# What tests/real asks: 98 MB, fetched once, kept in the cache folder of the user, pinned by its hash.
+# What tests/real asks, and sentence vectors: 190 MB, fetched once, kept in the cache folder of the user, pinned by its hash.
 models: setup
 	$(BIN)/pearl models get smollm2
+	$(BIN)/pearl models get minilm
 
 fmt: setup
 	$(BIN)/ruff format .

@@ -31,15 +31,16 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pearl import Pearl  # noqa: E402
-from pearl.errors import ModelError, PlanningError  # noqa: E402
+from pearl.errors import ModelError, PlanningError, StoreError  # noqa: E402
 from pearl.evals.log import read_log  # noqa: E402
 from pearl.plugins.files import find_data  # noqa: E402
 from pearl.runs.store import Store  # noqa: E402
-from tests.runs.store.children import await_rows  # noqa: E402
 
 FACTS = ROOT / "tests/llm/backends/extractive/document_facts.jsonl"
 
 QUESTION = "Why was the ferry going to be closed down?"
+
+LOOK_S = 0.5
 
 Figures = Iterator[tuple[str, object]]
 
@@ -110,10 +111,15 @@ def evaluate(options: argparse.Namespace) -> Figures:
         "--store", store, "-o", log,
     )  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as killed:
-        await_rows(store, options.n // 2)
-        killed.send_signal(signal.SIGKILL)
+        while killed.poll() is None and len(kept(store)) < options.kill_after:
+            time.sleep(LOOK_S)
+        killed.kill()
     before = kept(store)
-    yield "eval: rows kept before the kill", len(before)
+    yield (
+        "eval: ended by",
+        signal.Signals(-killed.returncode).name if killed.returncode < 0 else "itself",
+    )
+    yield "eval: rows kept before", len(before)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     after = kept(store)
     yield "eval: of these made again", sum(after.get(key) != row for key, row in before.items())
@@ -123,14 +129,15 @@ def evaluate(options: argparse.Namespace) -> Figures:
 
 
 def kept(store: Path) -> dict[str, dict[str, object]]:
-    """Rows of the one run in a store that have a reply, by what they are of; others are tried again."""
-    with Store.open(store, read_only=True) as opened:
-        (run,) = opened.runs()
+    """Rows in a store that have a reply, by what they are of; others are tried again."""
+    with suppress(StoreError), Store.open(store, read_only=True) as opened:
         return {
             f"{row['sample']} {row['method']}": row
+            for run in opened.runs()
             for row in opened.rows(run.id)
             if row["status"] != "failed"
         }
+    return {}  # it is being made
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], Figures]] = {
@@ -146,6 +153,7 @@ def main() -> None:
     parser.add_argument("--n-plans", type=int, default=25)
     parser.add_argument("--data", type=Path, help="a file of QuALITY, for eval")
     parser.add_argument("--n", type=int, default=200, help="samples of it")
+    parser.add_argument("--kill-after", type=int, default=50, help="rows")
     parser.add_argument("--methods", nargs="+", default=["mcq"], help="of eval")
     parser.add_argument("--token-budget", type=int, default=700, help="of a document, for a sample")
     parser.add_argument("--max-output-tokens", type=int, default=64, help="of a reply, for eval")

@@ -62,7 +62,8 @@ class Pearl:
         context: What to do with documents longer than the window.
         ranker: How passages are ranked, as `pearl.retrieval.methods` names it.
         embeddings: What makes vectors of them, as `pearl.llm.embedders` names it: for the methods
-            `dense` and `hybrid`.
+            `dense` and `hybrid`, and for the sentences that `extractive` ranks, unless a client is given,
+            which has its own.
         reranker: What reorders the best of them, as `pearl.llm.rerankers` names it.
         reranker_url: Its whole address; None for the vendor's own.
         searcher: One of your own in place of these; it is not closed.
@@ -168,6 +169,8 @@ class Pearl:
             "shape": shape, "planned_by": planned_by, "profile": profile, "route": route, "as_of": as_of, "fiscal_year_end": fiscal_year_end,
             "apart": apart, "sql_engine": sql_engine, "n_plans": n_plans,
         }  # fmt: skip
+        if not isinstance(model, Client):
+            client_settings["embeddings"] = embeddings
         self.client = as_client(model, client_settings, replies=replies, budget=budget)
         self._is_own_searcher = searcher is None
         self.embeddings, self.reranker = embeddings, reranker

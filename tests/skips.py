@@ -22,6 +22,7 @@ NO_DSPY = "dspy is not installed here; make test-rlm runs this"
 NO_DUCKDB = "duckdb is not installed here; make demo installs it"
 NO_TANTIVY = "tantivy is not installed here; pip install tantivy"
 NO_SMOLLM2 = "SmolLM2 is not here; make models fetches it"
+NO_MINILM = "all-MiniLM-L6-v2 is not here; make models fetches it"
 NO_WHEEL = "no installed package is given; make test-wheel runs this"
 NO_FULL_DEVICE = "no /dev/full on this system"
 NO_PIPES = "no named pipes on this system"
@@ -37,6 +38,7 @@ MOST = {
     NO_TORCH: 7,  # each file of tests/llm/backends/transformers is one
     NO_DSPY: 16,
     NO_SMOLLM2: 11,
+    NO_MINILM: 1,
     NO_WHEEL: 12,
     NO_FULL_DEVICE: 2,
     NO_PIPES: 1,

@@ -149,7 +149,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "embeddings": click.option(
         "--embeddings", envvar="PEARL_EMBEDDINGS", metavar="NAME",
-        help="Vectors for the rankers dense and hybrid: minilm, openai:NAME, model2vec:NAME.",
+        help="Vectors for the rankers dense and hybrid, and for extractive: minilm, openai:NAME, model2vec:NAME.",
     ),
     "reranker": click.option(
         "--reranker", envvar="PEARL_RERANKER", metavar="NAME",

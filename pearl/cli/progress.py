@@ -113,6 +113,8 @@ def _how_far(event: ModelProgressed) -> str:
             return ", loading the model"
         case "reading":
             return f", reading {event.n_tokens:,} of {event.n_total or 0:,} tokens"
+        case "embedding":
+            return f", embedding {event.n_tokens:,} of {event.n_total or 0:,} sentences"
         case "writing":
             return f", {counted(event.n_tokens, 'token')}"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pearl.errors import UsageError
 from pearl.llm.client import ClientSettings
 from pearl.retrieval import Embedder, Reranker, SearchSettings
@@ -51,16 +49,12 @@ def new_searcher(
 
 
 def _embedder(name: str, url: str | None, client: ClientSettings) -> Embedder:
-    from pearl.llm.embedders import (  # late: most runs have none
-        EmbedderSettings,
-        address_in_environment,
-        create_embedder,
-    )
+    from pearl.llm.embedders import embedder_beside  # late: most runs have none
 
-    settings = EmbedderSettings(url, is_asked=client.is_asked, concurrency=client.concurrency)
-    if not (url or address_in_environment()):  # neither goes to a server of their own
-        settings = replace(settings, base_url=client.base_url, api_key_env=client.api_key_env)
-    return create_embedder(name, settings)
+    return embedder_beside(
+        name, url, base_url=client.base_url, api_key_env=client.api_key_env,
+        is_asked=client.is_asked, concurrency=client.concurrency,
+    )  # fmt: skip
 
 
 def _reranker(name: str, url: str | None, client: ClientSettings) -> Reranker:

@@ -72,6 +72,8 @@ class ClientSettings:
         is_shared: Whether identical calls are made once.
         seed: Have replies drawn by it; None to leave that to the server.
         temperature: Of all calls that are drawn by a seed; None for that of each request.
+        embeddings: What makes vectors of sentences for a model that ranks them (`extractive`), as
+            `pearl.llm.embedders` names it.
     """
 
     model: str | Model = "extractive"
@@ -92,6 +94,7 @@ class ClientSettings:
     is_shared: bool = True
     seed: int | None = None
     temperature: float | None = None
+    embeddings: str | None = None
 
     def create_model(self) -> Model:
         """The model alone, which nothing is around.
@@ -106,7 +109,7 @@ class ClientSettings:
             self.model,
             ModelSettings(
                 self.base_url, self.timeout_s, self.window, self.server, self.api_key_env,
-                is_asked=self.is_asked,
+                is_asked=self.is_asked, embeddings=self.embeddings,
             ),
         )  # fmt: skip
 

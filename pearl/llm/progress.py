@@ -16,9 +16,9 @@ from typing import Literal
 
 __all__ = ["REPORT_S", "CallProgress", "CallWait", "Phase", "listening", "report", "reporting_wait"]
 
-Phase = Literal["asked", "loading", "reading", "writing"]
+Phase = Literal["asked", "loading", "reading", "embedding", "writing"]
 """`asked`: sent, and nothing heard since; `loading` the model into memory; `reading` the prompt;
-`writing` the reply."""
+`embedding` the sentences of a document; `writing` the reply."""
 
 REPORT_S = 10.0
 """Interval in seconds of reports of a wait."""
@@ -30,8 +30,9 @@ class CallProgress:
 
     Attributes:
         phase: What is being done.
-        n_tokens: Tokens read of the prompt, or written of the reply, hidden ones included.
-        n_total: Tokens of the prompt; None while writing.
+        n_tokens: Tokens read of the prompt, or written of the reply, hidden ones included; sentences
+            that are embedded.
+        n_total: Tokens of the prompt, or sentences of the document; None while writing.
     """
 
     phase: Phase

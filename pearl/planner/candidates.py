@@ -1,6 +1,7 @@
 """Question → candidate plans of a weak model: by rule, by the nearest example, by the model itself.
 
-Plans that make the same calls are one candidate (`pearl.planner.independent`). Two that agree win.
+Plans that make the same calls are one candidate (`pearl.planner.independent`). Two that agree win; where
+these are by rule and by example, the model is not asked.
 Otherwise the actions that they begin with are compared by pointwise mutual information
 (`pearl.llm.likelihoods`), and the first candidate, that of the rules, stands unless another one is
 ahead of it by `MARGIN`.
@@ -27,7 +28,16 @@ from pearl.planner.examples import Example, select
 from pearl.planner.independent import different_plans
 from pearl.trace import PlanCandidate, PlanChosen, PlanWriter
 
-__all__ = ["MARGIN", "NULL_QUESTIONS", "N_RATINGS", "Candidate", "by_example", "by_rule", "choose"]
+__all__ = [
+    "MARGIN",
+    "NULL_QUESTIONS",
+    "N_RATINGS",
+    "Candidate",
+    "are_agreed",
+    "by_example",
+    "by_rule",
+    "choose",
+]
 
 NULL_QUESTIONS = ("What is it?", "What does the document say?", "N/A")
 """Questions that name nothing, so that a likelihood under them is a habit of the model."""
@@ -81,16 +91,19 @@ def by_example(
         max_steps: Longer plans are not taken.
 
     Returns:
-        None where the strings cannot be replaced safely: one of them is not about the example's
-            question, there are not as many of them as the question has parts, or the plan declares
-            actions.
+        None where that is not safe: the questions have parts of different forms, a string is not
+            about the example's question, there are not as many of them as parts, or the plan
+            declares actions.
     """
     nearest = select(examples, question, 1, 0)
     if not nearest or nearest[0].plan.new_actions:
         return None
     example = nearest[0]
     strings = _strings(example.plan)
-    topics = [part.asked if part.other else part.topic for part in parts(question)]
+    asked = parts(question)
+    if [part.form for part in asked] != [part.form for part in parts(example.question)]:
+        return None
+    topics = [part.asked if part.other else part.topic for part in asked]
     said = set(terms(example.question))
     if strings is None or not strings or any(not set(terms(each)) <= said for each in strings):
         return None
@@ -140,6 +153,12 @@ def _strings(plan: Plan) -> list[str] | None:
                 case _:
                     return None
     return list(found)
+
+
+def are_agreed(candidates: Sequence[Candidate]) -> bool:
+    """Whether there are two or more, and all make the same calls."""
+    plans = different_plans([each.plan for each in candidates])
+    return len(candidates) > 1 == len(plans.different)
 
 
 async def choose(

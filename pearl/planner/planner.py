@@ -18,7 +18,7 @@ from pearl.llm import Model
 from pearl.llm.client import Client
 from pearl.llm.gathering import gather
 from pearl.planner.cache import PlanCache
-from pearl.planner.candidates import Candidate, by_example, by_rule, choose
+from pearl.planner.candidates import Candidate, are_agreed, by_example, by_rule, choose
 from pearl.planner.independent import Draws, Plans, different_plans
 from pearl.planner.material import PlannerMaterial
 from pearl.planner.periods import Calendar
@@ -206,7 +206,7 @@ class Planner:
     @property
     def is_together(self) -> bool:
         """Whether rules and examples plan beside the model, because it is a weak one."""
-        return self.settings.planned_by == "auto" and self.settings.profile == "small"
+        return self.settings.planned_by == "auto" and self.material.profile.name == "small"
 
     async def _together(
         self,
@@ -227,12 +227,14 @@ class Planner:
         near = by_example(question, examples, shown, most) if kind == "document" else None
         if near is not None:
             candidates.append(Candidate("example", near))
-        try:
-            candidates.append(Candidate("model", await write()))
-        except (PlanningError, ModelError) as error:
-            if not candidates or not (isinstance(error, PlanningError) or error.kind in _NO_PLAN):
-                raise
-            note = f"the model wrote no plan: {error.message}"
+        if not are_agreed(candidates):  # else a third one changes nothing
+            try:
+                candidates.append(Candidate("model", await write()))
+            except (PlanningError, ModelError) as error:
+                is_told = isinstance(error, PlanningError) or error.kind in _NO_PLAN
+                if not candidates or not is_told:
+                    raise
+                note = f"the model wrote no plan: {error.message}"
         plan, event = await choose(question, candidates, examples, model, note=note)
         if trace is not None:
             trace.append(event)

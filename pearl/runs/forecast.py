@@ -343,8 +343,9 @@ class Forecaster:
             self._route(
                 question, shown, n_levels=2 if is_held and pearl.client.constrains.by else 1
             )
-        least = 0 if is_routed else 1  # the parts may plan it
-        is_exact = most == 1 and not is_routed
+        # The parts may plan it, or rules and an example.
+        least = 0 if is_routed or pearl.planner.is_together else 1
+        is_exact = most == least == 1
         limits = pearl.limits
         task = PlanTask(question, shown)
         reply_tokens = profile.reply_tokens(

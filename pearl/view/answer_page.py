@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, placed
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, String
@@ -72,7 +72,7 @@ def answer_page(answer: Answer, document: Document) -> str:
     page = _environment().get_template("answer.html").render(
         answer=answer,
         style=style,
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        style_hash=base64.b64encode(bytes.fromhex(text_sha256(style))).decode(),
         document=document,
         pieces=[(text, None if each is None else by_place[each.span]) for text, each in pieces],
         marks=marks,

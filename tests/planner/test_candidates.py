@@ -158,7 +158,7 @@ def test_strings_of_an_example_become_those_of_the_question() -> None:
     assert adapted("Why did Ada sell the mill?", one) == (
         '1. v1 = FIND_REASON(CTX, "Ada sell the mill") : FIND_REASON of X in CTX'
     )
-    text = adapted("Who bought the boat, and what did the captain do with it?", WHO_AND_WHY)
+    text = adapted("Who bought the boat, and why did the captain sell it?", WHO_AND_WHY)
     assert text is not None
     assert "seed" not in text
     assert "founder" not in text
@@ -171,9 +171,14 @@ def test_strings_of_an_example_become_those_of_the_question() -> None:
 @pytest.mark.parametrize(
     ("question", "one"),
     [
-        ("Why did Ada leave?", WHO_AND_WHY),  # two strings for one part
-        ("Why did Ada leave?", example("Why?", 'a = FIND(CTX, "the weather in May") : It')),
-        ("Why did Ada leave?", example("How many leave?", 'a = FIND(CTX, ["leave"]) : It')),
+        ("Why did Ada leave?", WHO_AND_WHY),
+        ("Who sold the mill?", example("Why leave?", 'a = FIND_REASON(CTX, "leave") : It')),
+        (
+            "Why did Ada leave?",  # two strings for one part
+            example("Why leave?", 'a = FIND(CTX, "leave") : It', 'b = FIND(CTX, "Why leave") : It'),
+        ),
+        ("Why did Ada leave?", example("Why leave?", 'a = FIND(CTX, "the weather in May") : It')),
+        ("Why did Ada leave?", example("Why leave?", 'a = FIND(CTX, ["leave"]) : It')),
         (
             "Why did Ada leave?",
             example("Why leave?", 'a = FIND(CTX, "leave") : It', 'b = NEVER(CTX, "leave") : It'),
@@ -208,8 +213,12 @@ def test_adapted_plans_of_the_banks_are_valid_and_say_nothing_of_their_examples(
 # The planner
 
 
+UNLIKE = "What does Ada feel about the mill?"
+"""The question of no example has this form."""
+
+
 def planned(
-    model: Reading, question: str = QUESTION, **settings: object
+    model: Reading, question: str = UNLIKE, **settings: object
 ) -> tuple[CheckedPlan, list[PlanChosen]]:
     pearl = Pearl(
         Client(ClientSettings(model)), library=LIBRARY, examples="generic",
@@ -234,13 +243,21 @@ def test_a_weak_model_plans_beside_the_rules() -> None:
     assert (found.plan.steps[0].action, event.by, event.why) == ("SUMMARIZE", "model", "likelihood")
     model = Rating(EVEN, EVEN, OWN)
     found, (event,) = planned(model)
-    assert (found.plan.steps[0].action, event.by) == ("FIND_REASON", "rule")
-    assert found.plan.question == QUESTION
+    assert (found.plan.steps[0].action, event.by) == ("FIND", "rule")
+    assert found.plan.question == UNLIKE
+
+
+def test_a_model_is_not_asked_where_the_rules_and_an_example_agree() -> None:
+    model = writing(OWN)
+    found, (event,) = planned(model, QUESTION)
+    assert (found.plan.steps[0].action, event.why) == ("FIND_REASON", "agreement")
+    assert [each.by for each in event.candidates] == [("rule", "example")]
+    assert model.requests == []
 
 
 def test_a_weak_model_that_writes_no_plan_leaves_it_to_the_rules() -> None:
     found, (event,) = planned(writing("I would rather talk about the weather."), max_repairs=1)
-    assert found.plan == by_rule(QUESTION, LIBRARY, "document", 10).plan
+    assert found.plan == by_rule(UNLIKE, LIBRARY, "document", 10).plan
     assert (event.by, event.why) == ("rule", "only")
     assert "the model wrote no plan: no valid plan after 2 attempts" in event.note
 
@@ -254,7 +271,7 @@ def test_a_weak_model_that_breaks_down_leaves_it_to_the_rules(kind: str) -> None
         Client(ClientSettings(writing(fail), attempts=1)), library=LIBRARY, profile="small"
     )
     trace = Trace()
-    asyncio.run(pearl.plan(QUESTION, trace=trace))
+    asyncio.run(pearl.plan(UNLIKE, trace=trace))
     (event,) = (each for each in trace if isinstance(each, PlanChosen))
     assert (event.by, "it went wrong" in event.note) == ("rule", True)
 
@@ -284,7 +301,7 @@ def test_the_rules_alone_ask_nobody() -> None:
 def test_plans_after_the_first_are_the_models_own() -> None:
     pearl = Pearl(Client(ClientSettings(writing(OWN))), library=LIBRARY, profile="small", n_plans=3)
     trace = Trace()
-    asyncio.run(pearl.planner.write_several(QUESTION, pearl.calls, pearl.draws, trace))
+    asyncio.run(pearl.planner.write_several(UNLIKE, pearl.calls, pearl.draws, trace))
     chosen = [event for event in trace if isinstance(event, PlanChosen)]
     assert [event.plan_number for event in chosen] == [1]
 

@@ -62,7 +62,7 @@ def planned(
     say = reply if callable(reply) else lambda request: reply
     settings = {key: given.pop(key) for key in list(given) if key in ("max_steps", "max_repairs")}
     model, trace = Reading(say, **given), Trace()
-    plan = asyncio.run(Pearl(model, **settings).plan(question, trace=trace))
+    plan = asyncio.run(Pearl(model, planned_by="model", **settings).plan(question, trace=trace))
     return plan, model, [each for each in trace if isinstance(each, PlanAttempted)]
 
 
@@ -93,7 +93,7 @@ def test_the_prompt_is_short_and_about_the_question() -> None:
 
 def test_a_forecast_counts_the_prompt_that_is_sent() -> None:
     _, model, _ = planned('1. v1 = FIND(CTX, "Nils")')
-    pearl = Pearl(Reading(lambda request: ""), max_repairs=0)
+    pearl = Pearl(Reading(lambda request: ""), planned_by="model", max_repairs=0)
     found = forecast(pearl, [Task("1", question=QUESTION, document=lambda: None)])  # type: ignore[arg-type]
     step = next(each for each in found.steps if each.name == PLANNING)
     assert step.input_tokens.least == pearl.limits.counter.count(model.requests[0].prompt)
@@ -210,13 +210,13 @@ def test_a_reply_without_a_step_goes_back_and_fails_in_the_end() -> None:
 )
 def test_the_limit_of_a_reply(window: int | None, given: dict[str, int], expected: int) -> None:
     model = Reading(lambda request: '1. v1 = FIND(CTX, "Nils")', window=window)
-    asyncio.run(Pearl(model, **given).plan(QUESTION))  # type: ignore[arg-type]
+    asyncio.run(Pearl(model, planned_by="model", **given).plan(QUESTION))  # type: ignore[arg-type]
     assert model.requests[0].max_output_tokens == expected
 
 
 def test_the_full_profile_shows_all() -> None:
     model = Reading(lambda request: '1. a = FIND(CTX, "a dragon") : Find it', "openai:gpt-4o")
-    plan = asyncio.run(Pearl(model).plan(QUESTION))
+    plan = asyncio.run(Pearl(model, planned_by="model").plan(QUESTION))
     assert calls(plan) == [("FIND", "CTX", "a dragon")]
     shown = load_library("seed")
     assert all(f"- {action.signature}" in model.requests[0].prompt for action in shown.values())

@@ -20,7 +20,7 @@ def test_every_question_has_a_row_and_replies_are_asked_for_once(smollm2: Watche
 
     async def rows() -> list[tuple[str, str]]:
         client = Client(ClientSettings(smollm2), replies=replies)
-        miner = Miner(client, load_library(LIBRARY), max_output_tokens=96)
+        miner = Miner(client, load_library(LIBRARY), max_output_tokens=48)
         mined = [await miner.ask(Question(str(i), i, q)) for i, q in enumerate(QUESTIONS[:2])]
         for row in mined:
             assert row.status in {"mined", "unread", "failed"}

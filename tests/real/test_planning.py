@@ -11,7 +11,8 @@ from pearl.dsl.checker import CheckedPlan, compile_plan
 from pearl.errors import ModelError, PlanningError
 from pearl.interpreter.truncation import CUT_SHORT
 from pearl.llm import Completion, Request, Usage
-from pearl.trace import PlanAttempted, Trace
+from pearl.planner.candidates import N_RATINGS
+from pearl.trace import PlanAttempted, PlanChosen, Trace
 from tests.real.smollm2 import EXAMPLES, LIBRARY, QUESTIONS, Watched
 
 pytestmark = pytest.mark.slow
@@ -30,7 +31,10 @@ def planned(pearl: Pearl, question: str, trace: Trace) -> CheckedPlan | Planning
 
 
 def test_what_is_given_as_a_plan_is_valid(smollm2: Watched) -> None:
-    pearl = Pearl(smollm2, library=LIBRARY, examples=EXAMPLES, max_steps=MAX_STEPS, max_repairs=0)
+    pearl = Pearl(
+        smollm2, library=LIBRARY, examples=EXAMPLES, max_steps=MAX_STEPS, max_repairs=0,
+        planned_by="model",
+    )  # fmt: skip
     for question in QUESTIONS[:2]:
         trace, n_before = Trace(), len(smollm2.requests)
         plan = planned(pearl, question, trace)
@@ -43,6 +47,19 @@ def test_what_is_given_as_a_plan_is_valid(smollm2: Watched) -> None:
             assert plan.attempts
         assert any(isinstance(event, PlanAttempted) for event in trace)
         assert len(smollm2.requests) > n_before
+
+
+def test_rules_plan_beside_it_and_it_rates_the_plans(smollm2: Watched) -> None:
+    pearl = Pearl(smollm2, library=LIBRARY, examples=EXAMPLES, max_repairs=0)
+    trace, n_before = Trace(), len(smollm2.requests)
+    plan = planned(pearl, QUESTIONS[0], trace)
+    assert isinstance(plan, CheckedPlan)
+    (chosen,) = (event for event in trace if isinstance(event, PlanChosen))
+    assert "rule" in {by for each in chosen.candidates for by in each.by}
+    assert str(plan) in {each.plan for each in chosen.candidates}
+    ratings = [each for each in smollm2.requests[n_before:] if each.candidates]
+    assert len(ratings) == chosen.n_calls in (0, N_RATINGS)
+    assert all((each.pmi is not None) == bool(ratings) for each in chosen.candidates)
 
 
 class WrongAtFirst:

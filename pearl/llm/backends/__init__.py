@@ -13,13 +13,13 @@ A backend with a server also has `address(settings) -> str`, "" for the vendor's
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pearl import plugins
 from pearl.errors import UsageError, did_you_mean
 from pearl.llm import Model
-from pearl.llm.providers import providers
+from pearl.llm.providers import Provider, providers
 
 __all__ = [
     "CONTRACT",
@@ -45,6 +45,8 @@ class ModelSettings:
         api_key_env: Name of the environment variable whose key is sent; "" to send none, None for
             `PEARL_API_KEY`, else `OPENAI_API_KEY`.
         is_asked: Whether requests will be sent; if not, no key is needed.
+        embeddings: What makes vectors of sentences, as `pearl.llm.embedders` names it, for a backend
+            that compares texts; None for nothing.
     """
 
     base_url: str | None = None
@@ -53,6 +55,7 @@ class ModelSettings:
     server: str | None = None
     api_key_env: str | None = None
     is_asked: bool = True
+    embeddings: str | None = None
 
 
 class Backend(Protocol):
@@ -105,9 +108,43 @@ def default_key_variable(spec: str, url: str) -> str | None:
 def _optional(spec: str, name: str) -> Any:
     """An optional attribute of a backend module, or None."""
     backend = spec.partition(":")[0]
-    if plugins.exists(__name__, backend):
-        return getattr(plugins.load(__name__, backend), name, None)
-    return getattr(providers().get(backend), name, None)
+    return getattr(_backend(backend), name, None)
+
+
+def _backend(name: str) -> Any:
+    """The module of a backend, or what stands for that of a server with a short name; None for neither."""
+    if plugins.exists(__name__, name):
+        return plugins.load(__name__, name)
+    provider = providers().get(name)
+    return None if provider is None else _Named(provider)
+
+
+class _Named:
+    """The backend `openai` at the address of a provider."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._openai = plugins.load(__name__, "openai")
+
+    def create(self, name: str, settings: ModelSettings) -> Model:
+        """The model `name` of this server, or of one like it at the address in `settings`."""
+        url, key = self.address(settings), settings.api_key_env
+        if key is None:
+            key = self.key_variable(url)
+        server = settings.server or self._provider.server
+        known = replace(settings, base_url=url, api_key_env=key, server=server)
+        model: Model = self._openai.create_named(self._provider.name, name, known)
+        return model
+
+    def address(self, settings: ModelSettings) -> str:
+        return settings.base_url or self._provider.url
+
+    def key_variable(self, url: str, *, is_named: bool = True) -> str:
+        """The variable of its key, which is sent to its own address only; elsewhere as `openai:` does."""
+        variable: str = self._openai.key_variable(url, is_named=is_named)
+        if url.rstrip("/") != self._provider.url or variable == self._openai.ANY_KEY:
+            return variable
+        return self._provider.key
 
 
 def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
@@ -125,8 +162,5 @@ def create_model(spec: str, settings: ModelSettings | None = None) -> Model:
             guess = "" if name else f"did you mean 'openai:{backend}'? "
             help = f"{guess}backends: {', '.join(known)}"
         raise UsageError(f"unknown model '{spec}'", help=help)
-    settings = settings or ModelSettings()
-    if plugins.exists(__name__, backend):
-        module: Backend = plugins.load(__name__, backend)
-        return module.create(name, settings)
-    return providers()[backend].create(name, settings)
+    module: Backend = _backend(backend)
+    return module.create(name, settings or ModelSettings())

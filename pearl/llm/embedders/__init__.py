@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pearl import plugins
@@ -25,6 +25,7 @@ __all__ = [
     "TextEmbedder",
     "address_in_environment",
     "create_embedder",
+    "embedder_beside",
 ]
 
 ADDRESS_VARIABLE = "PEARL_EMBEDDINGS_URL"
@@ -130,3 +131,33 @@ def create_embedder(spec: str, settings: EmbedderSettings | None = None) -> Text
     embedder = module.create(name, settings)
     cache = EmbeddingCache.of_user() if module.IS_CACHED and settings.is_cached else None
     return embedder if cache is None else CachedEmbedder(embedder, cache, settings.concurrency)
+
+
+def embedder_beside(
+    spec: str,
+    url: str | None = None,
+    *,
+    base_url: str | None,
+    api_key_env: str | None,
+    is_asked: bool = True,
+    concurrency: int = 8,
+) -> TextEmbedder:
+    """Create the embedder that works beside a model.
+
+    Args:
+        spec: `KIND` or `KIND:NAME`.
+        url: Its server; None for that of the environment, else the model's.
+        base_url: The model's server.
+        api_key_env: The variable of the key for that.
+        is_asked: Whether texts will be sent.
+        concurrency: Calls at once.
+
+    Raises:
+        UsageError: It does not exist, or cannot be set up.
+        DataError: Its files are not here.
+        ModelError: The required key is missing or invalid.
+    """
+    settings = EmbedderSettings(url, is_asked=is_asked, concurrency=concurrency)
+    if not (url or address_in_environment()):  # neither goes to a server of their own
+        settings = replace(settings, base_url=base_url, api_key_env=api_key_env)
+    return create_embedder(spec, settings)

@@ -1,12 +1,13 @@
 """The embedded default: quotes the relevant passages of a document, without a language model.
 
 It computes replies from `Request.task`, not from the prompt, and deterministically: plans by rule
-from the form of the question (`planning`), results as ranked sentences (`reading`).
+from the form of the question (`planning`), results as ranked sentences (`reading`), by words and, with
+embeddings, by their meaning (`meaning`).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from pearl.errors import UsageError
 from pearl.llm import (
@@ -30,46 +31,73 @@ from pearl.llm.backends.extractive.choosing import choose_option
 from pearl.llm.backends.extractive.decomposition import decompose
 from pearl.llm.backends.extractive.drafts import propose, refine
 from pearl.llm.backends.extractive.items import judge
+from pearl.llm.backends.extractive.meaning import SentenceRanker
 from pearl.llm.backends.extractive.planning import write_other_plan, write_plan
-from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out, combine
 from pearl.llm.backends.extractive.standalone import make_standalone
+
+if TYPE_CHECKING:
+    from pearl.llm.embedders import TextEmbedder
 
 __all__ = ["DESCRIPTION", "ExtractiveModel", "create"]
 
 DESCRIPTION = "quotes passages of the document; no network, no language model (the default)"
 
-_MAX_INDEXES = 8
-"""Maximum cached indexes of texts."""
-
 
 def create(name: str, settings: ModelSettings) -> Model:
-    """Create the model, which has no settings.
+    """Create the model, with sentence vectors where embeddings are set.
 
     Raises:
-        UsageError: A name is given.
+        UsageError: A name is given, or there are no such embeddings.
+        ModelError: The key of the embeddings is missing.
+        DataError: Their files are not here.
     """
     if name:
         raise UsageError(
             f"the backend extractive has no model '{name}'", help="write --model extractive"
         )
-    return ExtractiveModel()
+    if settings.embeddings is None:
+        return ExtractiveModel()
+    from pearl.llm.embedders import embedder_beside  # late: most runs have none
+
+    return ExtractiveModel(
+        embedder_beside(
+            settings.embeddings,
+            base_url=settings.base_url,
+            api_key_env=settings.api_key_env,
+            is_asked=settings.is_asked,
+        )
+    )
 
 
 class ExtractiveModel:
-    """Computes replies to tasks by rule."""
+    """Computes replies to tasks by rule.
 
-    name = identity = "extractive"
+    Args:
+        embedder: Makes vectors of sentences, a second signal beside their words; None for words alone.
+    """
+
     window: int | None = None
-    notice = "extractive: quotes passages of the document; no language model is used"
     constrains = Constrains()
     reads_prompts = False
 
-    def __init__(self) -> None:
-        self._index = lru_cache(_MAX_INDEXES)(SentenceIndex)
+    def __init__(self, embedder: TextEmbedder | None = None) -> None:
+        self._ranker = SentenceRanker(embedder)
+        self.name = self.identity = "extractive"
+        by = served = ""
+        if embedder is not None:
+            vectors = embedder.name.partition("@")[0]  # without the address of a server
+            self.name, self.identity = f"extractive+{vectors}", f"extractive+{embedder.name}"
+            by, served = f", ranked by words and vectors of {vectors}", f"\n{embedder.notice}"
+        told = f"extractive: quotes passages of the document{by}; no language model is used"
+        self.notice = (told + served).strip()
 
     async def complete(self, request: Request) -> Completion:
-        """Compute the reply to one request; it never fails."""
+        """Compute the reply to one request.
+
+        Raises:
+            ModelError: The embedder gives no vectors; without one, it never fails.
+        """
         match request.task:
             case PlanTask() as task:
                 if task.n_rejected:
@@ -81,9 +109,9 @@ class ExtractiveModel:
             case DecomposeTask() as task:
                 text = decompose(task)
             case ActionTask() as task:
-                text = carry_out(task, self._index)
+                text = await carry_out(task, self._ranker)
             case ItemsTask() as task:
-                text = judge(task)
+                text = await judge(task)
             case LookupTask() as task:
                 from pearl.llm.backends.extractive.table_queries import (  # late: few ask a table
                     write_query,
@@ -91,9 +119,9 @@ class ExtractiveModel:
 
                 text = write_query(task)
             case CombineTask() as task:
-                text = combine(task, self._index)
+                text = await combine(task, self._ranker)
             case ChooseTask() as task:
-                text = choose_option(task, self._index)
+                text = choose_option(task, self._ranker.index)
             case MineTask() as task:
                 text = propose(task.question, task.library)
             case RefineTask() as task:
@@ -102,5 +130,5 @@ class ExtractiveModel:
         return Completion(text.encode(errors="replace").decode(), self.name)
 
     async def aclose(self) -> None:
-        """Clear the cache."""
-        self._index.cache_clear()
+        """Clear the cache, and close the embedder."""
+        await self._ranker.aclose()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 
 from pearl.data.samples import letter
 from pearl.documents.passages import terms
 from pearl.llm import ChooseTask
 from pearl.llm.backends.extractive.ranking import Query, SentenceIndex
-from pearl.llm.backends.extractive.reading import Indexer
 
 __all__ = ["choose_option"]
 
@@ -24,7 +24,7 @@ _N_SENTENCES = 3
 _NONE = "none"
 
 
-def choose_option(task: ChooseTask, index_of: Indexer) -> str:
+def choose_option(task: ChooseTask, index_of: Callable[[str], SentenceIndex]) -> str:
     """The reply: a letter, after the decisive passage if reasons are requested."""
     weights = _weights(task.options)
     if task.answer is not None:

@@ -19,6 +19,7 @@ from pearl.documents.evidence.negation import negations
 from pearl.documents.passages import sentences, terms
 from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask, ItemsTask
+from pearl.llm.backends.extractive.meaning import SentenceRanker
 from pearl.llm.backends.extractive.ranking import SentenceIndex
 from pearl.llm.backends.extractive.reading import carry_out
 from pearl.llm.backends.extractive.steering import QUOTED, by_action
@@ -62,7 +63,7 @@ _COMPARING = re.compile(
 """What words never decide, whether they are there or not."""
 
 
-def judge(task: ItemsTask) -> str:
+async def judge(task: ItemsTask) -> str:
     """The reply about every item."""
     match task.kind:
         case "pick":
@@ -83,7 +84,8 @@ def judge(task: ItemsTask) -> str:
             shares = (_best_share(_clauses(item), wanted) for item in task.items)
             values = [str(round(MAX_RATING * share)) for share in shares]
         case "line":
-            values = [_line(task, item) for item in task.items]
+            ranker = SentenceRanker()
+            values = [await _line(task, item, ranker) for item in task.items]
     return "\n".join(f"{i}: {value}" for i, value in enumerate(values, start=1))
 
 
@@ -176,7 +178,7 @@ def _share(own: Mapping[str, float], said: frozenset[str]) -> float:
     return sum(weight for term, weight in own.items() if term in said) / sum(own.values())
 
 
-def _line(task: ItemsTask, item: str) -> str:
+async def _line(task: ItemsTask, item: str, ranker: SentenceRanker) -> str:
     """The sentence of an item that says most."""
-    quotes = QUOTED.findall(carry_out(_step(task, item), SentenceIndex))
+    quotes = QUOTED.findall(await carry_out(_step(task, item), ranker))
     return quotes[0].strip() if quotes else NOTHING

@@ -83,6 +83,7 @@ class Query:
         roles: Who does what to whom, if the question says so.
         near: Sentences quoted by earlier findings, around which the answer is more likely.
         place: Likely position in the document, 0 (beginning) to 1 (end); None for anywhere.
+        text: The query in words, for vectors; "" where it has none.
     """
 
     weights: Mapping[str, float]
@@ -92,6 +93,7 @@ class Query:
     roles: Roles | None = None
     near: frozenset[int] = frozenset()
     place: float | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,15 @@ class Hit:
         score: Higher is better.
         coverage: Share of the query's weight in the sentence itself, 0 to 1.
         n_terms: Number of different terms of the query in the sentence itself.
+        likeness: Cosine of the vectors of the query and of the sentence with those around it; None
+            without vectors.
     """
 
     number: int
     score: float
     coverage: float
     n_terms: int
+    likeness: float | None = None
 
 
 @dataclass(slots=True)

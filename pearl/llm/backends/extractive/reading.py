@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
 from pearl.dsl.signatures import NOTHING
 from pearl.llm import ActionTask, CombineTask
 from pearl.llm.backends.extractive.figures import carry_out_figures, merge
+from pearl.llm.backends.extractive.meaning import SentenceRanker
 from pearl.llm.backends.extractive.queries import made_query
 from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.backends.extractive.ranking import Hit, SentenceIndex
@@ -46,11 +47,8 @@ _QUOTE_MARKS = re.compile('["“”„«»「」]')
 _NOTHING = f"{NOTHING} No passage of the document matches"
 _MAX_SUBJECT_WORDS = 40
 
-Indexer = Callable[[str], SentenceIndex]
-"""Text → its index, cached."""
 
-
-def carry_out(task: ActionTask, index_of: Indexer) -> str:
+async def carry_out(task: ActionTask, ranker: SentenceRanker) -> str:
     """The result of one step."""
     if task.document is None:
         if (made := made_query(task)) is not None:
@@ -61,28 +59,30 @@ def carry_out(task: ActionTask, index_of: Indexer) -> str:
         return figure
     words = task.action.name.split("_")
     if words == [_ANSWERING] and len(task.arguments) == 1 and not task.inputs:
-        return _answer(task.arguments[0][1], index_of(task.document))
+        return await _answer(task.arguments[0][1], ranker, ranker.index(task.document))
     if len(task.arguments) > 1 and not _COMPARING.isdisjoint(words):
-        return _compared(task, index_of)
-    index = index_of(task.document)
+        return await _compared(task, ranker)
+    index = ranker.index(task.document)
     if not task.arguments:
         if not _WHOLE.isdisjoint(words):
             return _summary(index)
         wanted = by_action(replace(task, question=""), index)
         about = {term: weight * 0.1 for term, weight in _central(index).items()}
         query = replace(wanted.query, weights=about | dict(wanted.query.weights))
-        return _quote(index, replace(wanted, query=query))
-    return _quote(index, by_action(task, index))
+        return await _quote(ranker, index, replace(wanted, query=query))
+    return await _quote(ranker, index, by_action(task, index))
 
 
-def _answer(question: str, index: SentenceIndex) -> str:
+async def _answer(question: str, ranker: SentenceRanker, index: SentenceIndex) -> str:
     """The sentences that answer a question, part by part."""
-    found = dict.fromkeys(_quote(index, by_question(part)) for part in parts(question))
+    found = dict.fromkeys(
+        [await _quote(ranker, index, by_question(part)) for part in parts(question)]
+    )
     quoted = [text for text in found if not text.startswith(_NOTHING)]
     return "\n\n".join(quoted or list(found)[:1])
 
 
-def combine(task: CombineTask, index_of: Indexer) -> str:
+async def combine(task: CombineTask, ranker: SentenceRanker) -> str:
     """The best quotes from the parts of a document."""
     if (merged := merge(task.step, task.parts)) is not None:
         return merged
@@ -90,12 +90,12 @@ def combine(task: CombineTask, index_of: Indexer) -> str:
     if not quotes:
         return task.parts[0]
     # One quote a paragraph, because they are not adjacent in the document.
-    return carry_out(replace(task.step, document=_block(quotes)), index_of)
+    return await carry_out(replace(task.step, document=_block(quotes)), ranker)
 
 
-def _quote(index: SentenceIndex, wanted: Wanted) -> str:
+async def _quote(ranker: SentenceRanker, index: SentenceIndex, wanted: Wanted) -> str:
     """The sentences worth quoting, best first, or in document order where all are asked for."""
-    hits = index.rank(wanted.query)
+    hits = await ranker.rank(index, wanted.query)
     if not any(hit.coverage >= _FOUND[hit.n_terms > 1] for hit in hits[:5]):
         return _nothing(wanted.subject)
     share, most = (_LISTED, MAX_LISTED) if wanted.is_many else (_CLOSE, MAX_QUOTES)
@@ -127,14 +127,14 @@ def _side_by_side(values: list[str]) -> str:
     return "\n\n".join(shown) or _nothing("")
 
 
-def _compared(task: ActionTask, index_of: Indexer) -> str:
+async def _compared(task: ActionTask, ranker: SentenceRanker) -> str:
     """The findings on each of the compared things."""
     plain = replace(task.action, name="FIND", definition="")
     found = [
         value
         if name in task.inputs
-        else carry_out(
-            replace(task, action=plain, arguments=((name, value),), question=""), index_of
+        else await carry_out(
+            replace(task, action=plain, arguments=((name, value),), question=""), ranker
         )
         for name, value in task.arguments
     ]

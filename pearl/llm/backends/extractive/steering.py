@@ -152,6 +152,7 @@ def by_question(part: Part) -> Wanted:
         is_claim=part.form == "claim",
         roles=part.roles,
         place=_place(part.text),
+        text=_joined([part.text, part.background]),
     )
     return Wanted(query, part.form == "list", part.text)
 
@@ -176,7 +177,8 @@ def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
     questions = parts(task.question) if task.question.strip() else ()
     words = task.action.name.split("_")
     other.append((" ".join(w for w in words if w not in _PLAIN_WORDS).lower(), _FROM_NAME))
-    other.append((_about(questions, own), _FROM_QUESTION))
+    about = _about(questions, own)
+    other.append((about, _FROM_QUESTION))
     kind = _kind(task.action, asked, questions)
     query = Query(
         _weights([*((text, 1.0) for text in own), *other], kind),
@@ -186,6 +188,7 @@ def by_action(task: ActionTask, index: SentenceIndex) -> Wanted:
         roles=next((part.roles for part in (*asked, *questions) if part.roles), None),
         near=frozenset(near),
         place=_place(" ".join(own if len(questions) > 1 else [*own, task.question])),
+        text=_joined([*own, about]),
     )
     return Wanted(
         query,
@@ -230,6 +233,10 @@ def _weights(texts: Iterable[tuple[str, float]], kind: Kind) -> dict[str, float]
             share = _FROM_FRAME if term in frame else 1.0
             weights[term] = max(weight * share, weights.get(term, 0.0))
     return weights
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return " ".join(dict.fromkeys(" ".join(text.split()) for text in texts if text.strip()))
 
 
 def _place(text: str) -> float | None:

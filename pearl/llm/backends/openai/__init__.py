@@ -22,6 +22,7 @@ from pearl.llm.backends.openai import faults, replies, servers, streaming
 from pearl.llm.backends.openai.batches import Batches
 from pearl.llm.backends.openai.constraining import Constraining
 from pearl.llm.backends.openai.endpoint import (
+    ANY_KEY,
     KEY_VARIABLE,
     Endpoint,
     key_variable,
@@ -36,6 +37,7 @@ from pearl.llm.backends.openai.usage import plausible
 
 __all__ = [
     "ADDRESS_VARIABLE",
+    "ANY_KEY",
     "DESCRIPTION",
     "OpenAIModel",
     "address",

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from functools import cache
 from pathlib import Path
+
+import pytest
 
 from pearl.actions.library import load_library
 from pearl.documents.document import Document
@@ -21,27 +22,34 @@ from pearl.interpreter.limits import ContextLimits
 from pearl.interpreter.steps import run
 from pearl.llm import PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
+from pearl.llm.embedders.minilm import MiniLM
+from pearl.llm.weights import find_weights
 from pearl.plugins.files import read_data
 from pearl.trace import Trace
+from tests.skips import NO_MINILM
 
 FACTS = Path(__file__).with_name("document_facts.jsonl")
+
+MINILM = find_weights("minilm")
+FOLDER, IS_THERE = (
+    MINILM.folder,
+    MINILM.is_there,
+)  # of the user: tests have a home of their own later
 
 
 async def quoted(model: ExtractiveModel, question: str, document: Document) -> list[str]:
     """Every quote of the answer, in its order."""
     library = load_library("seed")
     reply = await model.complete(Request((), PlanTask(question, library)))
-    checked = compile_plan(reply.text, library)
+    checked = compile_plan(reply.text, library).asking(question)
     limits = ContextLimits(Counter.for_model(model.name))
     results = await run(build_graph(checked), document, model, limits, Trace())
     shown = [result.reply for result in results if result.output in checked.outputs]
     return re.findall(r"^> (.*)$", "\n".join(shown), re.M)
 
 
-@cache
-def shares() -> dict[str, float]:
+def shares(model: ExtractiveModel) -> dict[str, float]:
     """Share of the facts quoted first, among the first three quotes, and at all."""
-    model = ExtractiveModel()
     places: list[int] = []
     for row in FACTS.read_text(encoding="utf-8").splitlines():
         fact = json.loads(row)
@@ -61,7 +69,16 @@ def shares() -> dict[str, float]:
 
 
 def test_the_share_of_facts_quoted_does_not_fall() -> None:
-    found = shares()
+    found = shares(ExtractiveModel())
     assert found["first"] >= 0.25, found
     assert found["top 3"] >= 0.45, found
     assert found["anywhere"] >= 0.55, found
+
+
+@pytest.mark.slow  # a minute
+@pytest.mark.skipif(not IS_THERE, reason=NO_MINILM)
+def test_sentence_vectors_find_more_of_the_facts() -> None:
+    found = shares(ExtractiveModel(MiniLM(FOLDER, "minilm")))
+    assert found["first"] >= 0.25, found
+    assert found["top 3"] >= 0.54, found
+    assert found["anywhere"] >= 0.64, found

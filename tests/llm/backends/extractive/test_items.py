@@ -26,7 +26,7 @@ def values(
     about: str, items: tuple[str, ...], kind: ItemKind = "yes_no", labels: tuple[str, ...] = ()
 ) -> tuple[str | None, ...]:
     task = ItemsTask("kept", ACTION, (("X", about),), items, kind, labels, n_picks=2)
-    return read_items(judge(task), len(items), kind, labels, n_picks=2).values
+    return read_items(asyncio.run(judge(task)), len(items), kind, labels, n_picks=2).values
 
 
 @pytest.mark.parametrize(

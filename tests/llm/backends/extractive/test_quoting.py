@@ -229,7 +229,7 @@ def test_memory_is_bounded() -> None:
     model = ExtractiveModel()
     for i in range(30):
         reply(answer_task("Who left?", f"Ada left at {i}. It rained."), model)
-    assert model._index.cache_info().currsize == 8
+    assert model._ranker._index.cache_info().currsize == 8
 
 
 def test_the_model_says_what_it_is() -> None:
