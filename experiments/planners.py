@@ -17,6 +17,7 @@ Points of a plan, 0 to 2; where several plans were written for a question, the n
 
 Intervals are of 95 %: of the bootstrap over articles for points, Wilson's for shares. `published again`
 compares the second plan published for a question with the first: how far two runs of one strong model agree.
+`no planner` calls the action that the plans of other groups call most with one text, with the question.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from traces import records
 from pearl import Pearl, PearlError, load_library
 from pearl.data.domains import load_domain
 from pearl.documents.words import shared_words
-from pearl.dsl.nodes import Plan
+from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import ActionLibrary
 from pearl.errors import ModelError, PlanningError
@@ -155,6 +156,20 @@ async def plan_all(
     return ratings
 
 
+def unplanned(item: Planned, everything: Sequence[Planned]) -> Plan:
+    """A step with the question and the action that the plans of other groups call most with one text."""
+    called = Counter(
+        step.action
+        for other in everything
+        if other.group != item.group
+        for step in other.plans[0].steps
+        if len(step.arguments) == 2 and len(strings(step)) == 1
+    )
+    ((action, _),) = called.most_common(1)
+    step = Step("answer", action, (Reference(CTX), String(item.question)), "Find it")
+    return Plan((step,))
+
+
 def shipped(bank: str) -> list[Planned]:
     """The examples of a shipped bank, each a group of its own.
 
@@ -231,6 +246,10 @@ async def run(
         # A client of its own: what another planner was replied must not make this one faster.
         async with aclosing(Client(ClientSettings(model))) as client:
             found[by] = await plan_all(items, everything, client, library, by, profile)
+    if len({each.group for each in everything}) > 1:
+        found["no planner"] = [
+            rate(unplanned(each, everything), each, each.plans) for each in items
+        ]
     again = [rate(item.plans[1], item, item.plans[:1]) for item in items if len(item.plans) > 1]
     return {**found, "published again": again} if again else found
 

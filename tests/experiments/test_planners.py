@@ -112,7 +112,7 @@ def data(folder: Path, questions: list[tuple[str, int]], qids: list[int]) -> lis
         {
             "article_id": f"a{i}",
             "set_unique_id": f"a{i}_1",
-            "article": "Ada sold the mill.",
+            "article": f"Ada sold mill {i}.",
             "questions": [{"question": text, "options": ["w", "x", "y", "z"], "gold_label": gold}],
         }
         for i, (text, gold) in enumerate(questions)
@@ -145,6 +145,8 @@ def test_a_selection_is_matched_by_words_and_the_right_letter(tmp_path: Path) ->
         "Where is the lease of the ferry?": 1.0,
     }
     assert "published again" not in found["figures"]
+    plans = {row["question"]: row["plan"] for row in found["plans"]["no planner"]}
+    assert 'FIND_REASON(CTX, "Where is the lease of the ferry?")' in plans[QUESTIONS[1][0]]
 
 
 def test_the_whole_file_is_matched_by_number(tmp_path: Path) -> None:
