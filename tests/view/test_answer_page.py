@@ -175,4 +175,3 @@ def test_of_a_weak_model_it_tells_whose_plan_it_is() -> None:
     _, text = asked("Why did Nils sell it?", Document(STORY), model=model, profile="small")
     said = Page(text).text
     assert "it is by rules" in said
-    assert "the model wrote no plan" in said
