@@ -35,8 +35,8 @@ def main() -> None:
     _no_core_dumps()
     try:
         server = _serve(settings)
-    except RuntimeError:  # llama.cpp has logged the reason
-        sys.exit(1)
+    except RuntimeError as error:  # llama.cpp has mostly logged the reason
+        sys.exit(str(error))
     print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
     sys.stdin.read()
     os._exit(0)  # a clean exit would wait for unfinished replies
@@ -64,6 +64,10 @@ def _serve(settings: dict[str, Any]) -> Any:
     parameters.ui = False
     parameters.endpoint_slots = False
     parameters.verbosity = ERRORS_ONLY
+    if settings["template"]:
+        parameters.chat_template = settings["template"]
+        parameters.use_jinja = True
+        parameters.antiprompt = settings["stops"]
     if settings["is_tokenizing"]:
         _leave_weights(parameters)
     return xllamacpp.Server(parameters)
