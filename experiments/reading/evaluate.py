@@ -176,7 +176,7 @@ def shown(half: str, result: Mapping[str, Any]) -> list[str]:
     for k in TOPS:
         for pair, test in result["paired"][k].items():
             lines.append(
-                f"{f'top {k}: {pair}':34}{test['won']:5}{test['lost']:5}{test['p']:8.3f}"
+                f"{f'top {k}: {pair}':34}{test['won']:5}{test['lost']:5}{_p(test['p']):>8}"
                 f"   {test['difference']:+.1%} [{test['low']:+.0%}, {test['high']:+.0%}]"
             )
     lines += ["", "right in the top 3, of"]
@@ -199,6 +199,10 @@ def shown(half: str, result: Mapping[str, Any]) -> list[str]:
                 for row in told["thresholds"]
             ]
     return lines
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 if __name__ == "__main__":

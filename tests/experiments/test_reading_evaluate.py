@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -87,7 +88,7 @@ def test_figures_of_the_open_half_are_whole_and_the_ranking_by_words_does_not_fa
         tops[1] * 102
     )
     lines = "\n".join(shown("open", result))
-    assert "words beside bm25" in lines
+    assert re.search(r"top 5: words beside bm25 +\d+ +\d+ +<0\.001 ", lines)
     assert "not stated, refused   0 of 18" in lines
 
 
