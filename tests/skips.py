@@ -31,7 +31,7 @@ NO_LIMITS = "no limits of processes on this system"
 BOUND = "root cannot give up its rights over files here"
 
 MOST = {
-    NO_SHARED: 29,
+    NO_SHARED: 30,
     NO_DUCKDB: 81,
     NO_TANTIVY: 1,
     NO_RAY: 9,

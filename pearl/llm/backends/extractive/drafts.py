@@ -18,6 +18,8 @@ __all__ = ["propose", "refine"]
 _PARAMETERS = (Parameter(CTX, ValueType.CONTEXT), Parameter("X"))
 _LEAST = 0.25
 """Minimum likeness of drafts that are merged."""
+_DOING = re.compile(r"\s\w+ing\Z")
+"""`the ship hiding`, in "What is the captain of the ship hiding": what is asked for is no captain."""
 _NOUN = re.compile(r"the ([a-z]{3,}(?: [a-z]{3,})?)")
 
 
@@ -45,7 +47,7 @@ def propose(question: str, library: ActionLibrary) -> str:
 def _draft(part: Part, library: ActionLibrary) -> Action | None:
     """The new action for a part of a question, if its library lacks one."""
     thing, of = part.thing_of if part.form in ("thing", "effect") else ("", "")
-    if of and (noun := _NOUN.fullmatch(thing.strip().lower())):
+    if not _DOING.search(of) and (noun := _NOUN.fullmatch(thing.strip().lower())):
         name = f"FIND_{noun[1].replace(' ', '_').upper()}"
         definition = f"Find the {noun[1]} of X in CTX"
     elif missing := missing_role(part, library):

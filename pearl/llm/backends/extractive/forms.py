@@ -82,7 +82,7 @@ _WHILE = (
 
 _FORMS: tuple[tuple[Form, str], ...] = (
     ("exception", rf"(?:which|what)(?: of (?:the following|these|those)(?: [\w'’-]+)?| one)? {IS} not"
-                     r" (?P<topic>(?!the one\b)[^,]+?(?:: .*| ?\(.*)?)"
+                     r" (?P<topic>(?!the one\b)[^,:(]+)(?:[:(].*)?"
                      rf"|(?:which|what|who)\b.*\b(?-i:NOT|EXCEPT)\b.*|.*\bexcept\W*"
                      rf"|which(?: of .*| one)? (?:{IS}|{_DO}) not\b.*|(?:all|each) of .* except\b.*"),
     ("hypothesis", r"(?:what|how)\b.*\b(?:would|could|might)\b.*\bif\b.*|if\b.*\b(?:would|could"
@@ -106,7 +106,7 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ("change", r"how (?:do|does|did|has|have|had)(?:n['’]t)? (?P<topic>.+?) (?:changed?|evolved?|develop(?:ed)?"
                   rf"|transform(?:ed)?|grow|grown)(?P<rest>{_WHILE})"
                   rf"|(?:what|which) (?:{IS} )?(?:the )?(?:\w+ )?changes?(?: (?:in|to|of|for) (?P<of>.+))?"),
-    ("emotion", rf"(?:how|what) {_BE_OR_DO} (?P<topic>.+?) (?:(?:feel|felt|feeling|react|respond)\b(?: (?:about|towards?"
+    ("emotion", rf"(?:how|what) {_BE_OR_DO} (?P<topic>(?:(?!\b{WH}\b).)+?) (?:(?:feel|felt|feeling|react|respond)\b(?: (?:about|towards?"
                    rf"|to|of|on|regarding|with|that|when|at))?|(?:think|thought) (?:about|of)\b) ?(?P<other>.*)"
                    rf"|what {IS} (?P<x>.+?)['’]s? (?:feelings?|attitude|opinion|view|reaction|emotions?|thoughts?)"
                    rf"(?: (?:about|towards?|to|of|on|regarding|at) (?P<y>.+))?"
@@ -151,9 +151,9 @@ _FORMS: tuple[tuple[Form, str], ...] = (
     ("list", r"(?:list|enumerate|extract)(?: me)? (?:(?:all|every|each|the)\b)?\s*(?P<topic>.+)"
                 r"|(?:name|identify|find)(?: me)? (?:all|every|each)\s+(?P<each>.+)"
                 rf"|(?:what|which) {IS} (?:all|every) (?P<all>.+)"),
-    ("definition", r"what(?: exactly)? (?:is|are) (?P<topic>(?:an? )?(?!the |his |her |its |their |my |your |our |this |that |these "
-                      r"|there\b|.*\b(?:about|with|for|of|in|on|to|from|wrong)\b|.*(?:ed|en|ing)\Z)(?-i:[a-z][a-z-]+(?: [a-z][a-z-]+){0,2}))"),
-    ("manner", rf"(?:in what way|by what means|how)\b(?P<clause> (?:{_DO}|has|have|had|can|to)\b.*| {IS} .+e[dn])"),
+    ("definition", r"what(?: exactly)? (?:is|are) (?P<topic>(?!the |his |her |its |their |my |your |our |this |that |these "
+                      r"|there\b|.*\b(?:about|with|for|of|in|on|to|from|wrong)\b|.*(?:ed|en|ing)\Z)(?-i:an? [a-z-]+(?: [a-z-]+){0,2}|[a-z-]{2,}))"),
+    ("manner", rf"(?:in what way|by what means|how)\b(?!.*\b{WH}\b)(?P<clause> (?:{_DO}|has|have|had|can|to)\b.*| {IS} .+e[dn])"),
     ("claim", rf"{AUXILIARY}\b(?!,|.*\bor\b).+"),
     ("thing", rf"{BEFORE_WH}(?:what|which)(?:['’]s)?\b(?P<clause>.*)"),
 )  # fmt: skip

@@ -54,6 +54,7 @@ _ROLES: dict[Form, tuple[str, str, str]] = {
     "thing": ("", "answer", "Find what the text says about it"),
     "time": ("TIME DATE WHEN", "time", "Find when it is"),
 }  # fmt: skip
+_ROLE_WORDS = frozenset(word for words, _, _ in _ROLES.values() for word in words.split())
 _GENERIC = ("FIND", "SEARCH", "COMPREHEND", "EXTRACT", "LOOKUP", "QUERY", "ASK", "INFER", "ANSWER")
 """General actions, best first."""
 _AS_CLAUSE = frozenset(
@@ -115,7 +116,11 @@ class _Draft:
         roles = _ROLES[form][0].split()
         fitting = [action for action in self.library.values() if _has_shape(action, n_texts)]
         for word in roles:
-            named = [action for action in fitting if word in action.name.split("_")]
+            named = [
+                action
+                for action in fitting
+                if word in action.name.split("_") and _first_role(action) in roles
+            ]
             if n_texts > 1:
                 named = [a for a in named if _VERBS.union(roles).issuperset(a.name.split("_"))]
             if named:
@@ -278,6 +283,11 @@ def _named(part: Part, draft: _Draft) -> tuple[Action, str] | None:
         if best is None or len(named) > best[0]:
             best = (len(named), action)
     return (best[1], of) if best else None
+
+
+def _first_role(action: Action) -> str:
+    """The word that says what an action is for: `RECOMMENDED` in `FIND_RECOMMENDED_CHANGES`."""
+    return next((word for word in action.name.split("_") if word in _ROLE_WORDS), "")
 
 
 def _specialty(action: Action) -> tuple[int, int]:

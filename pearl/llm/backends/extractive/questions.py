@@ -54,7 +54,7 @@ class Part:
         text: The part on one line, without lead-in and question mark.
         topic: What it is about, without the question words; never blank.
         other: The second topic of some forms: the object of a feeling or effect, the things counted.
-        background: What its pronouns may refer to: the first part, or what was said before that.
+        background: What it may refer to: what was said before the question, and its first part.
     """
 
     form: Form
@@ -163,14 +163,15 @@ def parts(question: str) -> tuple[Part, ...]:
     texts, told = _split(line)
     for text in texts:
         part = _part(text)
+        before = f"{told} {found[0].text}".strip() if found else told
         if found and len(terms(part.topic, drop_stop_words=True)) < 1:
-            part = Part(part.form, part.text, found[0].topic, part.other, found[0].text)
-        elif found and (
-            _PRONOUN.search(part.text) or len(terms(part.text, drop_stop_words=True)) < 3
+            part = Part(part.form, part.text, found[0].topic, part.other, before)
+        elif (
+            not found
+            or _PRONOUN.search(part.text)
+            or len(terms(part.text, drop_stop_words=True)) < 3
         ):
-            part = Part(part.form, part.text, part.topic, part.other, found[0].text)
-        elif told and not found and _PRONOUN.search(part.text):
-            part = Part(part.form, part.text, part.topic, part.other, told)
+            part = Part(part.form, part.text, part.topic, part.other, before)
         found.append(part)
     return tuple(found)
 
@@ -268,7 +269,7 @@ _TALLY = re.compile(
 )
 _THING_OF = re.compile(
     rf"(?:what|which) {IS} (?P<thing>(?:(?:the|some|any) )?(?:[\w'’-]+ ){{0,4}}?[\w'’-]+) (?:of|for|between|against|behind"
-    r"|associated with) (?!\S+ .*ing\Z)(?P<of>.+)\Z",
+    r"|associated with) (?P<of>.+)\Z",
     re.I | re.S,
 )
 _OPTIONS = re.compile(

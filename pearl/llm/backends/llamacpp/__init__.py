@@ -18,6 +18,7 @@ model. It is given a completion prompt in plain text (`COMPLETION_TEMPLATE`).
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import threading
 from pathlib import Path
@@ -47,6 +48,9 @@ CACHE_MIB = 4_096
 
 POLL_S = 0.01
 """Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop."""
+
+TOO_LONG = "exceeds the available context size"
+"""In llama.cpp's error for a prompt that is longer than the window."""
 
 COMPLETION_TEMPLATE = """\
 {% for message in messages %}{% if message['role'] == 'assistant' %}### Response:
@@ -155,6 +159,8 @@ class LlamaCppModel:
             try:
                 return await client.complete(request)
             except ModelError as error:
+                if TOO_LONG in error.message:
+                    raise self._too_long(error) from None
                 if error.kind != "transport" or not await _has_ended(worker):
                     raise
             raise self._died(worker)
@@ -254,6 +260,19 @@ class LlamaCppModel:
         # This llama.cpp is built with llguidance, which emits whole characters only.
         server = servers.load("llguidance")
         return OpenAIModel(endpoint, self._timeout_s, self.window, server, is_streamed=True)
+
+    def _too_long(self, error: ModelError) -> ModelError:
+        found = re.search(r"\((\d+) tokens\)", error.message)
+        size = f"{int(found[1]):,} tokens" if found else "more tokens"
+        trained = self._header.trained
+        help = "a shorter prompt (--nearest 2, --context retrieve), or a model with a larger window"
+        if (self.window or 0) < trained:
+            help = f"--window {trained} is what it was trained on; or a shorter prompt: --nearest 2"
+        return ModelError(
+            f"the prompt has {size}, the window of {self._path.name} {self.window:,}",
+            kind="bad_request",
+            help=help,
+        )
 
     def _died(self, worker: WorkerProcess) -> ModelError:
         worker.stop()

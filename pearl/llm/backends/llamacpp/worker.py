@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
 N_READ_AT_ONCE = 512
@@ -22,6 +23,9 @@ N_READ_AT_ONCE = 512
 
 MIN_WINDOW = 256
 """Context window of a process that only tokenizes."""
+
+LOG_S = 0.5
+"""Seconds that llama.cpp is given to log why: it does so in a thread, which the end of the process cuts off."""
 
 ERRORS_ONLY = 1
 """llama.cpp's level of messages."""
@@ -35,7 +39,8 @@ def main() -> None:
     _no_core_dumps()
     try:
         server = _serve(settings)
-    except RuntimeError as error:  # llama.cpp has mostly logged the reason
+    except RuntimeError as error:
+        time.sleep(LOG_S)
         sys.exit(str(error))
     print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
     sys.stdin.read()

@@ -1,0 +1,302 @@
+"""How near the plans of each planner come to plans that were written for the same questions.
+
+    python experiments/planners.py [--domain NAME] [--planner NAME ...] [--model NAME] [--n 25]
+    python experiments/planners.py --data FILE --traces FILE... --actions FILE ...
+
+Without --data the questions are those of the shipped banks of examples. With it they are those of a
+file of QuALITY for which plans were published (`published_plans`), and plans call the published
+actions. The questions are drawn by --seed. As examples a planner is shown the plans of the other
+questions, but none of the same article.
+
+Points of a plan, 0 to 2; where several plans were written for a question, the nearest counts:
+
+    action F1   of the multisets of action names, `CONCAT` aside: it joins, and PEARL joins by itself
+    overlap     of the string arguments: token F1 of two, matched greedily from the highest, summed,
+                doubled and divided by the number of strings in both plans
+    points      their sum; half of it if two steps are identical; 0 if there is no valid plan
+
+Intervals are of 95 %: of the bootstrap over articles for points, Wilson's for shares. `published again`
+compares the second plan published for a question with the first: how far two runs of one strong model agree.
+`no planner` calls the action that the plans of other groups call most with one text, with the question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import click
+from published_plans import Planned, published, strings
+from traces import records
+
+from pearl import Pearl, PearlError, load_library
+from pearl.data.domains import load_domain
+from pearl.documents.words import shared_words
+from pearl.dsl.nodes import CTX, Plan, Reference, Step, String
+from pearl.dsl.printer import print_plan
+from pearl.dsl.signatures import ActionLibrary
+from pearl.errors import ModelError, PlanningError
+from pearl.evals.stats import accuracy, difference, proportion
+from pearl.llm.client import Client, ClientSettings
+from pearl.planner.examples import read_bank
+from pearl.planner.planner import PLANNERS, PlannedBy
+from pearl.planner.profile import PROFILES, ProfileName
+
+JOINING = "CONCAT"
+MOST = 2.0
+"""Points of a plan at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """What a plan is worth.
+
+    Attributes:
+        action_f1: 0 to 1, as `overlap`.
+        is_distinct: Whether no two steps are identical.
+        seconds: That the planner took.
+        plan: Its text; "" where there is no valid one, and `reason` says why.
+    """
+
+    question: str
+    group: str
+    action_f1: float = 0.0
+    overlap: float = 0.0
+    is_distinct: bool = True
+    seconds: float = 0.0
+    plan: str = ""
+    reason: str = ""
+
+    @property
+    def points(self) -> float:
+        """0 to `MOST`."""
+        return (self.action_f1 + self.overlap) * (1.0 if self.is_distinct else 0.5)
+
+
+def action_f1(plan: Plan, reference: Plan) -> float:
+    """How far two plans call the same actions, 0 to 1."""
+    one, two = (
+        Counter(step.action for step in each.steps if step.action != JOINING)
+        for each in (plan, reference)
+    )
+    total = one.total() + two.total()
+    return 2 * (one & two).total() / total if total else 0.0
+
+
+def overlap(plan: Plan, reference: Plan) -> float:
+    """How far two plans have the same strings, 0 to 1; 1 if neither has any."""
+    one, two = (
+        [text for step in each.steps for text in strings(step)] for each in (plan, reference)
+    )
+    if not one or not two:
+        return float(one == two)
+    pairs = sorted(
+        ((shared_words(a, b), i, j) for i, a in enumerate(one) for j, b in enumerate(two)),
+        reverse=True,
+    )
+    total, used_one, used_two = 0.0, set[int](), set[int]()
+    for like, i, j in pairs:
+        if i not in used_one and j not in used_two:
+            total += like
+            used_one.add(i)
+            used_two.add(j)
+    return 2 * total / (len(one) + len(two))
+
+
+def rate(plan: Plan, item: Planned, references: Sequence[Plan], seconds: float = 0.0) -> Rating:
+    """A valid plan against the nearest of the references."""
+    calls = [(step.action, step.arguments) for step in plan.steps]
+    return max(
+        (
+            Rating(
+                item.question, item.group, action_f1(plan, reference), overlap(plan, reference),
+                all(call not in calls[:i] for i, call in enumerate(calls)), seconds, print_plan(plan),
+            )
+            for reference in references
+        ),
+        key=lambda rating: rating.points,
+    )  # fmt: skip
+
+
+async def plan_one(item: Planned, pearl: Pearl) -> Rating:
+    """Plan a question, and rate the plan."""
+    began = time.perf_counter()
+    try:
+        plan = (await pearl.plan(item.question)).plan
+    except (PlanningError, ModelError) as error:
+        seconds = time.perf_counter() - began
+        return Rating(item.question, item.group, seconds=seconds, reason=error.message)
+    return rate(plan, item, item.plans, time.perf_counter() - began)
+
+
+async def plan_all(
+    items: Sequence[Planned], everything: Sequence[Planned], client: Client,
+    library: ActionLibrary, by: PlannedBy, profile: ProfileName,
+) -> list[Rating]:  # fmt: skip
+    """Plan the questions, one after the other, each without the examples of its group."""
+    ratings: list[Rating] = []
+    for item in items:
+        with tempfile.TemporaryDirectory() as bank:
+            for i, other in enumerate(everything):
+                if other.group != item.group:
+                    shown = print_plan(replace(other.plans[0], question=other.question))
+                    (Path(bank) / f"{i:04}.plan").write_text(f"{shown}\n", encoding="utf-8")
+            pearl = Pearl(client, library=library, examples=bank, planned_by=by, profile=profile)
+            ratings.append(await plan_one(item, pearl))
+    return ratings
+
+
+def unplanned(item: Planned, everything: Sequence[Planned]) -> Plan:
+    """A step with the question and the action that the plans of other groups call most with one text."""
+    called = Counter(
+        step.action
+        for other in everything
+        if other.group != item.group
+        for step in other.plans[0].steps
+        if len(step.arguments) == 2 and len(strings(step)) == 1
+    )
+    ((action, _),) = called.most_common(1)
+    step = Step("answer", action, (Reference(CTX), String(item.question)), "Find it")
+    return Plan((step,))
+
+
+def shipped(bank: str) -> list[Planned]:
+    """The examples of a shipped bank, each a group of its own.
+
+    Raises:
+        DataError: There is no such bank.
+    """
+    return [
+        Planned(example.plan.question or example.question, str(example.path), (example.plan,))
+        for example in read_bank(bank)
+    ]
+
+
+def summary(ratings: Sequence[Rating], first: Sequence[Rating]) -> dict[str, object]:
+    """The figures of one planner; `ahead` are its points less those of the first."""
+    groups = [rating.group for rating in ratings]
+    share = [rating.points / MOST for rating in ratings]
+    n, n_valid = len(ratings), sum(bool(rating.plan) for rating in ratings)
+    n_distinct = sum(bool(rating.plan) and rating.is_distinct for rating in ratings)
+    points = accuracy(share, clusters=groups)
+    figures: dict[str, object] = {
+        "n": n,
+        "points": [MOST * end for end in (points.estimate, points.low, points.high)],
+        "action_f1": statistics.mean(rating.action_f1 for rating in ratings),
+        "overlap": statistics.mean(rating.overlap for rating in ratings),
+        "valid": [n_valid, *_wilson(n_valid, n)],
+        "no_identical_steps": [n_distinct, *_wilson(n_distinct, n)],
+        "seconds": statistics.median(rating.seconds for rating in ratings),
+    }
+    if ratings is not first and [r.question for r in ratings] == [r.question for r in first]:
+        ahead = difference(share, [rating.points / MOST for rating in first], clusters=groups)
+        figures["ahead"] = [MOST * end for end in (ahead.estimate, ahead.low, ahead.high)]
+    return figures
+
+
+def _wilson(k: int, n: int) -> tuple[float, float]:
+    interval = proportion(k, n)
+    return interval.low, interval.high
+
+
+def render(figures: dict[str, dict[str, object]]) -> str:
+    """A table, a row a planner."""
+    lines = [
+        "| planner | n | points of 2 | action F1 | overlap | valid | no identical steps | s, median | ahead of the first |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, row in figures.items():
+        cells = [name, *(_cell(key, row.get(key)) for key in (
+            "n", "points", "action_f1", "overlap", "valid", "no_identical_steps", "seconds", "ahead",
+        ))]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(key: str, value: object) -> str:
+    match key, value:
+        case _, None:
+            return ""
+        case (("valid" | "no_identical_steps"), [k, low, high]):
+            return f"{k} [{100 * low:.0f}, {100 * high:.0f} %]"
+        case _, [estimate, low, high]:
+            return f"{estimate:.2f} [{low:.2f}, {high:.2f}]"
+        case _, float():
+            return f"{value:.2f}"
+    return str(value)
+
+
+async def run(
+    items: Sequence[Planned], everything: Sequence[Planned], model: str, library: ActionLibrary,
+    planners: Sequence[PlannedBy], profile: ProfileName,
+) -> dict[str, list[Rating]]:  # fmt: skip
+    """The ratings of every planner, and of the plans that were published again."""
+    found: dict[str, list[Rating]] = {}
+    for by in planners:
+        # A client of its own: what another planner was replied must not make this one faster.
+        async with aclosing(Client(ClientSettings(model))) as client:
+            found[by] = await plan_all(items, everything, client, library, by, profile)
+    if len({each.group for each in everything}) > 1:
+        found["no planner"] = [
+            rate(unplanned(each, everything), each, each.plans) for each in items
+        ]
+    again = [rate(item.plans[1], item, item.plans[:1]) for item in items if len(item.plans) > 1]
+    return {**found, "published again": again} if again else found
+
+
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command()
+@click.option("--domain", default="quality", show_default=True, help="Its bank and its library.")
+@click.option("--data", type=FILE, help="A file of QuALITY, for the published plans.")
+@click.option("--traces", multiple=True, type=FILE, help="Published plans.")
+@click.option("--actions", help="The library that they were written for.")
+@click.option("--planner", "planners", multiple=True, type=click.Choice(PLANNERS), default=["rule"])
+@click.option("--model", default="extractive", show_default=True, help="As for pearl --model.")
+@click.option("--profile", type=click.Choice(PROFILES), default="auto", show_default=True)
+@click.option("--n", type=click.IntRange(min=1), default=25, show_default=True)
+@click.option("--seed", default=0, show_default=True, help="Of the choice of questions.")
+@click.option("--json", "as_json", is_flag=True, help="Print figures and plans as JSON.")
+def main(
+    domain: str, data: Path | None, traces: tuple[Path, ...], actions: str | None,
+    planners: tuple[PlannedBy, ...], model: str, profile: ProfileName, n: int, seed: int,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Rate planners by plans that were written for the same questions."""
+    if bool(data) != bool(traces) or bool(data) != bool(actions):
+        raise click.UsageError("--data, --traces and --actions go together")
+    try:
+        known = load_domain(domain)
+        everything = published(data, records(traces)) if data else shipped(known.examples)
+        items = random.Random(seed).sample(everything, min(n, len(everything)))
+        library = load_library(actions or known.library)
+        found = asyncio.run(run(items, everything, model, library, planners, profile))
+    except PearlError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
+    first = found[planners[0]]
+    figures = {name: summary(ratings, first) for name, ratings in found.items()}
+    if as_json:
+        plans = {name: [asdict(rating) for rating in ratings] for name, ratings in found.items()}
+        click.echo(json.dumps({"figures": figures, "plans": plans}, ensure_ascii=False, indent=2))
+        return
+    click.echo(f"{len(items)} of {len(everything)} questions; model: {model}; profile: {profile}")
+    click.echo(render(figures))
+    for name, ratings in found.items():
+        for reason, k in Counter(r.reason for r in ratings if r.reason).most_common():
+            click.echo(f"{name}: no plan, {k} times: {reason}", err=True)
+
+
+if __name__ == "__main__":
+    main()

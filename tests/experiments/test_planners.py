@@ -1,0 +1,173 @@
+"""Planners rated by plans that were written for the same questions."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pearl.dsl.nodes import Plan
+from pearl.dsl.parser import parse
+from tests.root import ROOT
+from tests.shared import shared
+
+ACTIONS = "FIND(CTX, X) : Find X\nFIND_REASON(CTX, X) : Why X\nCONCAT(A, B, ...) : Join\n"
+WHY = '1. a = FIND_REASON(CTX, "Ada sell the mill") : Find why'
+WHERE = '1. a = FIND(CTX, "the lease of the ferry") : Find it\n2. b = CONCAT(a, a) : Join'
+
+
+@cache
+def experiment(name: str) -> ModuleType:
+    """The script; it imports its neighbours as a script does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "experiments")
+        return importlib.import_module(name)
+
+
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(experiment("planners").main, [str(arg) for arg in args])
+
+
+def rated(*args: str | Path) -> dict[str, Any]:
+    done = run("--json", *args)
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def plan(text: str) -> Plan:
+    return parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "expected"),
+    [
+        (WHY, WHY, 1.0),
+        (WHERE, '1. z = FIND(CTX, "other") : x', 1.0),  # what joins is not counted
+        ('1. a = FIND(CTX, "x") : x\n2. b = FIND(CTX, "y") : y', '1. a = FIND(CTX, "x") : x', 2 / 3),
+        (WHY, WHERE, 0.0),
+    ],
+)  # fmt: skip
+def test_action_f1_is_of_multisets_of_names(text: str, reference: str, expected: float) -> None:
+    assert experiment("planners").action_f1(plan(text), plan(reference)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "expected"),
+    [
+        (WHY, WHY, 1.0),
+        ('1. a = FIND(CTX, "red boat") : x', '1. a = FIND(CTX, "boat") : x', 2 / 3),
+        # "boat" is matched with the second string, which is nearer than the first
+        ('1. a = FIND(CTX, "boat") : x', '1. a = COMPARE(CTX, "red boat", "boat") : x', 2 / 3),
+        ('1. a = PICK(CTX, ["boat", "mill"]) : x', '1. a = FIND(CTX, "mill") : x', 2 / 3),
+        ("1. a = SUMMARIZE(CTX) : x", "1. b = SUMMARIZE(CTX) : y", 1.0),
+        ("1. a = SUMMARIZE(CTX) : x", WHY, 0.0),
+    ],
+)
+def test_overlap_matches_each_string_once(text: str, reference: str, expected: float) -> None:
+    assert experiment("planners").overlap(plan(text), plan(reference)) == pytest.approx(expected)
+
+
+def test_identical_steps_halve_the_points() -> None:
+    planners, plans = experiment("planners"), experiment("published_plans")
+    item = plans.Planned("Why?", "a", (plan(WHY),))
+    twice = plan(f"{WHY}\n" + WHY.replace("1. a", "2. b"))
+    once, doubled = (planners.rate(each, item, item.plans) for each in (plan(WHY), twice))
+    assert once.points == 2.0
+    assert doubled.is_distinct is False
+    assert doubled.points == pytest.approx((2 / 3 + 2 / 3) / 2)
+
+
+def test_the_nearest_of_several_plans_counts() -> None:
+    planners, plans = experiment("planners"), experiment("published_plans")
+    item = plans.Planned("Why?", "a", (plan(WHERE), plan(WHY)))
+    assert planners.rate(plan(WHY), item, item.plans).points == 2.0
+
+
+def test_shipped_banks_are_rated_without_any_data() -> None:
+    found = rated("--n", "5", "--domain", "generic")
+    figures = found["figures"]["rule"]
+    assert figures["n"] == 5
+    assert figures["valid"][0] == 5
+    low, high = figures["points"][1:]
+    assert 0 <= low <= figures["points"][0] <= high <= 2
+    again = rated("--n", "5", "--domain", "generic")
+    assert [row["question"] for row in again["plans"]["rule"]] == [
+        row["question"] for row in found["plans"]["rule"]
+    ]
+    others = rated("--n", "5", "--domain", "generic", "--seed", "7")
+    assert others["plans"]["rule"] != found["plans"]["rule"]
+
+
+def data(folder: Path, questions: list[tuple[str, int]], qids: list[int]) -> list[str | Path]:
+    """A file of QuALITY, traces with two plans, and the actions; as arguments."""
+    rows = [
+        {
+            "article_id": f"a{i}",
+            "set_unique_id": f"a{i}_1",
+            "article": f"Ada sold mill {i}.",
+            "questions": [{"question": text, "options": ["w", "x", "y", "z"], "gold_label": gold}],
+        }
+        for i, (text, gold) in enumerate(questions)
+    ]
+    (folder / "dev.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    traces = [
+        {"qid": str(qid), "plan": text, "gold": gold}
+        for qid, text, gold in zip(qids, (WHY, WHERE), ("A", "B"), strict=True)
+    ]
+    (folder / "traces.jsonl").write_text("\n".join(map(json.dumps, traces)), encoding="utf-8")
+    (folder / "mine.actions").write_text(ACTIONS, encoding="utf-8")
+    return [
+        "--data", folder / "dev.jsonl", "--traces", folder / "traces.jsonl",
+        "--actions", folder / "mine.actions",
+    ]  # fmt: skip
+
+
+QUESTIONS = [
+    ("Why did Ada sell the mill?", 1),
+    ("Where is the lease of the ferry?", 2),
+    ("Why did Ada sell the mill, then?", 3),  # another letter is right
+    ("Who keeps bees?", 2),
+]
+
+
+def test_a_selection_is_matched_by_words_and_the_right_letter(tmp_path: Path) -> None:
+    found = rated(*data(tmp_path, QUESTIONS, [900, 77]))
+    assert {row["question"]: round(row["action_f1"], 2) for row in found["plans"]["rule"]} == {
+        "Why did Ada sell the mill?": 1.0,
+        "Where is the lease of the ferry?": 1.0,
+    }
+    assert "published again" not in found["figures"]
+    plans = {row["question"]: row["plan"] for row in found["plans"]["no planner"]}
+    assert 'FIND_REASON(CTX, "Where is the lease of the ferry?")' in plans[QUESTIONS[1][0]]
+
+
+def test_the_whole_file_is_matched_by_number(tmp_path: Path) -> None:
+    questions = [("What now?", 1), ("And what then?", 2)]  # no word is shared with a plan
+    found = rated(*data(tmp_path, questions, [0, 1]))
+    assert {row["question"] for row in found["plans"]["rule"]} == {"What now?", "And what then?"}
+
+
+def test_data_without_published_plans_is_said(tmp_path: Path) -> None:
+    done = run(*data(tmp_path, [("Who keeps bees?", 2)], [900, 77]))
+    assert done.exit_code == 3
+    assert "no question has a published plan" in done.stderr
+    assert run("--data", sys.executable).exit_code == 2
+
+
+def test_published_plans_agree_with_themselves() -> None:
+    traces = [shared(f"pearl_traces/dev.ctx_eval_{name}.jsonl") for name in ("long", "short")]
+    found = rated(
+        "--data", shared("quality/QuALITY.subset.dev"), "--traces", traces[0], "--traces", traces[1],
+        "--actions", shared("pearl_traces/actions_refined.txt"),
+    )["figures"]  # fmt: skip
+    assert found["rule"]["n"] == 25
+    assert found["rule"]["valid"][0] == 25
+    assert found["published again"]["points"][0] > 1.5 > found["rule"]["points"][2]
