@@ -185,8 +185,8 @@ def _plan(part: Part, draft: _Draft) -> None:
     match part.form:
         case "comparison" if part.other:
             _compare(part, draft)
-        case "exception" if part.is_clause:
-            _except(part, draft)
+        case "exception" if part.is_clause and (gather := draft.playing("list", 1)):
+            _except(part, draft, gather)
         case "exception":
             _step(part, draft, draft.generic(), part.asked)
         case "number" if part.is_tally:
@@ -232,9 +232,8 @@ def _compare(part: Part, draft: _Draft) -> None:
         draft.add(output, action, explanation, *found, _text(part.asked))
 
 
-def _except(part: Part, draft: _Draft) -> None:
+def _except(part: Part, draft: _Draft, gather: Action) -> None:
     """List what belongs; the exception is the option in the question that is not among it."""
-    gather = draft.playing("list", 1) or draft.generic()
     belonging = draft.add(
         "belonging", gather, "Gather everything that does belong", _text(part.topic, part)
     )

@@ -114,6 +114,12 @@ def test_an_action_is_for_what_its_name_says_first() -> None:
     assert steps(asked, "medical") == [("FIND", asked)]
 
 
+def test_what_is_not_so_is_not_asked_for_as_if_it_were() -> None:
+    asked = "Which of these is not a fault of the mill?"
+    (step,) = compile_plan(write_plan(asked, GENERAL), GENERAL).plan.steps
+    assert step.arguments[1] == String(asked)
+
+
 def test_side_effects_are_no_effect() -> None:
     asked = "What are the side effects of the drops?"
     assert steps(asked, "medical") == [("FIND_SIDE_EFFECTS", "the drops")]
