@@ -388,7 +388,7 @@ class Pearl:
         token_budget: int | None = None,
         trace: Trace | None = None,
     ) -> Choice:
-        """Choose one of several options, based on an answer in words or on a document.
+        """Choose one of several options, based on an answer in words, on a document, or on the question alone.
 
         Args:
             question: What was asked.
@@ -401,7 +401,7 @@ class Pearl:
             trace: The choice is added to it.
 
         Raises:
-            UsageError: There are too few or too many options, or not one thing to choose by.
+            UsageError: There are too few or too many options, or two things to choose by.
             ExecutionError: Nothing of the document fits, or not all of it with `context="full"`.
             ModelError: The model gave no usable reply.
         """

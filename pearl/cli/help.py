@@ -31,7 +31,7 @@ GROUPS = {
         "tokens_per_minute", "price", "prices", "seconds_per_call",
     ),
     "Run": (
-        "methods", "seeds", "scorer", "by_document", "seed_library", "rounds", "retries", "compare",
+        "methods", "seeds", "scorer", "by_document", "rotate", "seed_library", "rounds", "retries", "compare",
         "again", "shard_size", "continued", "fresh", "store", "executor", "shard",
     ),
     "Search": (

@@ -12,6 +12,7 @@ from pearl.cli.conversations import print_conversations
 from pearl.cli.tables import ends, figures, show
 from pearl.cli.work import report_reasons
 from pearl.evals import report, stats
+from pearl.evals.baselines import letter_use
 from pearl.evals.scorers import load_scorer
 
 if TYPE_CHECKING:
@@ -46,13 +47,24 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     known = [cost for cost in costs if cost is not None]
     _say(f"{each}; all together: {sum(known):,.2f} USD" if known else each)
     is_graded = any(0 < record.score < 1 for record in log.records)
+    baselines = report.baselines(log, cluster=cluster)
+    if baselines:
+        _say("longest (option) and majority (letter of the other samples) read nothing")
     for subset, group in groupby(scores, key=lambda score: score.subset):
         _say("")
-        show(_scores(list(group), subset, is_graded=is_graded))
+        nothing = [each for each in baselines if each.subset == subset]
+        show(_scores([*group, *nothing], subset, is_graded=is_graded))
     print_conversations(log)
     for score in scores:
         if report.is_below(score, report.chance(log.of(score.method, _subset(score)))):
             _say(f"{score.method} is below chance on {score.subset}: look at its records")
+    uses = letter_use(log.records)
+    if uses:
+        _say("letters replied, and how many with that letter are right:")
+    for use in uses:
+        _say(f"  {use.method}: {use}")
+        if use.is_biased:
+            _say(f"{use.method} mostly replies one letter: it hardly reads the options")
     seeded = [score for score in scores if score.subset == "all" and len(score.by_seed) > 1]
     for score in seeded:
         shares = ", ".join(f"{100 * share:.1f}" for share in score.by_seed)

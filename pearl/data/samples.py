@@ -46,6 +46,7 @@ class Sample:
         dialogue: Names the conversation; samples of one conversation follow each other. "" for none.
         n_turns: Turns of the whole conversation, be they samples or not; 0 if that is not known.
         program: The arithmetic that leads to the reference, as `EVALUATE` takes it; "" if not known.
+        rotation_of: The sample that it is with its options in another order; "" for none.
         extra: Other fields of its row, preserved when it is written.
     """
 
@@ -61,6 +62,7 @@ class Sample:
     dialogue: str = field(default="", kw_only=True)
     n_turns: int = field(default=0, kw_only=True)
     program: str = field(default="", repr=False, kw_only=True)
+    rotation_of: str = field(default="", kw_only=True)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @property

@@ -108,6 +108,8 @@ class EvalRecord(Frozen):
     question: str
     document: str = ""
     subsets: tuple[str, ...] = ()
+    rotation_of: str = ""
+    """The sample that it is with its options in another order; "" for none."""
     options: tuple[str, ...] = ()
     gold: int | None = None
     reference: str | None = None

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pearl.errors import UsageError
 from pearl.evals import stats
+from pearl.evals.baselines import BASELINES, baseline_records
 from pearl.evals.log import EvalLog, EvalRecord
 from pearl.evals.stats import Interval, McNemar
 from pearl.llm import Usage
@@ -24,6 +25,7 @@ __all__ = [
     "MethodComparison",
     "Score",
     "across",
+    "baselines",
     "chance",
     "compare",
     "comparisons",
@@ -139,6 +141,22 @@ def scores(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
     ]
 
 
+def baselines(log: EvalLog, *, cluster: Cluster = "sample") -> list[Score]:
+    """The scores of what reads nothing, where all samples have options, for all samples and for each subset."""
+    return [
+        score_of(name, subset or "all", records, cluster=cluster)
+        for subset in (None, *log.subsets)
+        for name in BASELINES
+        if (
+            records := [
+                record
+                for record in baseline_records(log.records)
+                if record.method == name and (subset is None or subset in record.subsets)
+            ]
+        )
+    ]
+
+
 def score_of(
     method: str, subset: str, records: Sequence[EvalRecord], *, cluster: Cluster = "sample"
 ) -> Score:
@@ -178,7 +196,7 @@ def _quantile(values: Sequence[float], percent: int) -> float:
 
 def _clusters(records: Sequence[EvalRecord], cluster: Cluster) -> list[str]:
     name: Callable[[EvalRecord], str] = (
-        (lambda r: r.document) if cluster == "document" else (lambda r: r.sample)
+        (lambda r: r.document) if cluster == "document" else (lambda r: r.rotation_of or r.sample)
     )
     return [name(record) for record in records]
 

@@ -253,6 +253,7 @@ def blank(sample: Sample, method: str, seed: int, document: str) -> EvalRecord:
         question=sample.question,
         document=document,
         subsets=tuple(sorted(sample.subsets)),
+        rotation_of=sample.rotation_of,
         options=sample.options,
         gold=sample.gold,
         reference=sample.reference,

@@ -16,7 +16,7 @@ from pearl.evals.methods import load_method
 from pearl.evals.scoring import right_option
 from pearl.planner.examples import Example, asked_again
 
-__all__ = ["refuse_known", "refuse_unfit", "samples_digest", "scorable"]
+__all__ = ["refuse_known", "refuse_unfit", "rotated", "samples_digest", "scorable"]
 
 
 def scorable(
@@ -48,6 +48,29 @@ def scorable(
         else:
             unfit.append(DataError(f"sample '{sample.id}' does not say which option is right"))
     return fit, unfit
+
+
+def rotated(samples: Iterable[Sample]) -> list[Sample]:
+    """Every sample with options once for each rotation of them, so that each option has each letter once.
+
+    Example:
+        >>> sample = Sample("q", "Who?", options=("Ann", "Bo", "Cy"), gold=0)
+        >>> [(each.id, each.options, each.gold) for each in rotated([sample])][1]
+        ('q~1', ('Bo', 'Cy', 'Ann'), 2)
+    """
+    return [
+        sample
+        if not by and not sample.options
+        else replace(
+            sample,
+            id=f"{sample.id}~{by}" if by else sample.id,
+            options=sample.options[by:] + sample.options[:by],
+            gold=None if sample.gold is None else (sample.gold - by) % len(sample.options),
+            rotation_of=sample.id,
+        )
+        for sample in samples
+        for by in range(max(1, len(sample.options)))
+    ]
 
 
 def refuse_known(samples: Iterable[Sample], bank: Iterable[Example]) -> None:

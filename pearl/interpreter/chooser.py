@@ -71,15 +71,14 @@ async def choose(
         trace: Records the choice.
 
     Raises:
-        UsageError: The number of options is out of range, or not exactly one of answer and document
-            is given.
+        UsageError: The number of options is out of range, or both an answer and a document are given.
         ExecutionError: No passage of the document fits, or, with `full`, not all of it.
         ModelError: The model gave no usable reply.
     """
     if not 2 <= len(options) <= MAX_OPTIONS:
         raise UsageError(f"a choice has 2 to {MAX_OPTIONS} options, not {len(options)}")
-    if (answer is None) == (document is None):
-        raise UsageError("an option is chosen by an answer or by a document")
+    if answer is not None and document is not None:
+        raise UsageError("an option is chosen by an answer or by a document, not by both")
     began = time.monotonic()
     task = ChooseTask(question, tuple(options), None, answer, is_reasoned)
     shown: Context | None = None
@@ -90,7 +89,7 @@ async def choose(
     if trace is not None:
         trace.append(
             OptionChosen(
-                by="answer" if shown is None else "document",
+                by="document" if shown else "question" if answer is None else "answer",
                 reply=choice.reply,
                 choice=choice.index,
                 coverage=shown.coverage if shown else None,

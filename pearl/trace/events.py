@@ -353,7 +353,8 @@ class OptionChosen(EventBase):
     """An option was chosen, based on the answer in words or on the document."""
 
     event: Literal["option_chosen"] = "option_chosen"
-    by: Literal["answer", "document"]
+    by: Literal["answer", "document", "question"]
+    """`question`: without reading anything."""
     reply: str
     choice: int | None
     """Index of the option, from 0; None if the reply names none."""

@@ -13,7 +13,7 @@ from pearl.data.samples import Sample
 from pearl.evals.methods import Effort, Prediction, load_method
 from pearl.llm import ChooseTask, PlanTask, Request
 from pearl.llm.backends.extractive import ExtractiveModel
-from tests.evals.asking import METHODS, OPTIONS, STORY, run, sample
+from tests.evals.asking import METHODS, OPTIONS, READING, STORY, run, sample
 from tests.models import Acting
 
 QUESTION = "Why did Nils sell the boat?"
@@ -50,7 +50,7 @@ def test_the_method_says_what_it_is(name: str) -> None:
     assert name == name.lower().replace("_", "-")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", READING)
 def test_the_method_answers(name: str) -> None:
     record = run(Pearl(watched()), [sample(question=QUESTION)], name)["q1", name, 0]
     assert (record.status, record.choice, record.score, record.error) == ("answered", 0, 1.0, None)
@@ -114,3 +114,12 @@ def test_the_sample_stays_as_it_is(name: str) -> None:
     before = replace(asked)
     predict(name, asked)
     assert asked == before
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in READING])
+def test_what_reads_nothing_is_shown_nothing(name: str) -> None:
+    model = watched()
+    predict(name, sample(question=QUESTION), model)
+    assert model.requests
+    for request in model.requests:
+        assert not [secret for secret in ("dawn", "clock", "oars") if secret in request.prompt]

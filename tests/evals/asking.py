@@ -9,6 +9,7 @@ from typing import Any
 from pearl import Document, Pearl, plugins
 from pearl.data.samples import Sample
 from pearl.evals.log import EvalRecord
+from pearl.evals.methods import load_method
 from pearl.evals.runner import Evaluation, evaluate
 from pearl.llm import ActionTask, ChooseTask, CombineTask, PlanTask, Request
 from tests.models import Acting
@@ -16,6 +17,9 @@ from tests.models import Acting
 METHODS = tuple(name for name in plugins.names("pearl.evals.methods") if name != "rlm")
 """Those that any model can answer by. `rlm` needs an extra and a model that writes code: its tests are
 tests/evals/methods/test_rlm.py."""
+
+READING = tuple(name for name in METHODS if not getattr(load_method(name), "READS_NOTHING", False))
+"""Those of them that are shown the document."""
 
 STORY = Document(
     "Nils left the harbour at dawn.\n\nHe sold the boat because the hull was rotten. "

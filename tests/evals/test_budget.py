@@ -11,7 +11,7 @@ from pearl.documents.tokens import Counter
 from pearl.evals.log import EvalRecord
 from pearl.evals.methods import Effort, load_method
 from pearl.llm import ChooseTask, PlanTask, Request
-from tests.evals.asking import METHODS, acting, run, sample
+from tests.evals.asking import READING, acting, run, sample
 from tests.examples import examples
 from tests.models import Acting
 
@@ -57,7 +57,7 @@ def asked(
 LONG = "\n\n".join(f"{PARAGRAPHS[i % 2]} {i}." for i in range(900))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", READING)
 @given(
     text=documents,
     budget=st.integers(256, 20_000),
@@ -107,7 +107,7 @@ def test_a_step_that_is_asked_again_stays_within_its_share(n_paragraphs: int) ->
     assert (n_asked, spent(model) <= 2_000) == (2 if n_paragraphs == 2 else 1, True)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", READING)
 def test_a_budget_is_made_use_of(name: str) -> None:
     budget = 12_000
     record, model = asked(name, LONG, Effort(budget, 2_000), window=None)
@@ -133,13 +133,13 @@ def test_a_reply_takes_nothing_of_the_budget(
         assert least <= spent(model) / budget <= 1, name
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", READING)
 def test_a_document_that_fits_is_shown_whole(name: str) -> None:
     record, _ = asked(name, PARAGRAPHS[0], Effort(4_000, 2_000))
     assert (record.status, record.coverage) == ("answered", 1.0)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", READING)
 def test_a_budget_without_room_is_a_failure_that_says_so(name: str) -> None:
     record, model = asked(name, LONG, Effort(100, 2_000))
     assert record.status == "failed"
@@ -148,7 +148,7 @@ def test_a_budget_without_room_is_a_failure_that_says_so(name: str) -> None:
     assert spent(model) == 0
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", READING)
 def test_more_budget_shows_no_less(name: str) -> None:
     if load_method(name).NEEDS_OPTIONS or name == "direct":
         shares = [

@@ -74,6 +74,10 @@ if TYPE_CHECKING:
     "what it does may be up to whoever wrote the document.",
 )  # fmt: skip
 @click.option(
+    "--rotate", is_flag=True,
+    help="Ask every question once with each rotation of its options: which letters a model prefers.",
+)  # fmt: skip
+@click.option(
     "--by-document", is_flag=True, help="Intervals resample documents, not samples: more honest."
 )
 @click.option(
@@ -108,6 +112,8 @@ def command(
             "one of --data FILE, --results FILE, --rescore LOG, --retrieval",
             help="pearl eval --domain quality --data FILE --methods pearl,direct,mcq",
         )
+    if options["rotate"] and (results is not None or rescore is not None):
+        raise UsageError("--rotate asks, and these answers are there", help="leave it out")
     if results is not None and options["seeds"] > 1:
         raise UsageError("--results has one run", help="leave out --seeds")
     _check_corpus(options, is_over_data=results is None and rescore is None)
@@ -215,6 +221,8 @@ def _evaluate(
     )
     read, bad = read_data({**options, "domain": "generic"} if is_executed else options)
     samples, unfit = checks.scorable(read, with_document=not is_executed)
+    if options["rotate"]:
+        samples = checks.rotated(samples)
     report_left_out([*bad, *unfit])
     if not samples:
         raise DataError(
@@ -285,6 +293,7 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
     from pearl.cli.calibrations import print_calibrations
     from pearl.cli.scores import print_scores
     from pearl.evals import conversations, report
+    from pearl.evals.baselines import letter_use
     from pearl.evals.calibration import calibrations
 
     if not is_json:
@@ -310,6 +319,8 @@ def _print(log: EvalLog, cluster: Cluster, *, is_json: bool) -> None:
                 )
                 if found
             },
+            "baselines": [one.to_json() for one in report.baselines(log, cluster=cluster)],
+            "letters": [asdict(use) for use in letter_use(log.records)],
             "comparisons": [asdict(one) for one in report.comparisons(log, cluster=cluster)],
             "calibrations": [one.to_json() for one in calibrations(log)],
             "errors": [{"error": error, "n": n} for error, n in report.errors(log)],

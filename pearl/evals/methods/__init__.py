@@ -5,7 +5,8 @@ A method module has `DESCRIPTION` (one line), `NEEDS_OPTIONS` (whether it can on
 there is no prediction: the runner records it, and a failure counts as wrong. A sample may follow others in a
 conversation: `standalone` is its question made clear by itself, the same for all methods. One that needs an extra
 has `require()`, which raises a `UsageError` where that is not installed; one that is given the right
-passages has `NEEDS_PASSAGES = True`, and is refused where no sample has any.
+passages has `NEEDS_PASSAGES = True`, and is refused where no sample has any; one that is not shown the document,
+a baseline, has `READS_NOTHING = True`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ from itertools import combinations
 from textwrap import shorten
 from typing import Any
 
+from pearl.evals.baselines import BASELINES, baseline_records, letter_use
 from pearl.evals.log import EvalRecord, Header
-from pearl.evals.report import Score, chance, compare, is_below
+from pearl.evals.report import Score, chance, compare, is_below, score_of
 from pearl.evals.view.page import render_page
 from pearl.evals.view.pictures import Picture
 from pearl.evals.view.summary import Series, heading, one_line, subsets_of
@@ -58,11 +59,20 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
         groups=[
             (
                 subset or "all samples",
-                [[row.label, *_numbers(row.cells[subset])] for row in rows if subset in row.cells],
+                [
+                    *(
+                        [row.label, *_numbers(row.cells[subset])]
+                        for row in rows
+                        if subset in row.cells
+                    ),
+                    *([cell.method, *_numbers(cell)] for cell in _reading_nothing(rows, subset)),
+                ],
             )
             for subset in ((None, *subsets_of(rows)) if rows else ())
         ],
         below_chance=list(_below_chance(rows)),
+        has_baselines=bool(baseline_records([one for row in rows for one in row.records])),
+        letters=list(_letters(rows)),
         pairs=list(_pairs(rows)),
         facts=list(_facts(headers)),
         n_records=n_records,
@@ -74,6 +84,23 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
             for label, records in listed
         ],
     )
+
+
+def _reading_nothing(rows: Sequence[Series], subset: str | None) -> list[Score]:
+    """What the baselines get on the samples of all rows; nothing for answers in words."""
+    records = [record for row in rows for record in row.records]
+    made = [r for r in baseline_records(records) if subset is None or subset in r.subsets]
+    return [
+        score_of(name, subset or "all", mine)
+        for name in BASELINES
+        if (mine := [record for record in made if record.method == name])
+    ]
+
+
+def _letters(rows: Sequence[Series]) -> Iterator[tuple[str, bool]]:
+    for row in rows:
+        for use in letter_use(row.records):
+            yield f"{row.label}: {use}", use.is_biased
 
 
 def _svg(picture: Picture) -> Any:

@@ -528,3 +528,20 @@ def test_what_is_left_is_of_this_run_alone(
     monkeypatch.setattr(Stopper, "__enter__", at_once)
     pearl("eval", "--data", "data.jsonl", "--methods", "mcq", "-o", "l", code=130)
     assert "stopped with 4 left" in pearl.talk
+
+
+def test_baselines_stand_beside_multiple_choice_and_letters_are_told(pearl: Terminal) -> None:
+    data([row(i) for i in range(4)])
+    args = ("eval", "--data", "data.jsonl", "--methods", "mcq,closed", "--rotate")
+    shown = pearl(*args)
+    assert "longest (option) and majority (letter of the other samples) read nothing" in shown
+    for name in ("mcq", "closed", "longest", "majority"):
+        assert re.search(rf"^{name} ", shown, re.M), name
+    assert re.search(r"^  mcq: A \d+ \(\d+/4\)", shown, re.M)
+    assert "the same under every rotation" in shown
+    found = pearl.json(*args)
+    assert {one["method"] for one in found["baselines"]} == {"longest", "majority"}
+    assert {use["method"] for use in found["letters"]} == {"mcq", "closed"}
+    assert found["header"]["n_samples"] == 4 * len(row(0)["options"])
+    pearl("eval", "--results", "data.jsonl", "--rotate", code=2)
+    assert "--rotate asks" in pearl.talk
