@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from pearl.cli.growing import GrowingFile, told_too
 from pearl.cli.output import print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
 from pearl.cli.terminal import notice
@@ -152,7 +153,7 @@ class Chat:
         as_json: bool = False,
         verbose: bool = False,
         kept: KeptFile | None = None,
-        events: IO[str] | None = None,
+        events: GrowingFile | None = None,
         writer: OutputWriter,
     ) -> None:
         self._conversation = conversation
@@ -241,7 +242,7 @@ class Chat:
                 raise
 
         reporter = Reporter(1)
-        trace = Trace(id, partial(reporter, ""))
+        trace = Trace(id, partial(told_too(reporter, self._events), id))
         try:
             with reporter:
                 answer = self._runner.run(ask(trace))
@@ -260,9 +261,6 @@ class Chat:
                 row = {"status": "failed", "question": question, "error": told}
                 self._out.write(to_json(row) + "\n")
             return
-        finally:
-            if self._events is not None:
-                self._events.write(escaped(trace.to_jsonl()))
         if self._as_json:
             self._out.write(to_json(answer.to_json()) + "\n")
         else:

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
+from pearl.cli.growing import GrowingFile, is_plain
 from pearl.cli.options import new_pearl
 from pearl.cli.storing import opened_folder, written_store
 from pearl.cli.terminal import notice
@@ -24,6 +26,7 @@ from pearl.cli.work import (
 )
 from pearl.cli.writing import OutputWriter
 from pearl.errors import BudgetError, UsageError
+from pearl.errors.escaping import escaped
 
 if TYPE_CHECKING:
     from pearl.pipeline import Pearl
@@ -68,6 +71,12 @@ class Finished(Generic[U]):
     def kept(self, units: Iterable[V]) -> list[tuple[V, dict[str, Any]]]:
         """Units with a row, in order."""
         return list(self.session.kept(units, self.summary.id))
+
+    def write_trace(self, path: str | None) -> None:
+        """Write what happened in all units with a row, if a file is named for it."""
+        if path is not None:
+            with self.writer.open(path) as file:
+                file.writelines(map(escaped, self.store.traces(self.summary.id)))
 
     @property
     def n_left(self) -> int:
@@ -114,7 +123,7 @@ def run_units(
         prepare: Says what is to be done.
         options: Of the command line: those of `setting_options`, and `unit_options`.
         finish: Writes and tells what came of it, and gives the exit code.
-        outs: Files that are to be written.
+        outs: Files that are to be written in the end; that of `options["trace"]` grows until then.
         redo: Which rows are made again that are no failures.
     """
     from pearl.runs.request import REQUESTS
@@ -145,12 +154,26 @@ def run_units(
         if options["run"] is None:
             writer.check(*outs)
 
+        events: GrowingFile | None = None
+        begun: list[str] = []
+
         def on_begun(run: Run) -> None:
             writer.check(*outs)  # of a run that goes on: the store says first where it is another
+            begun.append(run.id)
 
-        into_store = run_into_store(pearl, session, work.units, options, spec, redo, on_begun)
+        def earlier() -> Iterable[str]:
+            return chain.from_iterable(map(escaped, store.traces(id)) for id in begun)
+
+        if (trace := options.get("trace")) and is_plain(trace):
+            events = GrowingFile(writer, trace, earlier)
+            stack.callback(events.close)
+        into_store = run_into_store(
+            pearl, session, work.units, options, spec, redo, on_begun, events
+        )
         with frozen_heap():
             ran = asyncio.run(into_store)
+        if events is not None:
+            events.close()  # all that has a row is written anew, in order
         return finish(Finished(work, store, session, writer, *ran, options["max_errors"]))
 
 

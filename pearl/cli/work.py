@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from pearl.cli.growing import GrowingFile, told_too
 from pearl.cli.options import model_opened, new_pearl, report_refused
 from pearl.cli.output import print_answer, print_steps
 from pearl.cli.progress import Reporter
@@ -75,8 +76,10 @@ def run_tasks(tasks: Iterable[Task], options: dict[str, Any], *, told: str | Non
         pearl = new_pearl(options)
         session = new_session(pearl, options, store, keeps_rows=False)
         stack.callback(report_spent_by, session)
+        trace = options["trace"]
+        events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         with frozen_heap():
-            return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told))
+            return asyncio.run(_run_reported(pearl, session, tasks, options, writer, told, events))
 
 
 def known_length(units: Iterable[object]) -> int | None:
@@ -159,25 +162,24 @@ async def _run_reported(
     options: dict[str, Any],
     writer: OutputWriter,
     told: str | None,
+    events: GrowingFile | None,
 ) -> int:
     """Outcomes as they come; that of a single task once the progress is off the screen."""
     from pearl.runs.summary import Watcher
 
     n_tasks = known_length(tasks)
-    trace, as_json, verbose = options["trace"], options["as_json"], options.get("verbose", False)
+    as_json, verbose = options["as_json"], options.get("verbose", False)
     rows: list[tuple[str, Sequence[RowEvidence]]] = []
     with writer.open(told) as file:
         with ExitStack() as stack:
-            events = stack.enter_context(writer.open(trace)) if trace else None
             tells_plans = options.get("tells_plans", False)
             reporter = stack.enter_context(Reporter(n_tasks, tells_plans=tells_plans))
-            run = session.run(tasks, watcher=Watcher(reporter, on_notice=notice))
+            watcher = Watcher(told_too(reporter, events), on_notice=notice)
+            run = session.run(tasks, watcher=watcher)
             summary = run.summary
             async with model_opened(pearl, options), aclosing(run):
                 try:
                     async for outcome in run:  # what is written to may be closed at any time
-                        if events is not None:
-                            events.write(escaped(outcome.trace.to_jsonl()))
                         if options.get("rows_out") and outcome.result is not None:
                             rows.append((outcome.unit.id, outcome.result.rows))
                         if n_tasks != 1:
@@ -223,6 +225,7 @@ async def run_into_store(
     asked: RunSpec,
     redo: Callable[[Mapping[str, Any]], bool] | None,
     on_begun: Callable[[Run], None],
+    events: GrowingFile | None = None,
 ) -> tuple[Summary, bool]:
     """Run units whose rows are kept, with progress; the first Ctrl-C lets those under way finish.
 
@@ -236,7 +239,7 @@ async def run_into_store(
 
     stopper, reporter = Stopper(), Reporter(known_length(units))
     watcher = Watcher(
-        reporter,
+        told_too(reporter, events),
         is_stopping=lambda: stopper.is_stopping,
         on_begun=on_begun,
         on_known=lambda key: reporter.advance(),

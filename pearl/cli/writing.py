@@ -1,6 +1,7 @@
 """Atomic output files that never overwrite inputs or files of other commands.
 
-`OutputWriter` writes what a command was asked for. `new_file` is the part of it that asks nobody, for
+`OutputWriter` writes what a command was asked for; a trace, which is written as things happen, is a
+`pearl.cli.growing.GrowingFile`. `new_file` is the part of it that asks nobody, for
 commands whose purpose it is to change a file (`fmt`, `check --fix`).
 """
 
@@ -93,13 +94,23 @@ class OutputWriter:
         """
         self.check(path)
 
-        def note(target: Path, written: Path) -> None:
+        def before(target: Path, written: Path) -> None:
             self._check_own(str(path))  # somebody may have put it there meanwhile
-            if (outputs := self._outputs) is not None:
-                outputs.note(target, self._command, written, by=self._by)
+            self.note(target, written)
 
-        with new_file(path, before=note) as file:
+        with new_file(path, before=before) as file:
             yield file
+
+    def note(self, target: Path, written: Path, *, grows: bool = False) -> None:
+        """Note that a path is this command's, where there is a store.
+
+        Args:
+            target: The path, links resolved.
+            written: The file that is there, or is about to be put there.
+            grows: Whether it is appended to, until the next note.
+        """
+        if (outputs := self._outputs) is not None:
+            outputs.note(target, self._command, written, by=self._by, grows=grows)
 
     @property
     def _outputs(self) -> Outputs | None:
@@ -156,12 +167,12 @@ def new_file(
             delete=False,
         )
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
     try:
         with _os_errors_reported(path):
             with handle:
                 yield handle
-            Path(handle.name).chmod(_rights(target))
+            Path(handle.name).chmod(rights(target))
             if before is not None:
                 before(target, Path(handle.name))
             Path(handle.name).replace(target)
@@ -169,7 +180,7 @@ def new_file(
         Path(handle.name).unlink(missing_ok=True)
 
 
-def _rights(target: Path) -> int:
+def rights(target: Path) -> int:
     """Permissions of the replaced file, or the default ones; a temporary file is private."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
@@ -185,10 +196,11 @@ def _os_errors_reported(path: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
-def _unwritable(path: str, error: OSError) -> DataError:
+def unwritable(path: str, error: OSError) -> DataError:
+    """The error of a file that cannot be written."""
     return DataError(
         f"cannot be written: {error.strerror}", path=path, help="name another file or folder"
     )
@@ -204,7 +216,7 @@ def _check_writable(path: str) -> None:
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
 def keep_inputs(outputs: Iterable[str | None], inputs: Iterable[str]) -> None:

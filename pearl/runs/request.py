@@ -171,6 +171,12 @@ class _Planning(RunRequest):
     apart: bool | None = None
     sql_engine: Literal["sqlite", "duckdb"] = "sqlite"
     prefix: Literal["auto", "off"]
+    trace: Text | None = None
+
+    @property
+    def outputs(self) -> Iterator[str]:
+        """Every file that is written, as it was named."""
+        yield from (name for name in (self.out, self.trace) if name)
 
 
 class ExecuteRequest(_Planning):
@@ -184,7 +190,6 @@ class ExecuteRequest(_Planning):
     tasks: Text | None = None
     longest: PositiveInt | None = None
     out: Text
-    trace: Text | None = None
     verbose: bool = False
     fallback: Literal["direct"] | None = None
     n_plans: Annotated[int, Field(ge=1, le=20)] = 1
@@ -207,11 +212,6 @@ class ExecuteRequest(_Planning):
         """Every file that is read, as it was named; of a model its file."""
         yield from self.plan_and_documents
         yield from super().inputs
-
-    @property
-    def outputs(self) -> Iterator[str]:
-        """Every file that is written, as it was named."""
-        yield from (name for name in (self.out, self.trace) if name)
 
 
 class EvalRequest(_Planning):

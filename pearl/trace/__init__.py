@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar, assert_never
@@ -90,6 +91,7 @@ __all__ = [
     "StepFinished",
     "StepStarted",
     "Trace",
+    "event_line",
     "read_trace",
     "retrieved",
 ]
@@ -201,7 +203,7 @@ class Trace:
 
     def to_jsonl(self) -> str:
         """One JSON object per line, each with the schema version and the id of the run."""
-        head = json_bytes({"v": SCHEMA_VERSION, "id": self.id})[:-1] + b","
+        head = _head(self.id)
         return b"".join(head + json_bytes(event)[1:] + b"\n" for event in self._events).decode()
 
     @classmethod
@@ -217,6 +219,15 @@ class Trace:
             del row["v"], row["id"]
             trace._events.append(_ADAPTER.validate_python(row))
         return trace
+
+
+def event_line(id: str, event: Event) -> str:
+    """One line of a file: the event as a JSON object with the schema version and the id of the run."""
+    return (_head(id) + json_bytes(event)[1:] + b"\n").decode()
+
+
+def _head(id: str) -> bytes:
+    return json_bytes({"v": SCHEMA_VERSION, "id": id})[:-1] + b","
 
 
 def _purpose(task: Task) -> dict[str, Any]:
@@ -243,17 +254,24 @@ def _purpose(task: Task) -> dict[str, Any]:
 def read_trace(path: str | Path) -> list[Trace]:
     """The traces of a file, one per id, in order of first appearance.
 
+    The file of a process that was killed ends where that was: a last line that was cut off is left
+    out, with a `UserWarning`.
+
     Raises:
         DataError: A line is not an event of this version.
     """
     traces: dict[str, Trace] = {}
-    with Path(path).open(encoding="utf-8") as lines:
+    with Path(path).open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
                 version, id = row.pop("v"), row.pop("id")
                 event = _ADAPTER.validate_python(row)
             except (ValueError, KeyError, AttributeError, ValidationError) as error:
+                if not line.endswith(b"\n"):
+                    told = f"{path}:{number}: the last event was cut off and is left out"
+                    warnings.warn(told, stacklevel=2)
+                    break
                 reason = str(error).splitlines()[0]
                 raise DataError(
                     f"not an event of a trace: {reason}", path=path, line=number

@@ -35,6 +35,25 @@ def test_traces_are_written_and_read_back(tmp_path: Path) -> None:
         read_trace(path)
 
 
+def test_a_last_line_that_was_cut_off_is_left_out_and_told(tmp_path: Path) -> None:
+    trace = Trace("q1")
+    for step in "ab":
+        trace.append(StepFailed(step=step, error="it brøke"))
+    path, whole = tmp_path / "trace.jsonl", trace.to_jsonl().encode()
+    first = whole.index(b"\n") + 1
+    for end in range(first + 1, len(whole) - 1):  # in the middle of a character, too
+        path.write_bytes(whole[:end])
+        with pytest.warns(UserWarning, match=r"trace\.jsonl:2: the last event was cut off"):
+            (again,) = read_trace(path)
+        assert list(again) == list(trace)[:1]
+    path.write_bytes(whole[:-1])  # of the line only its end is missing
+    (again,) = read_trace(path)
+    assert list(again) == list(trace)
+    path.write_bytes(whole[:first] + whole[first + 9 :])  # half a line that is whole
+    with pytest.raises(DataError, match=r"trace\.jsonl:2: not an event"):
+        read_trace(path)
+
+
 def test_a_trace_of_another_version_is_refused(tmp_path: Path) -> None:
     trace = Trace("q1")
     trace.append(StepFailed(step="a", error="it broke"))

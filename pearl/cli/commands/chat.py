@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pearl.cli.corpora import document_tasks, together_option
+from pearl.cli.growing import GrowingFile
 from pearl.cli.help import Command
 from pearl.cli.options import as_json, setting_options, trace_option
 from pearl.cli.run_options import limit_options, store_option
@@ -83,7 +84,7 @@ def command(
             conversation = Conversation.from_jsonl(text, pearl, document, path=continued)
         file = stack.enter_context(writer.open(None))
         trace = options["trace"]
-        events = stack.enter_context(writer.open(trace)) if trace else None
+        events = stack.enter_context(GrowingFile(writer, trace)) if trace else None
         runner = stack.enter_context(asyncio.Runner())
         opened = AsyncExitStack()
         runner.run(opened.enter_async_context(model_opened(own, options)))

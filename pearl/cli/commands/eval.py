@@ -14,7 +14,7 @@ from pearl import plugins
 from pearl.cli.corpora import open_index, together_option
 from pearl.cli.data import data_options, read_data
 from pearl.cli.help import Command
-from pearl.cli.options import as_json, setting_options
+from pearl.cli.options import as_json, setting_options, trace_option
 from pearl.cli.retrieval_eval import refuse_retrieval_options, retrieval_options, score_retrieval
 from pearl.cli.run_options import unit_options
 from pearl.cli.units import Finished, Work, run_units
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @together_option
 @retrieval_options
+@trace_option
 @setting_options()
 @unit_options
 @as_json
@@ -118,7 +119,9 @@ def command(
         raise UsageError("--results has one run", help="leave out --seeds")
     _check_corpus(options, is_over_data=results is None and rescore is None)
     require_extra("eval", "an evaluation", "scipy")  # before a model is asked anything
-    keep_inputs([out], [name for name in (options["data"], results, rescore) if name])
+    keep_inputs(
+        [out, options["trace"]], [name for name in (options["data"], results, rescore) if name]
+    )
     cluster: Cluster = "document" if by_document else "sample"
     if scorer is not None:
         from pearl.evals.scorers import load_scorer
@@ -126,6 +129,8 @@ def command(
         load_scorer(scorer)
     options["scorer"] = scorer
     if rescore is not None:
+        if options["trace"]:
+            raise UsageError("--rescore calls no model", help="leave out --trace")
         writer = OutputWriter.of_command(is_forced=force)
         return _rescore(rescore, out, writer, cluster, options)
     if results is not None:
@@ -261,6 +266,7 @@ def _evaluate(
         if out is not None:
             with ran.writer.open(out) as file:
                 write_journal(file, header, records)
+        ran.write_trace(options["trace"])
         unanswered = [one.error for one in records if one.status == "failed" and not one.n_calls]
         of_model = [error for error in unanswered if str(error).startswith("ModelError")]
         if of_model and len(unanswered) == len(records) and not ran.n_left:
@@ -269,7 +275,7 @@ def _evaluate(
             _print(log, cluster, is_json=options["as_json"])
         return ran.code(1 if bad or any(one.status == "failed" for one in records) else 0)
 
-    return run_units("eval", prepare, options, finish, outs=[out])
+    return run_units("eval", prepare, options, finish, outs=[out, options["trace"]])
 
 
 def _added(out: str | None, evaluation: Evaluation) -> Evaluation:

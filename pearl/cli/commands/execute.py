@@ -20,7 +20,6 @@ from pearl.cli.storing import opened_folder
 from pearl.cli.terminal import notice
 from pearl.cli.writing import force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PlanError, UsageError
-from pearl.errors.escaping import escaped
 from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
@@ -247,9 +246,7 @@ def _write(ran: Finished[Task], out: str, trace: str | None) -> None:
     except (DataError, UsageError) as error:
         help = f"nothing is lost: pearl runs export {id} -o FILE"
         raise type(error)(error.message, help=help) from None
-    if trace is not None:
-        with ran.writer.open(trace) as file:
-            file.writelines(map(escaped, ran.store.traces(id)))
+    ran.write_trace(trace)
 
 
 def _tell_kept(summary: Summary, out: str, max_errors: int | None) -> None:

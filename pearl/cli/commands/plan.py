@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import click
 
 from pearl.cli.data import check_data, data_options, open_samples
 from pearl.cli.files import is_corpus
+from pearl.cli.growing import GrowingFile, told_too
 from pearl.cli.help import Command
 from pearl.cli.options import ASKING, PLANNING, as_json, open_pearl, setting_options, trace_option
 from pearl.cli.progress import Reporter
@@ -21,7 +22,7 @@ from pearl.cli.storing import written_store
 from pearl.cli.work import report_failures
 from pearl.cli.writing import OutputWriter, force_option, keep_inputs, keep_json_lines
 from pearl.errors import DataError, PearlError, PlanningError, UsageError
-from pearl.errors.escaping import escaped, to_json
+from pearl.errors.escaping import to_json
 
 if TYPE_CHECKING:
     from pearl.data.samples import Sample
@@ -107,30 +108,23 @@ async def _one(
 ) -> int:
     from pearl.trace import Trace
 
-    kind, events = options["kind"], Trace()
-    failure: PearlError | None = None
-    with writer.open(trace) if trace else nullcontext() as events_file:
-        try:
-            # Opened before the model is asked: a plan that cannot be kept is not paid for.
-            with writer.open(out) as file:
-                async with open_pearl(options) as pearl:
-                    with Reporter(1) as reporter:
-                        events = Trace("", partial(reporter, ""))
-                        loaded = _loaded(document, kind) if document else None
-                        checked = await pearl.plan(
-                            question,
-                            card=pearl.card(loaded) if loaded else "",
-                            kind=kind or (loaded.kind if loaded else "document"),
-                            trace=events,
-                        )
-                row = to_json(_row(question, checked, events), indent=2)
-                file.write(f"{row if as_json else checked}\n")
-        except PearlError as error:
-            failure = error
-        if events_file is not None:
-            events_file.write(escaped(events.to_jsonl()))
-    if failure is not None:
-        raise failure
+    kind = options["kind"]
+    with ExitStack() as stack:
+        written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
+        # Opened before the model is asked: a plan that cannot be kept is not paid for.
+        file = stack.enter_context(writer.open(out))
+        async with open_pearl(options) as pearl:
+            with Reporter(1) as reporter:
+                events = Trace("", partial(told_too(reporter, written), ""))
+                loaded = _loaded(document, kind) if document else None
+                checked = await pearl.plan(
+                    question,
+                    card=pearl.card(loaded) if loaded else "",
+                    kind=kind or (loaded.kind if loaded else "document"),
+                    trace=events,
+                )
+        row = to_json(_row(question, checked, events), indent=2)
+        file.write(f"{row if as_json else checked}\n")
     return 0
 
 
@@ -177,24 +171,23 @@ async def _many(
         async with open_pearl(options, replies) as pearl:
             # A bank that is not there is told first.
             await asyncio.to_thread(lambda: pearl.material.examples)
+            written = stack.enter_context(GrowingFile(writer, trace)) if trace else None
             file = stack.enter_context(writer.open(out))
-            events_file = stack.enter_context(writer.open(trace)) if trace else None
             reporter = stack.enter_context(Reporter(len(rows)))
+            tell = told_too(reporter, written)
             planned_for = {"planned_for": _planned_for(pearl, options["library"], out)}
 
-            async def one(row: Sample | DataError) -> tuple[dict[str, Any], Trace]:
+            async def one(row: Sample | DataError) -> dict[str, Any]:
                 if isinstance(row, DataError):
-                    return {"id": None, "status": "failed", "error": _error(row)}, Trace()
-                events = Trace(row.id, lambda event: reporter(row.id, event))
+                    return {"id": None, "status": "failed", "error": _error(row)}
+                events = Trace(row.id, partial(tell, row.id))
                 result = await _plan(pearl, row, events, options["kind"])
-                return {**_moved(row.to_json(), out), **result, **planned_for}, events
+                return {**_moved(row.to_json(), out), **result, **planned_for}
 
-            async for done, events in in_order(rows, one, pearl.client.settings.concurrency):
+            async for done in in_order(rows, one, pearl.client.settings.concurrency):
                 if done["status"] == "failed":
                     failures.append(_failure(**done["error"]))
                 file.write(to_json(done) + "\n")
-                if events_file is not None:
-                    events_file.write(escaped(events.to_jsonl()))
                 reporter.advance()
     if failures:
         report_failures(len(failures), failures[0], len(rows))

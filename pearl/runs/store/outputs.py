@@ -5,6 +5,7 @@ One small file a path, in a folder of the store. It holds no text of what was wr
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -15,6 +16,8 @@ from typing import Any
 from pearl.documents.digest import digest, file_sha256
 
 __all__ = ["Outputs"]
+
+_MAX_BEGINNING = 65_536
 
 _N_DIGESTS = 4
 """Of what a command wrote to a path: the last one may have been noted and not been put there."""
@@ -31,7 +34,7 @@ class Outputs:
         self._folder = folder / "outputs"
 
     def wrote(self, path: Path, command: str | None = None, *, by: str | None = None) -> bool:
-        """Whether the file is as a command left it.
+        """Whether the file is as a command left it; of one that grew, whether it begins so.
 
         Args:
             path: The file, links resolved.
@@ -46,11 +49,17 @@ class Outputs:
         ):
             return False
         try:
-            return file_sha256(path) in entry["sha256"]
+            if file_sha256(path) in entry["sha256"]:
+                return True
+            with path.open("rb") as file:
+                begins = file.read(min(entry.get("n_bytes", 0), _MAX_BEGINNING))
+            return bool(begins) and hashlib.sha256(begins).hexdigest() in entry["sha256"][:1]
         except OSError:
             return False
 
-    def note(self, path: Path, command: str, written: Path, *, by: str = "") -> None:
+    def note(
+        self, path: Path, command: str, written: Path, *, by: str = "", grows: bool = False
+    ) -> None:
         """Keep what is about to be put at a path.
 
         Where it cannot be kept, the file will count as that of somebody else, and be asked about.
@@ -60,12 +69,21 @@ class Outputs:
             command: What tells the command from others.
             written: The file that will be put there.
             by: The command's name.
+            grows: Whether more will be appended there: until the next note, what begins with it counts
+                as the command's, for it may be killed.
         """
         entry = self._entry(path)
         before = entry["sha256"] if entry and entry["command"] == command else []
-        digests = [file_sha256(written), *before][:_N_DIGESTS]
+        n_bytes = 0
+        if grows:
+            with written.open("rb") as grown:
+                begins = grown.read(_MAX_BEGINNING)
+            n_bytes, first = len(begins), hashlib.sha256(begins).hexdigest()
+        else:
+            first = file_sha256(written)
+        digests = [first, *before][:_N_DIGESTS]
         data = {"path": os.fsencode(path).decode("utf-8", "backslashreplace"), "command": command,
-                "by": by, "sha256": digests}  # fmt: skip
+                "by": by, "sha256": digests, "n_bytes": n_bytes}  # fmt: skip
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=self._folder, delete=False) as file:
@@ -85,5 +103,6 @@ class Outputs:
             isinstance(data, dict)
             and isinstance(data.get("command"), str)
             and isinstance(data.get("sha256"), list)
+            and isinstance(data.get("n_bytes", 0), int)
         )
         return data if is_whole else {}
