@@ -49,7 +49,7 @@ def print_scores(log: EvalLog, cluster: Cluster) -> None:
     is_graded = any(0 < record.score < 1 for record in log.records)
     baselines = report.baselines(log, cluster=cluster)
     if baselines:
-        _say("longest (option) and majority (letter of the other samples) read nothing")
+        _say("longest (option) and majority (the most frequent letter) read nothing")
     for subset, group in groupby(scores, key=lambda score: score.subset):
         _say("")
         nothing = [each for each in baselines if each.subset == subset]

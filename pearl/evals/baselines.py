@@ -26,8 +26,8 @@ MOSTLY = 0.5
 def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
     """Records of the baselines for the samples of others; empty unless all of these have options.
 
-    `longest` is the option of the most characters. `majority` is the most frequent letter of the right options of all
-    *other* samples, so that none is told its own. Of equal ones each counts in part.
+    `longest` is the option of the most characters. `majority` is the most frequent letter of their
+    right options, which nobody knows beforehand: it may be a little too high. Of equal ones each counts in part.
 
     Example:
         >>> known = {"status": "answered", "question": "Who?", "options": ("I", "the miller"), "method": "mcq"}
@@ -44,7 +44,7 @@ def baseline_records(records: Iterable[EvalRecord]) -> tuple[EvalRecord, ...]:
         for record in samples.values():
             sizes = [len(option) for option in record.options]
             if name == MAJORITY:
-                sizes = [golds[i] - (i == record.gold) for i in range(len(record.options))]
+                sizes = [golds[i] for i in range(len(record.options))]
             best = [i for i, size in enumerate(sizes) if size == max(sizes)]
             made.append(
                 EvalRecord(

@@ -34,10 +34,10 @@ def test_the_longest_option_counts_in_part_where_several_are_as_long() -> None:
     assert scores(records)["longest"] == (0.5 + 1.0) / 2
 
 
-def test_the_most_frequent_letter_is_not_told_the_sample_s_own() -> None:
-    # With its own letter the first would be right; of the others two have B.
+def test_the_most_frequent_letter_counts_in_part_where_several_are_as_frequent() -> None:
     records = [asked("1", 0, 0), asked("2", 1, 0), asked("3", 1, 0)]
-    assert scores(records)["majority"] == (0 + 0.5 + 0.5) / 3
+    assert scores(records)["majority"] == 2 / 3
+    assert scores([asked(str(i), i % 4, 0) for i in range(8)])["majority"] == 0.25
 
 
 def test_each_sample_counts_once_however_often_it_was_asked() -> None:
