@@ -201,6 +201,7 @@ class Pearl:
             is_strict=strict, is_strict_rows=strict_items, recheck=recheck,
             is_constrained=self.client.reply_fallback.level.by is not None,
             is_apart=self.domain.is_apart if apart is None else apart, sql_engine=sql_engine,
+            usual_reply_tokens=self.material.profile.reading_tokens,
         )  # fmt: skip
         drawn = self.client.settings
         self.draws = Draws(n_plans, drawn.seed, drawn.temperature)

@@ -37,7 +37,7 @@ MOST = {
     NO_RAY: 9,
     NO_TORCH: 7,  # each file of tests/llm/backends/transformers is one
     NO_DSPY: 16,
-    NO_SMOLLM2: 11,
+    NO_SMOLLM2: 12,
     NO_MINILM: 1,
     NO_WHEEL: 12,
     NO_FULL_DEVICE: 2,

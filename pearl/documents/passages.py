@@ -47,6 +47,8 @@ _CUT = re.compile(
     r"|\b(?:art|etc|fed|id|ill|[Mm]ay|me|miss|mm|no)\.\s+(?=[\"“]?(?:[A-Z][a-z]|I\b|A\b))"
 )
 _NUMBER = re.compile(r"\s*\(?(?:\d{1,3}|[a-zA-Z])[.)]\s*")
+_TITLE = re.compile(r"\bMs\.\s*\Z")
+"""The title that the splitter does not know: it has Mr., Mrs., Dr. and others."""
 _STOP = re.compile(r"[.!?…][\"'”’»)\]]{0,4}\s|[。！？।]")
 _GAP = re.compile(r"\s|[。！？।]")
 _OPENING = re.compile(r"\s([\"'“‘«(\[]+)\s*\Z")
@@ -88,9 +90,9 @@ def sentences(text: str) -> tuple[Span, ...]:
     of a dialogue (`Dr. X: ...`) and paragraphs begin a new one.
 
     Example:
-        >>> text = "Dr. Ray\nslept. \n\nNOTES\n- a key\nAnn: Yes."
+        >>> text = "Dr. Ray and Ms. May\nslept. \n\nNOTES\n- a key\nAnn: Yes."
         >>> [text[span.start : span.end] for span in sentences(text)]
-        ['Dr. Ray\nslept.', 'NOTES', '- a key', 'Ann: Yes.']
+        ['Dr. Ray and Ms. May\nslept.', 'NOTES', '- a key', 'Ann: Yes.']
     """
     # Imported on use: `import pearl` stays light.
     from sentencex import get_sentence_boundaries
@@ -108,6 +110,8 @@ def sentences(text: str) -> tuple[Span, ...]:
                 end = piece.start + found["end_index"]
                 if end < piece.end and _NUMBER.fullmatch(text, start, end):
                     continue  # the number of an item belongs to it
+                if end < piece.end and _TITLE.search(text, start, end):
+                    continue
                 for span in _trimmed(text, Span(start, end)):
                     spans += _speech(text, span, language)
                 start = end

@@ -12,6 +12,7 @@ from pearl.dsl.decoding.constraint import Constraint
 from pearl.dsl.nodes import Step
 from pearl.dsl.signatures import ValueType
 from pearl.errors import ModelError
+from pearl.interpreter.hollow import why_hollow
 from pearl.interpreter.requests import RequestBuilder
 from pearl.interpreter.row_steps import TextRead
 from pearl.interpreter.truncation import CUT_SHORT, Said, kept_text, why_short
@@ -99,7 +100,7 @@ class Asker:
         """Get a reply of a type; of one that does not end, its beginning."""
         try:
             completion = await self._ask_of_type(step, purpose, request, wanted)
-            return Said(completion.text, completion.usage)
+            return Said(completion.text, completion.usage, 1, why_hollow(completion.text, request))
         except ModelError as error:
             if error.kind not in CUT_SHORT or self._calls.limits.is_strict:
                 raise
@@ -111,7 +112,8 @@ class Asker:
             n_calls = 2
             try:
                 completion = await self._ask_of_type(step, "again", roomier, wanted)
-                return Said(completion.text, usage + completion.usage, 2)
+                why = why_hollow(completion.text, request)
+                return Said(completion.text, usage + completion.usage, 2, why)
             except ModelError as error:
                 if error.kind not in CUT_SHORT:
                     raise

@@ -21,6 +21,8 @@ class ContextLimits:
         strategy: How to handle a document that exceeds the context window.
         window: Context window in tokens; None for no limit.
         max_output_tokens: Maximum tokens of a reply; None for the default of `reply_limits`.
+        usual_reply_tokens: Tokens of a reply where none are set, if the default is more: a reply that
+            reaches it is requested once more with twice the room.
         max_prompt_tokens: Maximum tokens of a prompt, and of both prompts if a request is repeated;
             None for what the window leaves.
         max_retrieved: Maximum tokens of a document that `retrieve` shows a step.
@@ -58,6 +60,7 @@ class ContextLimits:
     is_constrained: bool = False
     is_apart: bool = False
     sql_engine: SqlEngine = "sqlite"
+    usual_reply_tokens: int | None = None
 
     def __post_init__(self) -> None:
         check_engine(self.sql_engine)
@@ -78,7 +81,10 @@ class ContextLimits:
     @property
     def reply_tokens(self) -> int:
         """Tokens reserved in the context window for the reply."""
-        return reading_limit(self.window, self.max_output_tokens)
+        most = reading_limit(self.window, self.max_output_tokens)
+        if self.max_output_tokens is not None or self.usual_reply_tokens is None:
+            return most
+        return min(most, self.usual_reply_tokens)
 
     @property
     def prompt_tokens(self) -> int | None:

@@ -20,7 +20,7 @@ class Said:
     """What a model said, in one call or in two.
 
     Attributes:
-        truncated: Why it is only the beginning of a reply; "" if it is whole.
+        truncated: Why it is only the beginning of a reply, or none at all; "" if it is whole.
     """
 
     text: str

@@ -34,8 +34,9 @@ class PlannerProfile:
         n_examples: Examples nearest to the question; None for what the settings say.
         max_steps: That the model writes; None for what the settings say.
         is_explained: Whether examples have the explanations of their steps, and replies too.
-        max_output_tokens: Of a reply, where the settings do not say; None for the default of
+        max_output_tokens: Of a plan, where the settings do not say; None for the default of
             `reply_limits`.
+        reading_tokens: Of a reply about the document, likewise.
     """
 
     name: Literal["full", "small"]
@@ -44,6 +45,7 @@ class PlannerProfile:
     max_steps: int | None = None
     is_explained: bool = True
     max_output_tokens: int | None = None
+    reading_tokens: int | None = None
 
     @property
     def notice(self) -> str:
@@ -67,8 +69,9 @@ class PlannerProfile:
 
 FULL = PlannerProfile("full")
 SMALL = PlannerProfile(
-    "small", n_actions=15, n_examples=6, max_steps=3, is_explained=False, max_output_tokens=1_024
-)
+    "small", n_actions=15, n_examples=6, max_steps=3, is_explained=False, max_output_tokens=1_024,
+    reading_tokens=512,
+)  # fmt: skip
 
 
 def profile_for(

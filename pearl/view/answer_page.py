@@ -18,7 +18,7 @@ from pearl.errors import Span
 from pearl.errors.escaping import escaped
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.row_evidence import RowEvidence
-from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted
+from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted, PlanChosen
 from pearl.view.highlights import highlighted
 from pearl.view.plan_graph import draw_plan
 from pearl.view.timeline import bars, n_at_once
@@ -84,6 +84,7 @@ def answer_page(answer: Answer, document: Document) -> str:
             if step.output in results
         ],
         attempts=[event for event in answer.trace if isinstance(event, PlanAttempted)],
+        chosen=[event for event in answer.trace if isinstance(event, PlanChosen)],
         failures=[event for event in answer.trace if isinstance(event, CallFailed)],
         n_waits=sum(isinstance(event, ModelWaited) for event in answer.trace),
         n_kept=sum(isinstance(e, ModelCalled) and e.is_remembered for e in answer.trace),

@@ -220,3 +220,12 @@ def test_the_full_profile_shows_all() -> None:
     assert calls(plan) == [("FIND", "CTX", "a dragon")]
     shown = load_library("seed")
     assert all(f"- {action.signature}" in model.requests[0].prompt for action in shown.values())
+
+
+def test_a_small_model_keeps_less_of_its_window_for_replies() -> None:
+    model = Scripted(lambda request: "", window=8_192)
+    small, full = (Pearl(model, profile=name).limits for name in ("small", "full"))
+    assert (small.reply_tokens, full.reply_tokens) == (512, 2_048)
+    assert small.prompt_tokens == 8_192 - 512
+    asked = Pearl(model, profile="small", max_output_tokens=900).limits
+    assert asked.reply_tokens == 900

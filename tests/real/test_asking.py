@@ -67,7 +67,7 @@ def test_a_command_ends_with_an_answer(tmp_path: Path) -> None:
     story.write_text(STORY, encoding="utf-8")
     done = child(
         "ask", QUESTIONS[0], str(story), "--model", f"llamacpp:{FILE}", "--library", str(LIBRARY),
-        "--planner", "rule", "--max-output-tokens", "40", "--trace", str(trace), "--json",
+        "--max-steps", "2", "--max-output-tokens", "40", "--trace", str(trace), "--json",
     )  # fmt: skip
     assert done.returncode in {0, 1}, done.stderr
     answer = json.loads(done.stdout)

@@ -168,3 +168,10 @@ def test_an_answer_that_found_nothing_says_so() -> None:
     assert answer.status == "nothing_found"
     assert "nothing found" in page.text
     assert "Nothing of the document is quoted." in page.text
+
+
+def test_of_a_weak_model_it_tells_whose_plan_it_is() -> None:
+    model = Scripted(lambda request: "> He sold the boat because the hull was rotten.")
+    _, text = asked("Why did Nils sell it?", Document(STORY), model=model, profile="small")
+    said = Page(text).text
+    assert "it is by rules" in said

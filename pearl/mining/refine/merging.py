@@ -51,7 +51,11 @@ class Rules:
 
     @classmethod
     def for_embedder(cls, embed: Embedder) -> Rules:
-        """For embeddings, whose cosines are higher; these thresholds are cautious estimates."""
+        """For embeddings, whose cosines are higher.
+
+        With all-MiniLM-L6-v2 the most similar pair of the published drafts that differs has 0.86, the
+        most similar one that does not, 0.89: below 0.9 the model decides.
+        """
         return cls(by_embedding(embed), same=0.9, close=0.5)
 
 

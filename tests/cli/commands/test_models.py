@@ -9,7 +9,9 @@ import pytest
 
 from pearl.llm import weights
 from tests.cli.terminal import Terminal
+from tests.llm.weights.test_downloading import DATA, DIGEST, Files
 from tests.llm.weights.test_fetching import CONTENTS, TINY, write_wheel
+from tests.server import Server
 
 
 @pytest.fixture
@@ -54,3 +56,32 @@ def test_what_cannot_be_got_is_said(
     pearl("models", *args, code=code)
     assert said in pearl.talk
     assert len([line for line in pearl.talk.splitlines() if "licence" not in line]) <= 3
+
+
+def test_a_file_of_a_server_is_downloaded_and_found(pearl: Terminal, openai_server: Server) -> None:
+    openai_server.answer = Files()
+    url = openai_server.url.replace("/v1", "/model.gguf")
+    assert pearl("models", "path", url, code=3) == ""
+    assert pearl("models", "get", url, "--sha256", DIGEST) == ""
+    assert f"SHA-256 {DIGEST}" in pearl.talk
+    assert f"{len(DATA):,} bytes" in pearl.talk
+    path = pearl("models", "path", url).strip()
+    assert Path(path).read_bytes() == DATA
+    pearl("models", "get", url)
+    assert "is here already" in pearl.talk
+    assert "nothing to check it against" in pearl.talk
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("http://127.0.0.1/x.gguf", "--wheel", "story.txt"), "leave out --wheel"),
+        (("tiny", "--sha256", "0" * 64), "leave out --sha256"),
+        (("hf:me/x", ), "hf:OWNER/REPO/FILE.gguf"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_said(
+    pearl: Terminal, wheel: Path, args: tuple[str, ...], said: str
+) -> None:
+    pearl("models", "get", *args, code=2)
+    assert said in pearl.talk

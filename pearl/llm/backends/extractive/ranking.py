@@ -12,9 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
-from pathlib import Path
 
 from pearl.actions.thesaurus import synonyms
 from pearl.documents.passages import sentences, terms
@@ -27,8 +25,7 @@ __all__ = ["Hit", "Query", "SentenceIndex"]
 
 _SYNONYM = 0.7
 _RELATED = 0.6
-_NARROWER = 0.5
-"""Weights of a match by a synonym, a word with the same prefix, a narrower word (`topics.txt`)."""
+"""Weights of a match by a synonym, and by a word with the same prefix."""
 _MIN_PREFIX = 4
 """Minimum characters of that prefix."""
 
@@ -218,9 +215,6 @@ class SentenceIndex:
     def _expand(self, term: str) -> dict[str, float]:
         """The terms of the document that match a term, with their weights."""
         found = {other: _SYNONYM for other in synonyms().get(term, ()) if other in self._postings}
-        for other in _topics().get(term, ()):
-            if other in self._postings:
-                found.setdefault(other, _NARROWER)
         if len(term) >= _MIN_PREFIX and term.isascii() and term.isalpha():
             prefix = term[: max(_MIN_PREFIX, len(term) - 2)]
             at = bisect_left(self._vocabulary, prefix)
@@ -349,11 +343,3 @@ def _shown(sentence: str) -> str:
     """A sentence on one line, without the marks of a list or quotation at its start."""
     line = _BLANKS.sub(" ", sentence)
     return line[match.end() :] if (match := _MARKS.match(line)) else line
-
-
-@cache
-def _topics() -> dict[str, tuple[str, ...]]:
-    """Broad term → narrower ones."""
-    rows = Path(__file__).with_name("topics.txt").read_text(encoding="utf-8").splitlines()
-    pairs = [row.split(":") for row in rows if row and not row.startswith("#")]
-    return {term: tuple(terms(narrow)) for broad, narrow in pairs for term in terms(broad)}

@@ -8,13 +8,17 @@ The state of the longest common prefix of prompts, such as a document, is reused
 processed sequentially, because concurrent ones over one document would each process it (six over
 1,400 tokens on two cores: 11 s sequentially, 14 to 18 s in four slots).
 
-The memory of the context window is allocated at once: 2 GiB for 16,384 tokens of a common 8B model.
-Without a chat template in the file, llama.cpp uses ChatML.
+The memory of the context window is allocated at once: 2 GiB for 16,384 tokens of a common 8B model. What
+surely does not fit into memory is refused before it is loaded (`memory`).
+
+Without a chat template in the file, llama.cpp would write ChatML, whose marks are no tokens of such a
+model. It is given a completion prompt in plain text (`COMPLETION_TEMPLATE`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import threading
 from pathlib import Path
@@ -23,7 +27,8 @@ from pearl.documents.document import file_source
 from pearl.errors import ModelError, UsageError
 from pearl.llm import Completion, Constrains, Request
 from pearl.llm.backends import ModelSettings
-from pearl.llm.backends.llamacpp.header import trained_context
+from pearl.llm.backends.llamacpp.header import Header, read_header
+from pearl.llm.backends.llamacpp.memory import available_bytes, has_gpu, memory_advice
 from pearl.llm.backends.llamacpp.process import WorkerProcess
 from pearl.llm.backends.llamacpp.tokenizing import FileTokenizer
 from pearl.llm.backends.openai import OpenAIModel, servers
@@ -44,6 +49,26 @@ CACHE_MIB = 4_096
 POLL_S = 0.01
 """Polling interval for a worker in seconds; asyncio's primitives would belong to one event loop."""
 
+TOO_LONG = "exceeds the available context size"
+"""In llama.cpp's error for a prompt that is longer than the window."""
+
+COMPLETION_TEMPLATE = """\
+{% for message in messages %}{% if message['role'] == 'assistant' %}### Response:
+{% elif message['role'] == 'user' %}### Instruction:
+{% endif %}{{ message['content'] }}
+
+{% endfor %}### Response:
+"""
+"""The prompt of a model without a chat template: plain text, as collections of instructions have it."""
+
+COMPLETION_STOPS = ["\n### "]
+"""Where such a model goes on with an instruction, an answer or an explanation of its own, its reply is over."""
+
+NOTICE = (
+    "llamacpp: {} has no chat template, so it may not be trained to follow instructions; it is "
+    "given plain text to continue"
+)
+
 EXIT_TIMEOUT_S = 2.0
 """Seconds to wait for a process to exit after its connections closed."""
 
@@ -60,14 +85,15 @@ def create(name: str, settings: ModelSettings) -> LlamaCppModel:
         raise UsageError("llamacpp: needs a file", help="for example llamacpp:models/model.gguf")
     require_extra("llamacpp", "a model in a file", "xllamacpp")
     path = Path(name).expanduser()
-    trained = trained_context(path)
+    header = read_header(path)
+    trained = header.trained
     if settings.window and settings.window > trained:
         raise UsageError(
             f"a window of {settings.window:,} tokens is too long for {path}",
             help=f"it was trained on {trained:,}: --window {trained}",
         )
     window = settings.window or min(trained, MAX_WINDOW)
-    return LlamaCppModel(path, settings.timeout_s, window)
+    return LlamaCppModel(path, settings.timeout_s, window, header)
 
 
 class LlamaCppModel:
@@ -78,23 +104,33 @@ class LlamaCppModel:
         timeout_s: Time limit in seconds for loading the model, and for each call without waiting
             for other calls.
         window: Context window in tokens.
+        header: Of the file; None to read it.
         reuse: Whether prefix states are reused.
 
     Attributes:
         tokenizer: The tokenizer of the file.
     """
 
-    notice = ""
     reads_prompts = True
     constrains = Constrains(by=frozenset({"grammar", "json"}), max_text=240, likelihoods=True)
 
-    def __init__(self, path: Path, timeout_s: float, window: int, *, reuse: bool = True) -> None:
+    def __init__(
+        self,
+        path: Path,
+        timeout_s: float,
+        window: int,
+        header: Header | None = None,
+        *,
+        reuse: bool = True,
+    ) -> None:
         self.name = f"llamacpp:{path}"
         self.identity = f"{self.name} {file_source(path)}"
         self.window: int | None = window
         self._path = path
         self._timeout_s = timeout_s
         self._reuse = reuse
+        self._header = header or read_header(path)
+        self.notice = "" if self._header.has_template else NOTICE.format(path.name)
         self._key = secrets.token_hex(16)  # other users of this machine may find the port
         self._starting = threading.Lock()
         self._worker: WorkerProcess | None = None
@@ -123,6 +159,8 @@ class LlamaCppModel:
             try:
                 return await client.complete(request)
             except ModelError as error:
+                if TOO_LONG in error.message:
+                    raise self._too_long(error) from None
                 if error.kind != "transport" or not await _has_ended(worker):
                     raise
             raise self._died(worker)
@@ -190,15 +228,30 @@ class LlamaCppModel:
             "cache_prompt": self._reuse,
             "cache_mib": CACHE_MIB if self._reuse else 0,
             "is_tokenizing": False,
+            "template": "" if self._header.has_template else COMPLETION_TEMPLATE,
+            "stops": [] if self._header.has_template else COMPLETION_STOPS,
         }
 
     def _start(self) -> WorkerProcess:
+        self._check_memory()
         try:
             return WorkerProcess(self._settings())
         except OSError as error:
             raise ModelError(
                 f"no process can be started for llama.cpp: {error.strerror}", kind="transport"
             ) from None
+
+    def _check_memory(self) -> None:
+        assert self.window
+        available = available_bytes()
+        if available is None:
+            return
+        found = memory_advice(self._header, self.window, available)
+        if found is not None and not has_gpu():
+            what, help = found
+            raise ModelError(
+                f"{self._path} does not fit into memory: {what}", kind="bad_request", help=help
+            )
 
     def _speaking_to(self, address: str) -> OpenAIModel:
         """Create the client of a worker."""
@@ -207,6 +260,19 @@ class LlamaCppModel:
         # This llama.cpp is built with llguidance, which emits whole characters only.
         server = servers.load("llguidance")
         return OpenAIModel(endpoint, self._timeout_s, self.window, server, is_streamed=True)
+
+    def _too_long(self, error: ModelError) -> ModelError:
+        found = re.search(r"\((\d+) tokens\)", error.message)
+        size = f"{int(found[1]):,} tokens" if found else "more tokens"
+        trained = self._header.trained
+        help = "a shorter prompt (--nearest 2, --context retrieve), or a model with a larger window"
+        if (self.window or 0) < trained:
+            help = f"--window {trained} is what it was trained on; or a shorter prompt: --nearest 2"
+        return ModelError(
+            f"the prompt has {size}, the window of {self._path.name} {self.window:,}",
+            kind="bad_request",
+            help=help,
+        )
 
     def _died(self, worker: WorkerProcess) -> ModelError:
         worker.stop()

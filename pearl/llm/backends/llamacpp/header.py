@@ -1,17 +1,19 @@
-"""Header of a GGUF file → the model's training context in tokens.
+"""Header of a GGUF file → what has to be known of a model before it is loaded.
 
 llama.cpp reads the rest in a child process; unreadable files are detected here, before it starts.
 """
 
 from __future__ import annotations
 
+import mmap
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from pearl.errors import DataError
 
-__all__ = ["trained_context"]
+__all__ = ["Header", "read_header"]
 
 MAGIC = b"GGUF"
 
@@ -30,15 +32,42 @@ _STRING, _ARRAY = 8, 9
 HELP = "name a whole language model in the GGUF format, the first file where it is in several"
 
 
-def trained_context(path: Path) -> int:
-    """The training context of a model file in tokens.
+MAX_METADATA = 256 * 2**20
+"""Maximum bytes searched for the chat template, which stands after the vocabulary."""
+
+_TEMPLATE = struct.pack("<Q", len(b"tokenizer.chat_template")) + b"tokenizer.chat_template"
+
+_CACHED_NUMBER_BYTES = 2
+"""llama.cpp keeps keys and values in 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the header of a model file says.
+
+    Attributes:
+        trained: Training context in tokens.
+        has_template: Whether there is a chat template.
+        bytes_a_token: Memory of the context window in bytes per token; 0 if it is not told, or if
+            not all layers keep the whole window.
+        n_bytes: Size of the file.
+    """
+
+    trained: int
+    has_template: bool
+    bytes_a_token: int
+    n_bytes: int
+
+
+def read_header(path: Path) -> Header:
+    """The header of a model file.
 
     Raises:
         DataError: The file cannot be read, is no GGUF, or holds no language model.
     """
     try:
         with path.open("rb") as file:
-            return _HeaderReader(file, path).trained_context()
+            return _HeaderReader(file, path).header()
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", path=path, help=HELP) from None
 
@@ -51,7 +80,7 @@ class _HeaderReader:
         self._path = path
         self._size = path.stat().st_size
 
-    def trained_context(self) -> int:
+    def header(self) -> Header:
         if self._size == 0:
             raise self._wrong("is empty")
         if self._file.read(4) != MAGIC:
@@ -62,18 +91,27 @@ class _HeaderReader:
                 f"is of version {version} of GGUF, not {VERSIONS[0]} or {VERSIONS[1]}"
             )
         self._number("Q")  # number of tensors
-        architecture = None
-        contexts: dict[str, int] = {}
+        found: dict[str, int | str | None] = {}
         for _ in range(self._number("Q")):
             key = self._string()
-            value = self._value(self._number("I"))
-            if key == "general.architecture":
-                architecture = value
-            elif key.endswith(".context_length") and isinstance(value, int):
-                contexts[key.removesuffix(".context_length")] = value
-            if architecture in contexts:
-                return contexts[str(architecture)]
-        raise self._wrong(f"holds no language model (its architecture is '{architecture}')")
+            architecture = found.get("general.architecture")
+            if key.startswith("tokenizer.") and f"{architecture}.context_length" in found:
+                break  # a vocabulary has up to half a million entries
+            found[key] = self._value(self._number("I"))
+        architecture = found.get("general.architecture")
+        trained = found.get(f"{architecture}.context_length")
+        if not isinstance(trained, int):
+            raise self._wrong(f"holds no language model (its architecture is '{architecture}')")
+        numbers = {
+            key.removeprefix(f"{architecture}."): value
+            for key, value in found.items()
+            if isinstance(value, int)
+        }
+        return Header(trained, self._has_template(), _bytes_a_token(numbers), self._size)
+
+    def _has_template(self) -> bool:
+        with mmap.mmap(self._file.fileno(), min(self._size, MAX_METADATA), access=mmap.ACCESS_READ) as data:  # fmt: skip
+            return data.find(_TEMPLATE) >= 0
 
     def _value(self, kind: int, depth: int = 0) -> int | str | None:
         """Read a value; irrelevant ones are skipped and give None."""
@@ -118,3 +156,25 @@ class _HeaderReader:
 
     def _wrong(self, what: str) -> DataError:
         return DataError(what, path=self._path, help=HELP)
+
+
+def _bytes_a_token(numbers: dict[str, int]) -> int:
+    """Memory that a token takes in the context window.
+
+    Args:
+        numbers: Of the architecture, without its name.
+
+    Example:
+        >>> _bytes_a_token({"block_count": 32, "embedding_length": 4096, "attention.head_count": 32,
+        ...                 "attention.head_count_kv": 8})
+        131072
+    """
+    if "attention.sliding_window" in numbers:
+        return 0
+    heads = numbers.get("attention.head_count", 0)
+    length = numbers.get("embedding_length", 0) // heads if heads > 0 else 0
+    both = numbers.get("attention.key_length", length) + numbers.get(
+        "attention.value_length", length
+    )
+    layers, kept = numbers.get("block_count", 0), numbers.get("attention.head_count_kv", 0)
+    return max(0, _CACHED_NUMBER_BYTES * layers * kept * both)

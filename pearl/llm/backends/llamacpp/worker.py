@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
 N_READ_AT_ONCE = 512
@@ -22,6 +23,9 @@ N_READ_AT_ONCE = 512
 
 MIN_WINDOW = 256
 """Context window of a process that only tokenizes."""
+
+LOG_S = 0.5
+"""Seconds that llama.cpp is given to log why: it does so in a thread, which the end of the process cuts off."""
 
 ERRORS_ONLY = 1
 """llama.cpp's level of messages."""
@@ -35,8 +39,9 @@ def main() -> None:
     _no_core_dumps()
     try:
         server = _serve(settings)
-    except RuntimeError:  # llama.cpp has logged the reason
-        sys.exit(1)
+    except RuntimeError as error:
+        time.sleep(LOG_S)
+        sys.exit(str(error))
     print(json.dumps({"address": server.listening_address}), file=answers, flush=True)
     sys.stdin.read()
     os._exit(0)  # a clean exit would wait for unfinished replies
@@ -64,6 +69,10 @@ def _serve(settings: dict[str, Any]) -> Any:
     parameters.ui = False
     parameters.endpoint_slots = False
     parameters.verbosity = ERRORS_ONLY
+    if settings["template"]:
+        parameters.chat_template = settings["template"]
+        parameters.use_jinja = True
+        parameters.antiprompt = settings["stops"]
     if settings["is_tokenizing"]:
         _leave_weights(parameters)
     return xllamacpp.Server(parameters)

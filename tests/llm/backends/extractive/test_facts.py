@@ -81,4 +81,4 @@ def test_sentence_vectors_find_more_of_the_facts() -> None:
     found = shares(ExtractiveModel(MiniLM(FOLDER, "minilm")))
     assert found["first"] >= 0.25, found
     assert found["top 3"] >= 0.54, found
-    assert found["anywhere"] >= 0.64, found
+    assert found["anywhere"] >= 0.65, found

@@ -193,6 +193,40 @@ def test_a_query_without_text_is_ranked_by_words_alone() -> None:
     assert not topics.asked
 
 
+# --- what the document does not say ---------------------------------------------------------------
+
+
+def says(question: str, document: str, model: ExtractiveModel | None = None) -> bool:
+    return not reply(question, model or ExtractiveModel(), document).startswith("Nothing found")
+
+
+def test_one_word_of_several_is_not_enough_to_be_quoted() -> None:
+    document = "The lease is of the upper rooms. Rent is due in March. The roof was mended in June."
+    assert not says("How many guests signed the lease?", document)
+    assert says("How many rooms has the lease?", document)
+    assert says("Where is the lease?", document)  # it is the only one
+
+
+def test_what_is_nearest_in_meaning_is_stated_though_no_word_of_it_is_there() -> None:
+    question = "Whose honey is it?"
+    assert not says(question, HARBOUR)
+    assert reply(question, ExtractiveModel(Topics())).startswith("> Greta keeps bees.")
+
+
+def test_what_is_near_nothing_is_not_stated() -> None:
+    document = "Greta keeps bees. The baker sells bread. It rained in the evening."
+    assert says("Whose honey is it?", document, ExtractiveModel(Topics()))
+
+    class Apart(Topics):
+        """Gives a question a direction of its own."""
+
+        async def embed(self, texts: Sequence[str], kind: TextKind) -> NDArray[np.float32]:
+            vectors = await super().embed(texts, kind)
+            return vectors if kind == "passage" else np.eye(6, dtype=np.float32)[[1] * len(texts)]
+
+    assert not says("Whose honey is it?", document, ExtractiveModel(Apart()))
+
+
 # --- from the setting to the server --------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """GGUF files of random weights: real models for llama.cpp, which write noise.
 
 The vocabulary is that of a byte-level BPE: every byte, the merges of common English words, and the
-marks of ChatML. There is no chat template in the file, as in many: llama.cpp then takes ChatML.
+marks of ChatML, which is their chat template.
 """
 
 from __future__ import annotations
@@ -13,6 +13,12 @@ import numpy as np
 
 BOS, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 LINE_END = "Ċ"
+CHATML = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] "
+    "+ '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}"
+    "{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
 BLANKS = ("Ġ", "ĉ", LINE_END, "ċ", "Č", "č")
 """A reply of these alone is none."""
 
@@ -31,6 +37,8 @@ def write_random_model(
     n_context: int = 8_192,
     seed: int = 0,
     ending: float = 0.9,
+    has_template: bool = True,
+    architecture: str = "llama",
 ) -> Path:
     """Write a model of the llama architecture whose weights are drawn at random.
 
@@ -42,11 +50,13 @@ def write_random_model(
         seed: Of the weights.
         ending: Share of the tokens after which the reply is over, so that replies are a few tokens
             long; with 0, they never end.
+        has_template: Whether the file has a chat template.
+        architecture: What the file says that it is; it is always a llama.
     """
     tokens, merges = _vocabulary()
     n_feed, head = 3 * n_hidden, 32
     n_heads = n_hidden // head
-    writer = gguf.GGUFWriter(path, "llama")
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("random")
     writer.add_context_length(n_context)
     writer.add_embedding_length(n_hidden)
@@ -70,6 +80,8 @@ def write_random_model(
     writer.add_bos_token_id(tokens.index(BOS))
     writer.add_eos_token_id(tokens.index(END))
     writer.add_add_bos_token(False)
+    if has_template:
+        writer.add_chat_template(CHATML)
 
     draw = np.random.default_rng(seed)
 
@@ -84,7 +96,7 @@ def write_random_model(
 
     # Tokens after which the reply is over point where its end looks, the others away from there.
     is_ending = draw.random(len(tokens)) < ending
-    is_ending[tokens.index(LINE_END)] = False  # the last of every prompt
+    is_ending[[tokens.index(LINE_END), tokens.index(":")]] = False  # the last of every prompt
     embeddings = drawn(len(tokens), n_hidden)
     embeddings[:, 0] = np.where(is_ending, 2, -2) * np.sqrt(n_hidden)
     writer.add_tensor("token_embd.weight", embeddings.astype("<f2"))

@@ -17,7 +17,7 @@ import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -26,8 +26,10 @@ from pearl.dsl.checker import compile_plan
 from pearl.dsl.decoding.forms import steps_constraint
 from pearl.errors import DataError, ModelError, PearlError, UsageError
 from pearl.llm import Completion, Message, Request
-from pearl.llm.backends import ModelSettings
+from pearl.llm.backends import ModelSettings, llamacpp
 from pearl.llm.backends.llamacpp import LlamaCppModel, create
+from pearl.llm.backends.llamacpp.header import Header, read_header
+from pearl.llm.backends.llamacpp.memory import available_bytes, memory_advice
 from pearl.llm.progress import CallProgress, listening
 from tests.llm.backends.llamacpp.gguf_models import write_random_model
 from tests.models import answer_task
@@ -117,7 +119,8 @@ def test_a_cut_reply_is_an_error(weights: Path) -> None:
 
 
 def test_a_prompt_longer_than_the_window_is_a_bad_request(weights: Path) -> None:
-    with pytest.raises(ModelError, match="--window") as caught:
+    said = r"the prompt has \d+ tokens, the window of random.gguf 256\n.*--window 8192"
+    with pytest.raises(ModelError, match=said) as caught:
         used(weights, lambda model: model.complete(asked(HARBOUR)), window=256)
     assert caught.value.kind == "bad_request"
 
@@ -359,6 +362,95 @@ def test_a_file_that_is_cut_off_is_a_model_error(
     assert capfd.readouterr() == ("", "")
 
 
+def test_an_unknown_architecture_is_a_model_error(tmp_path: Path) -> None:
+    path = write_random_model(tmp_path / "new.gguf", architecture="unheard-of")
+    with pytest.raises(ModelError, match="unknown model architecture: 'unheard-of'") as caught:
+        used(path, lambda model: model.complete(asked("who?")))
+    assert len(str(caught.value).splitlines()) <= 3
+
+
+def test_a_model_without_a_chat_template_is_given_plain_text(tmp_path: Path) -> None:
+    path = write_random_model(tmp_path / "base.gguf", has_template=False)
+
+    async def use(model: LlamaCppModel) -> None:
+        assert "base.gguf has no chat template" in model.notice
+        reply = await model.complete(asked("who?", None))
+        assert reply.usage.n_input_tokens < 60
+        assert model._worker
+        shown = sent(model, "/apply-template", messages=CONVERSATION)["prompt"]
+        assert shown == (
+            "Be brief.\n\n### Instruction:\nWho?\n\n### Response:\nNils.\n\n"
+            "### Instruction:\nWhy?\n\n### Response:"
+        )
+
+    used(path, use)
+
+
+def test_without_a_template_a_reply_ends_where_the_model_writes_the_next_instruction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model of random weights writes no instructions, so that it ends at what it does write."""
+    path = write_random_model(tmp_path / "base.gguf", has_template=False, ending=0.0)
+    with pytest.raises(ModelError, match="cut off") as caught:
+        used(path, lambda model: model.complete(asked("who?", 12)))
+    text = caught.value.reply
+    monkeypatch.setattr(llamacpp, "COMPLETION_STOPS", [text[4:7]])
+    completion = used(path, lambda model: model.complete(asked("who?", 12)))
+    assert completion.text == text[: text.index(text[4:7])]
+
+
+def test_a_model_with_a_chat_template_is_given_that(weights: Path) -> None:
+    async def use(model: LlamaCppModel) -> None:
+        assert model.notice == ""
+        await model.complete(asked("who?", None))
+        shown = sent(model, "/apply-template", messages=CONVERSATION)["prompt"]
+        assert shown.startswith("<|im_start|>system\nBe brief.<|im_end|>\n")
+
+    used(weights, use)
+
+
+@pytest.mark.parametrize(
+    ("window", "help"),
+    [(16_384, "--window 4096"), (1_024, "--window 1024"), (512, "use a smaller")],
+)
+def test_a_model_larger_than_memory_is_refused_before_it_is_loaded(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, window: int, help: str
+) -> None:
+    header = replace(read_header(weights), n_bytes=4 * 2**30, bytes_a_token=2**20)
+    left = {16_384: 4_100, 1_024: 1_024, 512: 511}[window] * 2**20
+    monkeypatch.setattr(llamacpp, "available_bytes", lambda: 4 * 2**30 + left)
+    monkeypatch.setattr(llamacpp, "has_gpu", lambda: False)
+    model = LlamaCppModel(weights, TIMEOUT_S, window, header)
+    if window == 1_024:  # it just fits
+        model._check_memory()
+        return
+    with pytest.raises(ModelError, match=r"does not fit into memory: it has 4\.0 GiB") as caught:
+        asyncio.run(model.complete(asked("who?")))
+    assert help in str(caught.value)
+    assert caught.value.kind == "bad_request"
+    assert len(str(caught.value).splitlines()) <= 3
+    assert model._worker is None
+    monkeypatch.setattr(llamacpp, "has_gpu", lambda: True)
+    model._check_memory()  # who knows what a GPU has
+
+
+def test_the_header_tells_the_memory_of_the_window(weights: Path, tmp_path: Path) -> None:
+    header = read_header(weights)
+    assert (header.trained, header.has_template) == (8_192, True)
+    assert header.bytes_a_token == 2 * 2 * (64 + 64)  # 16 bits, layers, keys and values
+    assert header.n_bytes == weights.stat().st_size
+    bare = write_random_model(tmp_path / "bare.gguf", has_template=False)
+    assert not read_header(bare).has_template
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory that is left is read on Linux")
+def test_the_memory_that_is_left_is_known_here() -> None:
+    available = available_bytes()
+    assert available is not None
+    assert 2**26 < available < 2**50
+    assert not memory_advice(Header(8_192, True, 1_024, 2**20), 8_192, available)
+
+
 def test_the_window_is_what_the_model_was_trained_on_within_reason(tmp_path: Path) -> None:
     short = write_random_model(tmp_path / "short.gguf", n_context=2_048)
     long = write_random_model(tmp_path / "long.gguf", n_context=131_072)
@@ -385,6 +477,26 @@ def test_without_xllamacpp_the_error_says_how_to_get_it(
         create(str(weights), ModelSettings())
     with pytest.raises(UsageError, match="needs a file"):
         create("", ModelSettings())
+
+
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Who?"},
+    {"role": "assistant", "content": "Nils."},
+    {"role": "user", "content": "Why?"},
+]
+
+
+def sent(model: LlamaCppModel, path: str, **body: object) -> dict[str, Any]:
+    """What the process of a model answers at a path."""
+    assert model._worker
+    request = urllib.request.Request(
+        f"{model._worker.address}{path}",
+        json.dumps(body).encode() if body else None,
+        {"content-type": "application/json", "authorization": f"Bearer {model._key}"},
+    )
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
+        return dict(json.load(reply))
 
 
 def posted(model: LlamaCppModel, key: str, **parameters: object) -> str:

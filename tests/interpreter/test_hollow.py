@@ -1,0 +1,73 @@
+"""Replies that say nothing are told from those that quote."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pearl.documents.document import Document
+from pearl.interpreter.hollow import why_hollow
+from pearl.llm import ChooseTask, Message, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.pipeline import Pearl
+
+TEXT = (
+    "Nils left the harbour at dawn. He sold the boat to Mara because the hull was rotten, and "
+    "nobody asked him why he had waited so long."
+)
+PLAN = """\
+Question: Why did Nils sell the boat?
+
+New actions:
+- None
+
+1. why = FIND_REASON(CTX, "Nils selling the boat") : Find the reason why he sold it to somebody else
+2. ans = FIND_REASON(CTX, why) : Find what led to that
+"""
+
+REASON = "He sold the boat to Mara because the hull was rotten"
+
+
+def status(first: str, second: str = "Its hull was rotten.") -> tuple[str, str]:
+    """How an answer ends, and why it is degraded."""
+    model = Scripted.replay({"why": first, "ans": second})
+    document = Document("story", TEXT)
+    answer = asyncio.run(Pearl(model).execute(PLAN, document))
+    return answer.status, answer.truncated
+
+
+@pytest.mark.parametrize("unit", ["the ", "rotten hull, ", "He sold it.\n", "no, no, yes "])
+def test_the_same_words_over_and_over_are_degraded(unit: str) -> None:
+    assert status(unit * 9) == (
+        "degraded", "step 'why' (FIND_REASON): the reply is the same words over and over"
+    )  # fmt: skip
+
+
+def test_an_echo_of_the_instructions_is_degraded() -> None:
+    seen: list[Request] = []
+
+    def echo(request: Request) -> str:
+        seen.append(request)
+        words = request.prompt.replace(TEXT, "\0").rpartition("\0")[2].split()
+        return " ".join(words[-12:])
+
+    answer = asyncio.run(Pearl(Scripted(echo)).execute(PLAN, Document("story", TEXT)))
+    assert answer.status == "degraded"
+    assert "only has words of its instructions" in answer.truncated
+
+
+@pytest.mark.parametrize(
+    "reply", [REASON, TEXT, "Nils selling the boat", "no no no no", "He was glad that it was gone at last."]
+)  # fmt: skip
+def test_quotes_and_short_replies_are_not(reply: str) -> None:
+    assert status(reply)[1] == ""
+
+
+def test_the_result_of_an_earlier_step_may_be_said_again() -> None:
+    assert status(f"{REASON}, said the mate", f"{REASON}, said the mate")[1] == ""
+
+
+def test_it_is_judged_for_steps_only() -> None:
+    request = Request((Message("user", "a b c d e f g h i"),), ChooseTask("who?", ("I", "you")))
+    assert why_hollow("a b c d e f g h i", request) == ""
