@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-__all__ = ["RunningDigest", "digest", "digest_after", "file_sha256", "text_sha256"]
+__all__ = ["RunningDigest", "bytes_sha256", "digest", "digest_after", "file_sha256", "text_sha256"]
 
 
 def digest(parts: Iterable[str | bytes]) -> bytes:
@@ -77,7 +77,12 @@ def text_sha256(text: str) -> str:
         >>> text_sha256("")[:16]
         'e3b0c44298fc1c14'
     """
-    return sha256(_encoded(text)).hexdigest()
+    return bytes_sha256(_encoded(text))
+
+
+def bytes_sha256(data: bytes) -> str:
+    """SHA-256 of bytes, in hexadecimal."""
+    return sha256(data).hexdigest()
 
 
 def file_sha256(path: Path) -> str:

@@ -5,7 +5,6 @@ One small file a path, in a folder of the store. It holds no text of what was wr
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -13,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pearl.documents.digest import digest, file_sha256
+from pearl.documents.digest import bytes_sha256, digest, file_sha256
 
 __all__ = ["Outputs"]
 
@@ -53,7 +52,7 @@ class Outputs:
                 return True
             with path.open("rb") as file:
                 begins = file.read(min(entry.get("n_bytes", 0), _MAX_BEGINNING))
-            return bool(begins) and hashlib.sha256(begins).hexdigest() in entry["sha256"][:1]
+            return bool(begins) and bytes_sha256(begins) in entry["sha256"][:1]
         except OSError:
             return False
 
@@ -78,7 +77,7 @@ class Outputs:
         if grows:
             with written.open("rb") as grown:
                 begins = grown.read(_MAX_BEGINNING)
-            n_bytes, first = len(begins), hashlib.sha256(begins).hexdigest()
+            n_bytes, first = len(begins), bytes_sha256(begins)
         else:
             first = file_sha256(written)
         digests = [first, *before][:_N_DIGESTS]
