@@ -228,6 +228,7 @@ class EvalRequest(_Planning):
     token_budget: Tokens | None = None
     part_tokens: Tokens
     by_document: bool = False
+    rotate: bool = False
     fallback: Literal["direct"] | None = None
     n_plans: Annotated[int, Field(ge=1, le=20)] = 1
     history: Literal["gold", "own", "none"] = "gold"

@@ -545,3 +545,24 @@ def test_baselines_stand_beside_multiple_choice_and_letters_are_told(pearl: Term
     assert found["header"]["n_samples"] == 4 * len(row(0)["options"])
     pearl("eval", "--results", "data.jsonl", "--rotate", code=2)
     assert "--rotate asks" in pearl.talk
+
+
+def test_a_rotated_evaluation_goes_on_with_its_rotations(pearl: Terminal, served: Server) -> None:
+    args = ("eval", "--data", "data.jsonl", *online(served), "--methods", "mcq", "--rotate")
+    pearl(*args, "-o", "l", "--max-calls", "5", "--concurrency", "1", code=7)
+    (run,) = pearl.json("runs", "list")
+    pearl(
+        "runs",
+        "resume",
+        run["id"],
+        "--base-url",
+        served.url,
+        "--max-calls",
+        "99",
+        "-o",
+        "l",
+        "--yes",
+    )
+    log = read_log("l")
+    assert len(log.records) == len(served.requests) == 4 * len(log.records[0].options)
+    assert sum(not record.sample.count("~") for record in log.records) == 4
