@@ -101,8 +101,8 @@ def test_a_killed_run_leaves_a_trace_and_writes_a_whole_one_in_the_end(
 
 @pytest.mark.slow
 def test_a_killed_evaluation_leaves_a_trace(pearl: Terminal, openai_server: Server) -> None:
-    row = {"question": QUESTION, "document": STORY, "options": ["a", "b"], "gold": "A"}
-    rows = [json.dumps({**row, "id": str(i)}) for i in range(4)]
+    row = {"document": STORY, "options": ["a", "b"], "gold": "A"}
+    rows = [json.dumps({**row, "id": str(i), "question": f"{QUESTION} {i}"}) for i in range(4)]
     Path("d.jsonl").write_text("\n".join(rows), encoding="utf-8")
     command = ["eval", "--data", "d.jsonl", "--methods", "mcq", "-o", "l.jsonl"]
     assert events(killed(openai_server, 3, *command))["option_chosen"] >= 2
