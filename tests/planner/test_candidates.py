@@ -317,6 +317,12 @@ def test_rules_write_another_plan_where_one_was_run_in_vain() -> None:
     assert other.plan.question == QUESTION
 
 
+def test_a_forecast_has_no_calls_for_plans_by_rule() -> None:
+    pearl = Pearl(Client(ClientSettings(writing(OWN))), library=LIBRARY, planned_by="rule")
+    told = forecast(pearl, [Task("a", lambda: Document("It leaked."), QUESTION)])
+    assert (told.steps, told.n_unplanned) == ((), 1)
+
+
 def test_plans_after_the_first_are_the_models_own() -> None:
     pearl = Pearl(Client(ClientSettings(writing(OWN))), library=LIBRARY, profile="small", n_plans=3)
     trace = Trace()
