@@ -73,7 +73,7 @@ def _model(settings: Mapping[str, Any]) -> Check:
     if served and name not in served:
         shown = ", ".join(sorted(served)[:5]) + (", ..." if len(served) > 5 else "")
         return Check("model", "failed", f"{about}: the server has no {name}", f"it has {shown}")
-    listed = f"it answers and lists {name}" if served else "it answers, and lists no models"
+    listed = f"it answers and lists {name}" if served else "it answers, and tells no names"
     return Check("model", "ok", f"{about}: {listed}")
 
 

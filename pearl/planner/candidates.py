@@ -21,6 +21,7 @@ from pearl.dsl.printer import print_action, print_plan
 from pearl.dsl.signatures import Action, ActionLibrary
 from pearl.errors import ModelError, PlanError
 from pearl.llm import Message, Model, PlanTask, Usage
+from pearl.llm.backends.extractive.planning import write_other_plan as write_another_by_rule
 from pearl.llm.backends.extractive.planning import write_plan as write_by_rule
 from pearl.llm.backends.extractive.questions import parts
 from pearl.llm.likelihoods import against_null, log_likelihoods
@@ -68,14 +69,30 @@ class Candidate:
 
 
 def by_rule(
-    question: str, library: ActionLibrary, kind: DocumentKind, max_steps: int
+    question: str,
+    library: ActionLibrary,
+    kind: DocumentKind,
+    max_steps: int,
+    *,
+    is_other: bool = False,
 ) -> CheckedPlan:
     """The plan of the rules (`pearl.llm.backends.extractive.planning`).
+
+    Args:
+        question: One line.
+        library: What the plan may call.
+        kind: Of the document.
+        max_steps: Steps at most.
+        is_other: Whether to write another plan than the usual one, which was run in vain.
 
     Raises:
         PlanError: It has too many steps.
     """
-    text = write_by_rule(question, library, kind)
+    text = (
+        write_another_by_rule(question, library)
+        if is_other
+        else write_by_rule(question, library, kind)
+    )
     return compile_plan(text, library, max_steps=max_steps).asking(question)
 
 

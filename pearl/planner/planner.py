@@ -170,7 +170,7 @@ class Planner:
         settings = self.settings
         shown = self.material.actions_for(kind)
         if settings.planned_by == "rule":
-            return by_rule(question, shown, kind, settings.max_steps)
+            return self._by_rule(question, shown, kind, is_other=bool(rejected))
         advice = ""
         with self.client.breaker.running():
             if (settings.is_routed if is_routed is None else is_routed) and not rejected:
@@ -202,6 +202,17 @@ class Planner:
             if not self.is_together or is_alone or rejected:
                 return await write()
             return await self._together(question, write, shown, model, kind, trace)
+
+    def _by_rule(
+        self, question: str, shown: ActionLibrary, kind: DocumentKind, *, is_other: bool
+    ) -> CheckedPlan:
+        try:
+            return by_rule(question, shown, kind, self.settings.max_steps, is_other=is_other)
+        except PlanError as error:
+            raise PlanningError(
+                f"no valid plan by rule: {error.diagnostics[0].message}",
+                help="allow more with --max-steps; --fallback direct answers without a plan",
+            ) from error
 
     @property
     def is_together(self) -> bool:

@@ -315,6 +315,9 @@ class Forecaster:
     def _plan(self, question: str, card: str, kind: DocumentKind) -> None:
         """Add the planning of a question, once per question and what is told of the document."""
         pearl = self._pearl
+        if pearl.planner.settings.planned_by == "rule":  # which asks nobody
+            self._n_unplanned += 1
+            return
         asked = one_line(question)
         profile = pearl.material.profile
         shown = pearl.material.actions_for(kind, asked)

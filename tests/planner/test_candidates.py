@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from pearl.planner.candidates import (
     choose,
 )
 from pearl.planner.examples import Example
+from pearl.planner.writer import Rejected
 from pearl.runs.executors import Task
 from pearl.runs.forecast import CHOOSING, forecast
 from pearl.trace import PlanChosen, Trace
@@ -296,6 +298,29 @@ def test_the_rules_alone_ask_nobody() -> None:
     model = writing(OWN)
     _, events = planned(model, planned_by="rule")
     assert (events, model.requests) == ([], [])
+
+
+def test_rules_that_give_no_plan_leave_the_question_to_the_fallback() -> None:
+    told: dict[str, Any] = {"planned_by": "rule", "max_steps": 1, "library": LIBRARY}
+    question, document = "Why did Ada sell the mill, and who bought it?", Document("It leaked.")
+    with pytest.raises(PlanningError, match="no valid plan by rule: the plan has 2 steps"):
+        asyncio.run(Pearl(**told).ask(question, document))
+    answer = asyncio.run(Pearl(**told, fallback="direct").ask(question, document))
+    assert answer.method == "direct"
+
+
+def test_rules_write_another_plan_where_one_was_run_in_vain() -> None:
+    pearl = Pearl(planned_by="rule")
+    first = asyncio.run(pearl.plan(QUESTION))
+    other = asyncio.run(pearl.plan(QUESTION, rejected=[Rejected(str(first), "in vain")]))
+    assert other.plan.steps != first.plan.steps
+    assert other.plan.question == QUESTION
+
+
+def test_a_forecast_has_no_calls_for_plans_by_rule() -> None:
+    pearl = Pearl(Client(ClientSettings(writing(OWN))), library=LIBRARY, planned_by="rule")
+    told = forecast(pearl, [Task("a", lambda: Document("It leaked."), QUESTION)])
+    assert (told.steps, told.n_unplanned) == ((), 1)
 
 
 def test_plans_after_the_first_are_the_models_own() -> None:

@@ -45,8 +45,33 @@ def test_a_server_is_asked_for_its_models_and_nothing_else(
     assert "test-model" in found["model"]["help"]
     openai_server.models = None
     found = examined(pearl, "--model", "openai:another", *of_it)
-    assert "it answers, and lists no models" in found["model"]["about"]
+    assert "it answers, and tells no names" in found["model"]["about"]
     assert not openai_server.requests
+
+
+@pytest.mark.parametrize(
+    ("listed", "owner", "name"),
+    [
+        ("llama3.2:latest", "library", "llama3.2"),  # Ollama's default tag
+        ("llama3.2:latest", "library", "llama3.2:latest"),
+        ("models/gemini-flash", "google", "gemini-flash"),
+        ("/models/small.gguf", "llamacpp", "small"),  # it takes any name
+    ],
+)
+def test_a_model_by_another_of_its_names_is_no_failure(
+    pearl: Terminal, openai_server: Server, listed: str, owner: str, name: str
+) -> None:
+    openai_server.models, openai_server.owned_by = [listed], owner
+    found = examined(pearl, "--model", f"openai:{name}", "--base-url", openai_server.url)
+    assert found["model"]["status"] == "ok"
+
+
+def test_a_server_of_several_models_does_not_take_any_name(
+    pearl: Terminal, openai_server: Server
+) -> None:
+    openai_server.models, openai_server.owned_by = ["one", "two"], "llamacpp"
+    of_it = ("--model", "openai:three", "--base-url", openai_server.url)
+    assert examined(pearl, *of_it, code=1)["model"]["help"] == "it has one, two"
 
 
 def test_what_does_not_work_is_told_with_what_to_do(pearl: Terminal) -> None:

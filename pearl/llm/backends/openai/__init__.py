@@ -224,13 +224,16 @@ class OpenAIModel:
         )
 
     async def served(self) -> list[str]:
-        """Names of the models that the server lists, which costs nothing; empty if it lists none.
+        """Names of the models that the server lists, which costs nothing.
+
+        With the short forms that it takes, too (`model` for Ollama's `model:latest` and Google's
+        `models/model`); empty if it lists none, or has one model and takes any name for it.
 
         Raises:
             ModelError: It cannot be reached, or refuses.
         """
         try:
-            return [model.id for model in await self._session.listed()]
+            listed = await self._session.listed()
         except StatusError as error:
             if error.status in (404, 405, 501):  # it is there, and does not list
                 return []
@@ -239,6 +242,12 @@ class OpenAIModel:
             raise faults.too_slow(LIST_TIMEOUT_S, self._endpoint) from None
         except ValueError:
             return []
+        kind = servers.by_owner({str(model.owned_by) for model in listed})
+        if len(listed) == 1 and kind is not None and kind.is_of_any_name:
+            return []
+        names = [model.id for model in listed]
+        short = (name.removeprefix("models/").removesuffix(":latest") for name in names)
+        return list(dict.fromkeys([*names, *short]))
 
     async def aclose(self) -> None:
         """Close connections."""

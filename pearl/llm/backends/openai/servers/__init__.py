@@ -73,6 +73,7 @@ class Server:
         path: Path of constrained requests, from the base URL.
         likelihoods: Computes the log-likelihoods of candidates; None where the server cannot.
         tokenizes: Name of the text in a request to `/tokenize`; "" without that path.
+        is_of_any_name: Whether a server of one model answers to any name.
     """
 
     title: str
@@ -87,6 +88,7 @@ class Server:
     path: str = "/chat/completions"
     likelihoods: Likelihoods | None = None
     tokenizes: Literal["", "prompt", "content"] = ""
+    is_of_any_name: bool = False
 
     @property
     def by(self) -> frozenset[ConstrainBy]:

@@ -23,4 +23,5 @@ SERVER = Server(
     with_grammar=_with_grammar,
     likelihoods=by_next_token,
     tokenizes="content",
+    is_of_any_name=True,
 )
