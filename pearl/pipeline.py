@@ -74,7 +74,7 @@ class Pearl:
         items_per_call: Rows that one call asks about at most.
         max_item_tokens: Tokens of a line about a row at most.
         max_reasks: Requests in a row for rows without a reply that may bring none.
-        strict: Whether a reply that is cut off fails its step; else its beginning is kept, and told.
+        strict: Whether a reply that is cut off or says nothing fails its step; else what there is is kept, and told.
         strict_items: Whether a row that stays undecided fails its step.
         recheck: Rows of each such step that are asked about again, one a call, to see how many
             replies agree.

@@ -191,7 +191,7 @@ _OPTIONS: Mapping[str, Callable[[Command], Command]] = {
     ),
     "strict": click.option(
         "--strict", envvar="PEARL_STRICT", is_flag=True,
-        help="A reply that is cut off fails its step; else its beginning is kept, and told.",
+        help="A reply that is cut off or says nothing fails its step; else what there is is kept, and told.",
     ),
     "strict_items": click.option(
         "--strict-items", envvar="PEARL_STRICT_ITEMS", is_flag=True,

@@ -100,7 +100,10 @@ class Asker:
         """Get a reply of a type; of one that does not end, its beginning."""
         try:
             completion = await self._ask_of_type(step, purpose, request, wanted)
-            return Said(completion.text, completion.usage, 1, why_hollow(completion.text, request))
+            why = why_hollow(completion.text, request)
+            if why and self._calls.limits.is_strict:
+                raise ModelError(why, kind="malformed", reply=completion.text)
+            return Said(completion.text, completion.usage, 1, why)
         except ModelError as error:
             if error.kind not in CUT_SHORT or self._calls.limits.is_strict:
                 raise

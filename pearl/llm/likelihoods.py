@@ -40,7 +40,7 @@ async def log_likelihoods(
         raise ModelError(
             f"{model.name} tells no likelihoods",
             kind="bad_request",
-            help="llamacpp:, transformers: and the servers llama.cpp and vLLM do (--server)",
+            help="llamacpp:, transformers:, llama-server: and vllm: do (--server for others like them)",
         )
     request = Request(tuple(messages), task, max_output_tokens=1, candidates=tuple(candidates))
     completion = await model.complete(request)

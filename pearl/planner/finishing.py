@@ -7,6 +7,7 @@ as they are is changed in its names and explanations alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -26,6 +27,8 @@ _COMPARING = frozenset({"COMPARE", "COMPARISON", "CONTRAST"})
 _GATHERING = frozenset({"LIST"})
 _VERBS = frozenset({"FIND", "GET", "LIST", "SUMMARIZE", "IDENTIFY", "X", "Y", "OF", "ALL"})
 """Words of names that do not say what is found."""
+
+_COUNTED = re.compile(r"\b(?:how many|number of)\b", re.I)
 
 _MAX_EXPLANATION = 100
 
@@ -134,7 +137,7 @@ class _Draft:
             self._step(comparing, [Reference(CTX), *loose], "comparison", "Compare the two")
         elif len(loose) > 1 and (concat := self.library.get("CONCAT")) is not None:
             self._step(concat, loose, "ans", "Put the results together")
-        elif len(loose) == 1 and form == "number" and self._gathers(self.steps[-1]):
+        elif len(loose) == 1 and self._is_counted(form) and self._gathers(self.steps[-1]):
             count = self.library.get("COUNT")
             if count is not None and count.is_native:
                 self._step(count, loose, "ans", "Count them")
@@ -184,6 +187,10 @@ class _Draft:
         if argument == String(self.question):
             return "the question"
         return argument.value if isinstance(argument, String) else print_argument(argument)
+
+    def _is_counted(self, form: str) -> bool:
+        """Whether the question asks for a number of things; how much of one is stated."""
+        return form == "number" and bool(_COUNTED.search(self.question))
 
     def _named(self, words: frozenset[str], n: int) -> Action | None:
         """The action of the document and `n` texts whose name has one of these words."""

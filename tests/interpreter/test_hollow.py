@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from pearl.documents.document import Document
+from pearl.errors import ExecutionError
 from pearl.interpreter.hollow import why_hollow
 from pearl.llm import ChooseTask, Message, Request
 from pearl.llm.backends.scripted import Scripted
@@ -42,6 +43,12 @@ def test_the_same_words_over_and_over_are_degraded(unit: str) -> None:
     assert status(unit * 9) == (
         "degraded", "step 'why' (FIND_REASON): the reply is the same words over and over"
     )  # fmt: skip
+
+
+def test_strict_fails_the_step() -> None:
+    model = Scripted.replay({"why": "rotten hull, " * 9, "ans": "Its hull was rotten."})
+    with pytest.raises(ExecutionError, match="the same words over and over"):
+        asyncio.run(Pearl(model, strict=True).execute(PLAN, Document("story", TEXT)))
 
 
 def test_an_echo_of_the_instructions_is_degraded() -> None:

@@ -148,6 +148,8 @@ CODES = ("repeated-call", "not-of-the-question")
     ("question", "reply", "last"),
     [
         ("How many ships sank?", '1. a = LIST_ALL(CTX, "ships sank")', ("COUNT", "list")),
+        # An amount is stated: entries of a list are none.
+        ("How much money has Ada?", '1. a = LIST_ALL(CTX, "money")', ("LIST_ALL", "CTX", "money")),
         ("How many ships sank?", '1. a = FIND(CTX, "ships sank")', ("FIND", "CTX", "ships sank")),
         (
             "How does the mayor's account differ from that of the priest?",

@@ -252,12 +252,12 @@ async def _save(response: ClientResponse, part: Path, progress: Progress) -> Non
 
 
 def _broken_off(url: str, part: Path, why: str) -> DataError:
-    kept = _size(part)
+    help = "check the address and the network"
+    if kept := _size(part):
+        how = f"goes on after {kept / 1e6:,.1f} MB" if _going_on(part) else "begins anew"
+        help = f"run the same command again; it {how}"
     return DataError(
-        f"{redacted(url)} could not be downloaded: {' '.join(why.split())[:200]}",
-        help=f"run the same command again; it goes on after {kept / 1e6:,.1f} MB"
-        if kept
-        else "check the address and the network",
+        f"{redacted(url)} could not be downloaded: {' '.join(why.split())[:200]}", help=help
     )
 
 
