@@ -7,6 +7,7 @@ pause in typing, and told only if the text is still the same.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,10 +23,12 @@ from pearl.editor import checking
 from pearl.editor.known_actions import KnownActions
 from pearl.editor.outline import Kind
 from pearl.editor.positions import Encoding, LineIndex, Position
-from pearl.errors import Diagnostic, PearlError, Span
+from pearl.errors import DataError, Diagnostic, PearlError, Span
 from pearl.plugins.version import __version__
 
 __all__ = ["ActionsFor", "OpenFile", "Session"]
+
+logger = logging.getLogger(__name__)
 
 ActionsFor = Callable[[Path, Mapping[str, str]], KnownActions]
 """Folder of a project and options of the editor → the actions that its plans may call.
@@ -129,7 +132,12 @@ class Session(LanguageServer):
         Raises:
             PearlError: They cannot be known.
         """
-        return self._actions_for(file.folder, self.options)
+        try:
+            return self._actions_for(file.folder, self.options)
+        except PearlError:
+            raise
+        except (OSError, ValueError) as error:  # what is named is no path, or may not be read
+            raise DataError(f"cannot be looked into: {error}", path=file.folder) from None
 
     def known_or_none(self, file: OpenFile) -> KnownActions:
         """The same; no actions where they cannot be known, of which the findings tell."""
@@ -155,7 +163,17 @@ class Session(LanguageServer):
         """Check a file after a pause, in place of a check that has not ended."""
         if (before := self._checks.pop(uri, None)) is not None:
             before.cancel()
-        self._checks[uri] = asyncio.get_running_loop().create_task(self._check(uri))
+        check = asyncio.get_running_loop().create_task(self._check(uri))
+        check.add_done_callback(self._ended)
+        self._checks[uri] = check
+
+    def _ended(self, check: asyncio.Task[None]) -> None:
+        """Tell of a check that failed, which nothing waits for."""
+        if not check.cancelled() and (error := check.exception()) is not None:
+            logger.error("a check failed", exc_info=error)
+            self.window_show_message(
+                lsp.ShowMessageParams(lsp.MessageType.Error, f"pearl lsp: a check failed: {error}")
+            )
 
     async def _check(self, uri: str) -> None:
         await asyncio.sleep(PAUSE_S)

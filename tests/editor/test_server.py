@@ -372,6 +372,26 @@ def test_what_is_no_message_is_told_and_the_server_goes_on(tmp_path: Path) -> No
     assert answers[5]["result"] is None
 
 
+@pytest.mark.parametrize(
+    "name", ["untitled:Untitled-1", "file:///a%00b.plan", "file:///" + 300 * "a"]
+)
+def test_a_file_that_is_nowhere_is_checked_as_far_as_can_be(tmp_path: Path, name: str) -> None:
+    async def work(editor: Editor) -> None:
+        item = lsp.TextDocumentItem(name, "pearl", 1, "1. a = NOPE(CTX) : f\n2. b =")
+        editor.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+        told = await editor.told()
+        assert told.uri == name
+        assert "syntax" in [each.code for each in told.diagnostics]
+        assert {each.code for each in told.diagnostics} & {"unknown-action", "unknown-library"}
+        doc = lsp.TextDocumentIdentifier(name)
+        found = await editor.client.text_document_completion_async(
+            lsp.CompletionParams(doc, at(1, 6))
+        )
+        assert isinstance(found, lsp.CompletionList)
+
+    in_editor(work, tmp_path)
+
+
 @pytest.mark.parametrize("way", ["stdin is closed", "killed"])
 def test_an_editor_that_is_gone_leaves_no_server(tmp_path: Path, way: str) -> None:
     process = subprocess.Popen(
