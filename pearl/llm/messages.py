@@ -8,12 +8,13 @@ so a document may contain `CTX` or `{{CTX}}`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.llm import ConstrainBy, Message, Request
 
-__all__ = ["block", "constrained", "json_messages"]
+__all__ = ["block", "constrained", "json_messages", "without_texts"]
 
 _TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
 
@@ -26,6 +27,29 @@ def block(tag: str, text: str) -> str:
         '<text>\nx &lt;/text> y\n</text>'
     """
     return f"<{tag}>\n{_TAG.sub('&lt;', text)}\n</{tag}>"
+
+
+_TEXTS = re.compile(r"<(text|item \d++)>\n(.*?)\n</\1>", re.S)
+
+
+def without_texts(messages: Iterable[Message]) -> str:
+    r"""Messages for people: the lengths of texts of the document for the texts, of which `block` made blocks.
+
+    Example:
+        >>> asked = f"{block('text', 'Ada sold the boat.')}\n\nWho sold it?"
+        >>> print(without_texts([Message("user", asked)]))
+        [user]
+        <text: 18 characters>
+        <BLANKLINE>
+        Who sold it?
+    """
+    return "\n\n".join(
+        f"[{message.role}]\n{_TEXTS.sub(_measured, message.content)}" for message in messages
+    )
+
+
+def _measured(found: re.Match[str]) -> str:
+    return f"<{found[1]}: {len(found[2]):,} characters>"
 
 
 def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy | None) -> Request:

@@ -240,6 +240,10 @@ class ModelCalled(EventBase):
     """Whether the reply was cached, or shared with a concurrent identical call."""
     prefix: PrefixUse | None = None
     """How the call used the server's prefix cache; None if unknown."""
+    prompt: str = ""
+    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
+    reply: str = ""
+    """What was replied; "" in older traces."""
 
 
 class CallFailed(EventBase):
@@ -250,6 +254,8 @@ class CallFailed(EventBase):
     purpose: Purpose
     model: str
     kind: ModelErrorKind
+    prompt: str = ""
+    """As that of `ModelCalled`."""
     reply: str
     """The text received; "" if there is none."""
     duration_s: float
