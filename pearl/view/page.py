@@ -23,6 +23,7 @@ def render_page(
     title: str,
     *,
     folder: Path = TEMPLATES,
+    style: str | None = None,
     script: str | None = None,
     records: Any = None,
     **data: Any,
@@ -30,21 +31,20 @@ def render_page(
     """The page of a template that extends `page.html`.
 
     Args:
-        name: Of the template, without `.html`; a file NAME.css beside it is its own style.
+        name: Of the template, without `.html`.
         title: Of the page, and its heading.
         folder: Where the template is; it may use those of this package, too.
+        style: Of the file in `folder`, without `.css`, that follows the style of all pages; None for `name`.
         script: A file of `templates/`, without `.js`, that the page runs.
         records: JSON data for the script, which finds it as the text of `#records`.
         data: What the template takes; a text that it lacks is a bug, and raises.
     """
-    style = _text(TEMPLATES / "page.css")
-    if (own := folder / f"{name}.css").exists():
-        style += _text(own)
+    css = _text(TEMPLATES / "page.css") + _text(folder / f"{style or name}.css")
     code = "" if script is None else _text(TEMPLATES / f"{script}.js")
     page = _environment(folder).get_template(f"{name}.html").render(
         title=title,
-        style=style,
-        style_hash=_hash(style),
+        style=css,
+        style_hash=_hash(css),
         script=code,
         script_hash=_hash(code),
         records=None if records is None else _inert_json(records),
