@@ -8,7 +8,7 @@ so a document may contain `CTX` or `{{CTX}}`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pearl.dsl.decoding.constraint import Constraint
@@ -17,6 +17,9 @@ from pearl.llm import ConstrainBy, Message, Request
 __all__ = ["block", "constrained", "json_messages", "without_texts"]
 
 _TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
+
+_TEXT = re.compile(r"<(text|item \d++)>\n")
+"""Begins a block of the document."""
 
 
 def block(tag: str, text: str) -> str:
@@ -27,9 +30,6 @@ def block(tag: str, text: str) -> str:
         '<text>\nx &lt;/text> y\n</text>'
     """
     return f"<{tag}>\n{_TAG.sub('&lt;', text)}\n</{tag}>"
-
-
-_TEXTS = re.compile(r"<(text|item \d++)>\n(.*?)\n</\1>", re.S)
 
 
 def without_texts(messages: Iterable[Message]) -> str:
@@ -44,12 +44,22 @@ def without_texts(messages: Iterable[Message]) -> str:
         Who sold it?
     """
     return "\n\n".join(
-        f"[{message.role}]\n{_TEXTS.sub(_measured, message.content)}" for message in messages
+        f"[{message.role}]\n{''.join(_measured(message.content))}" for message in messages
     )
 
 
-def _measured(found: re.Match[str]) -> str:
-    return f"<{found[1]}: {len(found[2]):,} characters>"
+def _measured(content: str) -> Iterator[str]:
+    at = 0
+    while (begins := _TEXT.search(content, at)) is not None:
+        end = f"\n</{begins[1]}>"
+        # By `find`: an expression takes milliseconds for a long text.
+        ends = content.find(end, begins.end())
+        if ends < 0:
+            break
+        yield content[at : begins.start()]
+        yield f"<{begins[1]}: {ends - begins.end():,} characters>"
+        at = ends + len(end)
+    yield content[at:]
 
 
 def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy | None) -> Request:

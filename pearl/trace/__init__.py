@@ -1,6 +1,7 @@
 """What happens in a run, in order: appended event by event, written as JSON Lines, read by viewers.
 
-A trace contains replies of models, but no other document text and no API keys.
+A trace contains what models were asked, but for texts of the document, whose lengths stand in their
+place, and what they replied; no other document text and no API keys.
 """
 
 from __future__ import annotations
