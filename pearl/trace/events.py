@@ -49,9 +49,9 @@ AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided"]
 MAX_PASSAGES = 20
 """Passages that an event shows."""
 
-Purpose = Literal["step", "part", "combine", "again", "items"]
-"""Why a step calls the model: for its result, for one part of the document, to merge such results,
-again because the reply could not be parsed, or about a batch of rows."""
+Purpose = Literal["step", "part", "combine", "again", "items", "choose"]
+"""Why the model is called: for the result of a step, for one part of the document, to merge such results,
+again because the reply could not be parsed, about a batch of rows, or to choose an option."""
 
 
 class EventBase(BaseModel):
@@ -251,6 +251,7 @@ class CallFailed(EventBase):
 
     event: Literal["call_failed"] = "call_failed"
     step: str
+    """"" for a choice among options, which no step makes."""
     purpose: Purpose
     model: str
     kind: ModelErrorKind
