@@ -85,6 +85,11 @@ class Document:
         """Short, because notebooks display the result of `load`."""
         return f"Document({self.name!r}, {len(self.text):,} characters)"
 
+    def _repr_html_(self) -> str:
+        from pearl.documents.document_html import document_html
+
+        return document_html(self)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the text, in hexadecimal."""

@@ -74,11 +74,9 @@ class CheckedPlan:
         return print_plan(self.plan)
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from pearl.dsl.plan_html import checked_html
 
-        # Notebooks override the style of this element: they break words and change the font.
-        style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
-        return f"<pre style='{style}'>{escape(str(self))}</pre>"
+        return checked_html(self)
 
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:

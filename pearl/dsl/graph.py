@@ -81,6 +81,11 @@ class PlanGraph:
                         gives[one.name] = ValueType.LIST if is_list else taken
         return gives
 
+    def _repr_html_(self) -> str:
+        from pearl.dsl.plan_html import graph_html
+
+        return graph_html(self)
+
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:
     """Resolve every reference to the step that produces it."""

@@ -84,3 +84,8 @@ class Plan:
     steps: tuple[Step, ...]
     new_actions: tuple[Action, ...] = ()
     question: str | None = None
+
+    def _repr_html_(self) -> str:
+        from pearl.dsl.plan_html import plan_html
+
+        return plan_html(self)

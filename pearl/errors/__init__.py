@@ -72,6 +72,11 @@ class PearlError(Exception):
         self.message = message
         self.help = help
 
+    def _repr_html_(self) -> str:
+        from pearl.errors.error_html import error_html
+
+        return error_html(self)
+
 
 class UsageError(PearlError, ValueError):
     """An argument or a setting is wrong."""

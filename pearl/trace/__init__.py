@@ -170,6 +170,11 @@ class Trace:
     def __len__(self) -> int:
         return len(self._events)
 
+    def _repr_html_(self) -> str:
+        from pearl.trace.trace_html import trace_html
+
+        return trace_html(self)
+
     @property
     def usage(self) -> Usage:
         """Tokens of every reply so far: questions, plans, steps and choices."""
