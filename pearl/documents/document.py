@@ -24,6 +24,7 @@ from pearl import plugins
 from pearl.documents.digest import text_sha256
 from pearl.documents.kinds import DocumentKind, is_table
 from pearl.errors import DataError, Span, UsageError
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = [
     "Document",
@@ -62,7 +63,7 @@ _BLANKED = dict.fromkeys(_CONTROLS, " ")
 
 
 @dataclass(frozen=True, repr=False)
-class Document:
+class Document(ShownInNotebooks):
     """One document: its text and its origin.
 
     Attributes:
@@ -84,11 +85,6 @@ class Document:
     def __repr__(self) -> str:
         """Short, because notebooks display the result of `load`."""
         return f"Document({self.name!r}, {len(self.text):,} characters)"
-
-    def _repr_html_(self) -> str:
-        from pearl.documents.document_html import document_html
-
-        return document_html(self)
 
     @cached_property
     def digest(self) -> str:

@@ -32,6 +32,7 @@ from pearl.errors import (
     did_you_mean,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = ["MAX_STEPS", "CheckedPlan", "check", "compile_plan", "diagnose", "mend_plan"]
 
@@ -42,7 +43,7 @@ _MAX_MEND_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedPlan:
+class CheckedPlan(ShownInNotebooks):
     """A plan that passed every check. Created by `check` and `compile_plan` only.
 
     Attributes:
@@ -72,11 +73,6 @@ class CheckedPlan:
 
     def __str__(self) -> str:
         return print_plan(self.plan)
-
-    def _repr_html_(self) -> str:
-        from pearl.dsl.plan_html import checked_html
-
-        return checked_html(self)
 
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import ListLiteral, Reference, Step
 from pearl.dsl.signatures import ValueType
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = ["PlanGraph", "build_graph"]
 
@@ -21,7 +22,7 @@ _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
 
 
 @dataclass(frozen=True)
-class PlanGraph:
+class PlanGraph(ShownInNotebooks):
     """A plan as a directed acyclic graph.
 
     Attributes:
@@ -80,11 +81,6 @@ class PlanGraph:
                         is_list = gives.get(one.name) is ValueType.LIST
                         gives[one.name] = ValueType.LIST if is_list else taken
         return gives
-
-    def _repr_html_(self) -> str:
-        from pearl.dsl.plan_html import graph_html
-
-        return graph_html(self)
 
 
 def build_graph(checked: CheckedPlan) -> PlanGraph:

@@ -35,6 +35,7 @@ from pearl.errors.diagnostics import (
     render_diagnostics,
     suggest,
 )
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = [
     "BudgetError",
@@ -60,7 +61,7 @@ __all__ = [
 ]
 
 
-class PearlError(Exception):
+class PearlError(ShownInNotebooks, Exception):
     """An expected failure. The message says what happened, where, and what to do, in ≤ 3 lines."""
 
     exit_code: int = 1
@@ -71,11 +72,6 @@ class PearlError(Exception):
         super().__init__(message if help is None else f"{message}\n  help: {help}")
         self.message = message
         self.help = help
-
-    def _repr_html_(self) -> str:
-        from pearl.errors.error_html import error_html
-
-        return error_html(self)
 
 
 class UsageError(PearlError, ValueError):

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pearl.errors.in_notebooks import ShownInNotebooks
+
 __all__ = [
     "Diagnostic",
     "Fix",
@@ -67,7 +69,7 @@ Severity = Literal["error", "note"]
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(ShownInNotebooks):
     """One finding about one place of a text.
 
     Attributes:
@@ -105,12 +107,6 @@ class Diagnostic:
         if self.help:
             rows.append(f"{margin} = help: {self.help}")
         return "\n".join(rows)
-
-    def _repr_html_(self) -> str:
-        from pearl.errors.error_html import diagnostic_html
-        from pearl.errors.markup import card
-
-        return card(diagnostic_html(self))
 
     def to_json(self, text: str) -> dict[str, object]:
         """The diagnostic as JSON data; line and column from 1, offsets from 0."""

@@ -16,6 +16,7 @@ from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, StepReply, Unverified, collect
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
+from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.row_evidence import RowEvidence, ranks_at, row_evidence
 from pearl.interpreter.step_result import StepResult
@@ -27,7 +28,7 @@ __all__ = ["Answer", "compose"]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(ShownInNotebooks):
     """An answer with its evidence.
 
     Attributes:
@@ -138,11 +139,6 @@ class Answer:
             },
             "duration_s": round(self.duration_s, 3),
         }
-
-    def _repr_html_(self) -> str:
-        from pearl.interpreter.answer_html import answer_html
-
-        return answer_html(self)
 
 
 def _understood(understood: Understood | None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pearl.errors import DataError
 from pearl.errors.escaping import json_bytes
+from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.llm import (
     ActionTask,
     ChooseTask,
@@ -104,7 +105,7 @@ Stamped = TypeVar("Stamped", bound=EventBase)
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-class Trace:
+class Trace(ShownInNotebooks):
     """An append-only list of events.
 
     Attributes:
@@ -169,11 +170,6 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self._events)
-
-    def _repr_html_(self) -> str:
-        from pearl.trace.trace_html import trace_html
-
-        return trace_html(self)
 
     @property
     def usage(self) -> Usage:

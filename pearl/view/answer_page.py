@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, placed
-from pearl.dsl.drawing import draw_plan
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, String
 from pearl.dsl.parser import parse
 from pearl.errors import Span
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.row_evidence import RowEvidence
 from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted, PlanChosen
-from pearl.trace.timeline import bars, n_at_once
 from pearl.view.highlights import highlighted
 from pearl.view.page import render_page
+from pearl.view.plan_graph import draw_plan
+from pearl.view.timeline import bars, n_at_once
 
 __all__ = ["answer_page"]
 

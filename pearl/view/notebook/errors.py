@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from pearl.errors import PearlError
 from pearl.errors.diagnostics import Diagnostic, excerpt
-from pearl.errors.markup import MONO, SOFT, Html, card, element, joined, shortened
-
-if TYPE_CHECKING:
-    from pearl.errors import PearlError
+from pearl.view.notebook.markup import MONO, SOFT, Html, card, element, joined, shortened
 
 __all__ = ["diagnostic_html", "diagnostics_html", "error_html"]
 

@@ -8,9 +8,9 @@ from pearl.dsl.checker import check
 from pearl.dsl.graph import build_graph
 from pearl.dsl.nodes import Plan, Reference, Step, String
 from pearl.dsl.parser import parse
-from pearl.dsl.plan_html import MAX_DRAWN
 from pearl.dsl.printer import print_plan
 from pearl.dsl.signatures import Action, ActionLibrary, Parameter
+from pearl.view.notebook.plans import MAX_DRAWN
 from tests.notebooks import parsed, texts
 
 LIBRARY = ActionLibrary("mine", [Action("FIND", (Parameter("CTX"), Parameter("X")), "Find X")])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pearl.dsl.drawing import HEIGHT, draw_plan
 from pearl.dsl.parser import parse
+from pearl.view.plan_graph import HEIGHT, draw_plan
 
 PLAN = parse("""\
 1. one = FIND(CTX, "one") : First

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING
 
-from pearl.errors.markup import SOFT, Html, card, element, shortened
 from pearl.llm import Usage
+from pearl.trace import Trace
 from pearl.trace.events import Event
-from pearl.trace.timeline import Bar, bars, n_at_once
-
-if TYPE_CHECKING:
-    from pearl.trace import Trace
+from pearl.view.notebook.markup import SOFT, Html, card, element, shortened
+from pearl.view.timeline import Bar, bars, n_at_once
 
 __all__ = ["trace_html"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pearl.documents.document import Document, part_spans
-from pearl.errors.markup import SOFT, Html, card, element, lines, shortened
+from pearl.view.notebook.markup import SOFT, Html, card, element, lines, shortened
 
 __all__ = ["document_html"]
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pearl.dsl.drawing import HEIGHT, WIDTH, draw_plan
+from pearl.dsl.checker import CheckedPlan
+from pearl.dsl.graph import PlanGraph
+from pearl.dsl.nodes import Plan, Step
 from pearl.dsl.printer import one_line, print_argument, print_header
-from pearl.errors.error_html import diagnostics_html
-from pearl.errors.markup import MONO, SOFT, Html, card, element, joined, shortened
-
-if TYPE_CHECKING:
-    from pearl.dsl.checker import CheckedPlan
-    from pearl.dsl.graph import PlanGraph
-    from pearl.dsl.nodes import Plan, Step
+from pearl.view.notebook.errors import diagnostics_html
+from pearl.view.notebook.markup import MONO, SOFT, Html, card, element, joined, shortened
+from pearl.view.plan_graph import HEIGHT, WIDTH, draw_plan
 
 __all__ = ["checked_html", "graph_html", "plan_html"]
 

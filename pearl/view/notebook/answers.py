@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pearl.documents.evidence import placed
-from pearl.errors.markup import MARK, SOFT, Html, card, element, joined, lines, shortened
+from pearl.interpreter.answer import Answer
 from pearl.interpreter.step_result import MAX_SHOWN
-
-if TYPE_CHECKING:
-    from pearl.interpreter.answer import Answer
+from pearl.view.notebook.markup import MARK, SOFT, Html, card, element, joined, lines, shortened
 
 __all__ = ["answer_html"]
 
