@@ -8,8 +8,8 @@ from tests.root import ROOT
 
 TESTS, PACKAGE = ROOT / "tests", ROOT / "pearl"
 
-ABOUT_MORE = {"browser", "contracts", "experiments", "real"}
-"""Folders of tests that are of no package: pages in a browser, what every plug-in keeps to,
+ABOUT_MORE = {"browser", "contracts", "docs", "experiments", "real"}
+"""Folders of tests that are of no package: pages in a browser, what every plug-in keeps to, the documentation,
 the experiments, a real model."""
 
 

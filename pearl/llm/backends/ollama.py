@@ -2,7 +2,7 @@
 
 Ollama silently truncates a prompt that exceeds the context window the model was loaded with, and
 its OpenAI-compatible API cannot change that window. So a prompt longer than the window known here
-is rejected; docs/ollama.md describes the settings.
+is rejected; docs/local_models.md describes the settings.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class OllamaModel(OpenAIModel):
             raise ModelError(
                 f"Ollama would cut this prompt of {window + excess:,} tokens to its window of {window:,}",
                 kind="bad_request",
-                help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/ollama.md",
+                help="set OLLAMA_CONTEXT_LENGTH for `ollama serve` and here, or --window: docs/local_models.md",
             )
         return await super().complete(request)
 
