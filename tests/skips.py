@@ -20,6 +20,8 @@ NO_RAY = "ray is not installed here; make test-ray runs this"
 NO_TORCH = "torch is not installed here; make test-transformers runs this"
 NO_MKDOCS = "MkDocs is not installed here; make test-docs runs this"
 NO_DSPY = "dspy is not installed here; make test-rlm runs this"
+NO_PLAYWRIGHT = "playwright is not installed here; make test-browser runs this"
+NO_CHROMIUM = "there is no Chromium here; apt-get install chromium"
 NO_DUCKDB = "duckdb is not installed here; make demo installs it"
 NO_TANTIVY = "tantivy is not installed here; pip install tantivy"
 NO_SMOLLM2 = "SmolLM2 is not here; make models fetches it"
@@ -39,6 +41,8 @@ MOST = {
     NO_TORCH: 8,  # each file of tests/llm/backends/transformers is one
     NO_MKDOCS: 4,
     NO_DSPY: 16,
+    NO_PLAYWRIGHT: 8,  # each file of tests/browser is one
+    NO_CHROMIUM: 8,
     NO_SMOLLM2: 12,
     NO_MINILM: 1,
     NO_WHEEL: 12,
