@@ -92,25 +92,24 @@ docs: $(VENV)-docs/.installed
 	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/python -m mkdocs build --quiet --config-file docs/site/mkdocs.yml
 	@echo "the site: out/site/index.html"
 
-# The picture of the README, anew; it needs Chromium.
-picture: $(VENV)-docs/.installed
-	$(VENV)-docs/bin/python docs/make_picture.py
+# The picture of the README, anew, after a change that pages are meant to show.
+picture: $(VENV)-browser/.installed
+	$(VENV)-browser/bin/python docs/make_picture.py
 
 # Environments. Those of the large extras lie on top of the usual one: few need them, and `make demo`
 # stays short. Nothing is compiled beforehand: most of what is installed is never imported.
-$(VENV)-docs/.installed: private EXTRAS := data
-$(VENV)-docs/.installed: private GROUPS := --group docs --group browser
 $(VENV)-ray/.installed: private EXTRAS := ray
 $(VENV)-rlm/.installed: private EXTRAS := rlm
 $(VENV)-transformers/.installed: private EXTRAS := transformers
 $(VENV)-transformers/.installed: private PINNED := torch==2.13.0
-$(VENV)-browser/.installed: private GROUPS := --group browser
-ON_TOP := $(VENV)-docs/.installed $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed
+$(VENV)-browser/.installed: private ALSO := --group browser
+$(VENV)-docs/.installed: private ALSO := --group docs
+ON_TOP := $(VENV)-ray/.installed $(VENV)-rlm/.installed $(VENV)-transformers/.installed $(VENV)-browser/.installed $(VENV)-docs/.installed
 $(ON_TOP): private BELOW := $(VENV)
 $(ON_TOP): $(VENV)/.installed
 $(VENV)/.installed $(ON_TOP): pyproject.toml
 	$(PYTHON) -m venv $(@D)
 	$(if $(BELOW),ls -d $(CURDIR)/$(BELOW)/lib/python*/site-packages | sed 's/.*/import site; site.addsitedir("&")/' >$$(ls -d $(@D)/lib/python*/site-packages)/below.pth)
 	$(@D)/bin/python -m pip install --quiet --no-compile --upgrade "pip>=25.1"
-	$(@D)/bin/python -m pip install --quiet --no-compile --editable ".[$(EXTRAS)]" $(PINNED) --group dev $(GROUPS)
+	$(@D)/bin/python -m pip install --quiet --no-compile --editable ".[$(EXTRAS)]" $(PINNED) --group dev $(ALSO)
 	@touch $@

@@ -55,6 +55,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return _MARKED.sub(r"\1", _LINK.sub(link, markdown))
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """The theme's search is a dialogue without a name, which screen readers need."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
 def _listed(entries: Any) -> Iterator[str]:
     """Every page of a list of pages and sections."""
     if isinstance(entries, str):
