@@ -59,7 +59,7 @@ def parse(args: list[str]) -> None:
         click.UsageError: An option or a command is not there, or a value is none that it takes.
     """
     command: click.Command = group
-    context, rest = click.Context(group, info_name="pearl"), args
+    context, rest = click.Context(group, info_name="pearl", **group.context_settings), args
     while isinstance(command, click.Group):
         name, found, rest = command.resolve_command(context, rest)
         assert name is not None

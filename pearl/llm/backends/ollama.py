@@ -11,13 +11,13 @@ import os
 
 from pearl.documents.tokens import Counter
 from pearl.errors import ModelError, UsageError
-from pearl.llm import Completion, Request
-from pearl.llm.backends import ModelSettings
+from pearl.llm import Completion, Constrains, Request
+from pearl.llm.backends import Abilities, ModelSettings
 from pearl.llm.backends.openai import OpenAIModel
 from pearl.llm.backends.openai.endpoint import Endpoint, read_key
 from pearl.llm.backends.openai.servers import load
 
-__all__ = ["ADDRESS_VARIABLE", "DESCRIPTION", "OllamaModel", "address", "create"]
+__all__ = ["ABILITIES", "ADDRESS_VARIABLE", "DESCRIPTION", "OllamaModel", "address", "create"]
 
 DESCRIPTION = "Ollama, here or at $OLLAMA_HOST: ollama:NAME, as `ollama list` has it"
 
@@ -51,7 +51,7 @@ class OllamaModel(OpenAIModel):
 
     async def complete(self, request: Request) -> Completion:
         """Send one request; a prompt that exceeds the window is rejected."""
-        window = self.window or WINDOW
+        window = self.window
         document = getattr(request.task, "document", None)
         excess = Counter.for_model(self.name).excess(request.prompt, window, document or "")
         if excess:
@@ -98,3 +98,6 @@ def _window() -> int:
             help="256 or more; --window takes its place",
         )
     return int(given)
+
+
+ABILITIES = Abilities("NAME", Constrains(load("ollama").by))
