@@ -65,8 +65,8 @@ class GrowingFile:
             raise self._error
 
     def append(self, id: str, event: Event) -> None:
-        """Append an event of a trace; how far a call is stands in none."""
-        if event.event != "model_progressed":
+        """Append an event of a trace, unless it is told to listeners alone."""
+        if event.is_recorded:
             from pearl.trace import event_line
 
             self.write(escaped(event_line(id, event)))

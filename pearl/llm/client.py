@@ -18,6 +18,7 @@ from pearl.llm import Completion, Constrains, Model, Request
 from pearl.llm.backends import ModelSettings, create_model
 from pearl.llm.fallback import ConstraintFallback, Mode, reply_fallback
 from pearl.llm.item_cache import ItemCache
+from pearl.llm.middleware.attempt_reporter import AttemptReporter
 from pearl.llm.middleware.budget import Budget, Budgeted
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker
 from pearl.llm.middleware.dedup_cache import CacheWriter, DedupCache, Replies
@@ -202,6 +203,7 @@ class Client(Wrapper):
             else None,
             RepetitionGuard if reads else None,  # what repeats itself is not kept
             partial(Budgeted, budget=self.budget),  # what is reserved is what is sent
+            AttemptReporter if reads else None,
         )
         layers: list[Model] = []
         for layer in filter(None, reversed(order)):

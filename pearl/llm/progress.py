@@ -1,6 +1,6 @@
 """Progress reports of calls, from backends and limits to listeners.
 
-Backends `report` progress; limits and retries report waits. The listener is a context variable, so
+Backends `report` progress; limits and retries report waits; every attempt is reported when it ends. The listener is a context variable, so
 tasks and threads started with the context of a call report to its listener. A shared call reports to
 its first caller.
 """
@@ -11,14 +11,34 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["REPORT_S", "CallProgress", "CallWait", "Phase", "listening", "report", "reporting_wait"]
+from pearl.errors import ModelErrorKind
+from pearl.llm import Completion, Request, Usage
+
+__all__ = [
+    "MAX_TAIL",
+    "REPORT_S",
+    "AttemptError",
+    "CallAttempt",
+    "CallProgress",
+    "CallWait",
+    "News",
+    "Phase",
+    "is_heard",
+    "listening",
+    "n_failed_attempts",
+    "report",
+    "reporting_wait",
+]
 
 Phase = Literal["asked", "loading", "reading", "embedding", "writing"]
 """`asked`: sent, and nothing heard since; `loading` the model into memory; `reading` the prompt;
 `embedding` the sentences of a document; `writing` the reply."""
+
+MAX_TAIL = 400
+"""Characters that are reported of a reply while it is written."""
 
 REPORT_S = 10.0
 """Interval in seconds of reports of a wait."""
@@ -33,11 +53,14 @@ class CallProgress:
         n_tokens: Tokens read of the prompt, or written of the reply, hidden ones included; sentences
             that are embedded.
         n_total: Tokens of the prompt, or sentences of the document; None while writing.
+        text: The end of the reply so far, `MAX_TAIL` characters at most; "" where nothing of it is
+            known before it is whole.
     """
 
     phase: Phase
     n_tokens: int = 0
     n_total: int | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +71,67 @@ class CallWait:
         reason: In words.
         wait_s: Minimum seconds left.
         attempt: Number of failed attempts; 0 if a limit delays the call.
+        n_attempts: Attempts that are made at most; 0 if a limit delays the call.
     """
 
     reason: str
     wait_s: float
     attempt: int = 0
+    n_attempts: int = 0
 
 
-Listener = Callable[[CallProgress | CallWait], None]
+AttemptError = ModelErrorKind | Literal["cancelled", "internal"]
+"""Why an attempt gave no usable reply: as `ModelError`, the call was cancelled (also
+by a time limit), or the backend has a bug."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallAttempt:
+    """An attempt of a call, which has ended: one request over the wire.
+
+    Attributes:
+        model: `backend:name`.
+        identity: The model's cache identity, which names its server.
+        request: What was sent.
+        number: How many attempts of this call failed before.
+        duration_s: From sending the request to the end of the reply.
+        completion: The reply; None where there is no usable one.
+        error: Why there is none; None for a usable reply.
+        reply: The text received; "" if there is none.
+        usage: Tokens that the server reports.
+    """
+
+    model: str
+    identity: str
+    request: Request
+    number: int
+    duration_s: float
+    completion: Completion | None = None
+    error: AttemptError | None = None
+    reply: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+News = CallProgress | CallWait | CallAttempt
+
+Listener = Callable[[News], None]
+
+n_failed_attempts: ContextVar[int] = ContextVar("n_failed_attempts", default=0)
+"""How many attempts of the call that is being made have failed; retries set it."""
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
-def report(event: CallProgress | CallWait) -> None:
+def report(event: News) -> None:
     """Report to the listener of this call, if any, in the thread of the event loop."""
     listener = _listener.get()
     if listener is not None:
         listener(event)
+
+
+def is_heard() -> bool:
+    """Whether anybody listens to this call."""
+    return _listener.get() is not None
 
 
 @contextmanager
@@ -74,7 +141,7 @@ def listening(listener: Listener) -> Iterator[None]:
     Example:
         >>> with listening(print):
         ...     report(CallProgress("writing", 3))
-        CallProgress(phase='writing', n_tokens=3, n_total=None)
+        CallProgress(phase='writing', n_tokens=3, n_total=None, text='')
     """
     token = _listener.set(listener)
     try:

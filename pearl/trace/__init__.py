@@ -1,6 +1,7 @@
 """What happens in a run, in order: appended event by event, written as JSON Lines, read by viewers.
 
-A trace contains replies of models, but no other document text and no API keys.
+A trace contains what models were asked, but for texts of the document, whose lengths stand in their
+place, and what they replied; no other document text and no API keys.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pearl.errors import DataError
 from pearl.errors.escaping import json_bytes
+from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.llm import (
     ActionTask,
     ChooseTask,
@@ -30,7 +32,7 @@ from pearl.llm import (
     Task,
     Usage,
 )
-from pearl.llm.progress import CallProgress, CallWait
+from pearl.llm.progress import CallAttempt, CallWait, News
 from pearl.trace.events import (
     AnswerStatus,
     CallFailed,
@@ -39,6 +41,7 @@ from pearl.trace.events import (
     EventBase,
     FoundPassage,
     LookedUp,
+    ModelAttempted,
     ModelCalled,
     ModelProgressed,
     ModelWaited,
@@ -70,6 +73,7 @@ __all__ = [
     "Event",
     "FoundPassage",
     "LookedUp",
+    "ModelAttempted",
     "ModelCalled",
     "ModelProgressed",
     "ModelWaited",
@@ -103,7 +107,7 @@ Stamped = TypeVar("Stamped", bound=EventBase)
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-class Trace:
+class Trace(ShownInNotebooks):
     """An append-only list of events.
 
     Attributes:
@@ -111,8 +115,8 @@ class Trace:
 
     Args:
         id: The id of the task.
-        listener: Callback for every event and for the progress of calls (`ModelProgressed`), in the
-            thread of the event loop.
+        listener: Callback for every event, those that are not recorded included (`ModelProgressed`,
+            `ModelAttempted`), in the thread of the event loop.
     """
 
     def __init__(self, id: str = "", listener: Callable[[Event], None] | None = None) -> None:
@@ -136,7 +140,7 @@ class Trace:
 
         def adopt(event: Event) -> None:
             event.__dict__["plan_number"] = number
-            if event.event != "model_progressed":
+            if event.is_recorded:
                 self._events.append(event)
             if self._listener is not None:
                 self._listener(event)
@@ -145,15 +149,27 @@ class Trace:
         trace._began = self._began
         return trace
 
-    def progressed(self, task: Task, news: CallProgress | CallWait) -> None:
-        """Record a wait of a call; pass progress to the listener without recording it."""
+    def progressed(self, task: Task, news: News) -> None:
+        """Record a wait of a call; pass progress and attempts to the listener without recording them."""
         if isinstance(news, CallWait):
-            self.append(ModelWaited(reason=news.reason, wait_s=news.wait_s, attempt=news.attempt))
-        elif self._listener is not None:
+            waited = ModelWaited(
+                reason=news.reason,
+                wait_s=news.wait_s,
+                attempt=news.attempt,
+                n_attempts=news.n_attempts,
+                step=_purpose(task).get("step", ""),
+            )
+            self.append(waited)
+        elif self._listener is None:
+            return
+        elif isinstance(news, CallAttempt):
+            self._listener(self._stamped(_attempted(task, news)))
+        else:
             event = ModelProgressed(
                 phase=news.phase,
                 n_tokens=news.n_tokens,
                 n_total=news.n_total,
+                text=news.text,
                 **_purpose(task),
             )
             self._listener(self._stamped(event))
@@ -249,6 +265,27 @@ def _purpose(task: Task) -> dict[str, Any]:
             return {"purpose": "refine"}
         case _:
             assert_never(task)
+
+
+def _attempted(task: Task, news: CallAttempt) -> ModelAttempted:
+    done, request = news.completion, news.request
+    _, _, server = news.identity.partition("@")
+    return ModelAttempted(
+        **_purpose(task),
+        model=news.model,
+        server=server.partition("?")[0] if server.startswith(("http://", "https://")) else "",
+        number=news.number,
+        error=news.error,
+        replied_by=done.model if done else "",
+        finish_reason=(done.finish_reason or "") if done else "",
+        messages=request.messages,
+        reply=news.reply,
+        temperature=request.temperature,
+        seed=request.seed,
+        max_output_tokens=request.max_output_tokens,
+        usage=news.usage,
+        duration_s=news.duration_s,
+    )
 
 
 def read_trace(path: str | Path) -> list[Trace]:

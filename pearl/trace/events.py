@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from pearl.actions.reply import State
 from pearl.actions.searching import Fetched
 from pearl.errors import ModelErrorKind
-from pearl.llm import PrefixUse, Usage
+from pearl.llm import Message, PrefixUse, Usage
 from pearl.llm.fallback import ConstraintLevelName
-from pearl.llm.progress import Phase
+from pearl.llm.progress import AttemptError, Phase
 
 __all__ = [
     "AnswerStatus",
@@ -20,6 +20,7 @@ __all__ = [
     "Event",
     "FoundPassage",
     "LookedUp",
+    "ModelAttempted",
     "ModelCalled",
     "ModelProgressed",
     "ModelWaited",
@@ -49,15 +50,18 @@ AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided"]
 MAX_PASSAGES = 20
 """Passages that an event shows."""
 
-Purpose = Literal["step", "part", "combine", "again", "items"]
-"""Why a step calls the model: for its result, for one part of the document, to merge such results,
-again because the reply could not be parsed, or about a batch of rows."""
+Purpose = Literal["step", "part", "combine", "again", "items", "choose"]
+"""Why the model is called: for the result of a step, for one part of the document, to merge such results,
+again because the reply could not be parsed, about a batch of rows, or to choose an option."""
 
 
 class EventBase(BaseModel):
     """What every event has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    is_recorded: ClassVar[bool] = True
+    """Whether traces keep it; else it is only told to listeners."""
 
     t_s: float = 0.0
     """Seconds since the start of the trace."""
@@ -198,11 +202,17 @@ class StepStarted(EventBase):
     action: str
 
 
+CallPurpose = Literal["question", "plan", "step", "combine", "choose", "mine", "refine"]
+"""What a call is made for."""
+
+
 class ModelProgressed(EventBase):
     """Progress of a call; sent to listeners, but not recorded."""
 
+    is_recorded = False
+
     event: Literal["model_progressed"] = "model_progressed"
-    purpose: Literal["question", "plan", "step", "combine", "choose", "mine", "refine"]
+    purpose: CallPurpose
     step: str = ""
     """The step that makes the call, if any."""
     attempt: int = 1
@@ -212,6 +222,45 @@ class ModelProgressed(EventBase):
     """Tokens of the prompt processed, or of the reply generated, including hidden ones."""
     n_total: int | None = None
     """Tokens of the prompt; None while the reply is generated."""
+    text: str = ""
+    """The end of the reply so far; "" where nothing of it is known before it is whole."""
+
+
+class ModelAttempted(EventBase):
+    """An attempt of a call ended; sent to listeners, but not recorded.
+
+    A call that is retried has several; one whose reply is kept from before has none.
+    """
+
+    is_recorded = False
+
+    event: Literal["model_attempted"] = "model_attempted"
+    purpose: CallPurpose
+    step: str = ""
+    """The step that makes the call, if any."""
+    attempt: int = 1
+    """The round of planning, from 1."""
+    model: str
+    """`backend:name`."""
+    server: str = ""
+    """Its address without password and query; "" for a model in this process."""
+    number: int
+    """How many attempts of this call failed before."""
+    error: AttemptError | None = None
+    """None for a usable reply."""
+    replied_by: str = ""
+    """The model name that the server reports; "" where there is no usable reply."""
+    finish_reason: str = ""
+    """`stop`, or "" where the server reports none."""
+    messages: tuple[Message, ...]
+    """The prompt."""
+    reply: str = ""
+    """The text received."""
+    temperature: float | None = None
+    seed: int | None = None
+    max_output_tokens: int | None = None
+    usage: Usage = Usage()
+    duration_s: float
 
 
 class ModelWaited(EventBase):
@@ -224,6 +273,10 @@ class ModelWaited(EventBase):
     reason: str
     wait_s: float
     attempt: int
+    n_attempts: int = 0
+    """Attempts that are made at most; 0 if a limit delays the call, and in traces older than this field."""
+    step: str = ""
+    """The step that makes the call; "" for another call, and in traces older than this field."""
 
 
 class ModelCalled(EventBase):
@@ -240,6 +293,10 @@ class ModelCalled(EventBase):
     """Whether the reply was cached, or shared with a concurrent identical call."""
     prefix: PrefixUse | None = None
     """How the call used the server's prefix cache; None if unknown."""
+    prompt: str = ""
+    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
+    reply: str = ""
+    """What was replied; "" in older traces."""
 
 
 class CallFailed(EventBase):
@@ -247,9 +304,12 @@ class CallFailed(EventBase):
 
     event: Literal["call_failed"] = "call_failed"
     step: str
+    """"" for a choice among options, which no step makes."""
     purpose: Purpose
     model: str
     kind: ModelErrorKind
+    prompt: str = ""
+    """As that of `ModelCalled`."""
     reply: str
     """The text received; "" if there is none."""
     duration_s: float
@@ -378,7 +438,7 @@ class RunFinished(EventBase):
 
 Event = Annotated[
     PlanAttempted | PlanChosen | QuestionUnderstood | QuestionRouted | ConstraintRefused | PlanFailed | RunStarted | PlanRewritten | StepStarted | ModelProgressed
-    | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | PlansCompared | OptionChosen | RunFinished,
+    | ModelAttempted | ModelWaited | ModelCalled | CallFailed | Retrieved | LookedUp | StepFinished | StepFailed | PlansCompared | OptionChosen | RunFinished,
     Field(discriminator="event"),
 ]  # fmt: skip
 

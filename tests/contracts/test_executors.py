@@ -123,8 +123,8 @@ def test_the_listener_is_told_every_event(name: str, tmp_path: Path) -> None:
     found = run(name, tmp_path, tasks, listener=lambda id, event: told.append((id, event)))
     for outcome in found:
         heard = [event for id, event in told if id == outcome.unit.id]
-        # How far a call is, is told and not kept.
-        kept = [event for event in heard if event.event != "model_progressed"]
+        # How far a call is, and its attempts, are told and not kept.
+        kept = [event for event in heard if event.is_recorded]
         assert kept == list(outcome.trace)
         assert len(outcome.trace) > 0
 

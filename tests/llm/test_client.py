@@ -19,6 +19,7 @@ from tests.models import MemoryReplies, answer_task
 
 FULL = [
     "Retrying", "DedupCache", "PrefixWarmup", "Limited", "CacheWriter", "RepetitionGuard", "Budgeted",
+    "AttemptReporter",
 ]  # fmt: skip
 """From outside to inside, with replies kept."""
 

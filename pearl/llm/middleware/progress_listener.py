@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 from pearl.llm import Completion, Model, Request, Task
 from pearl.llm.middleware.wrapper import Wrapper
-from pearl.llm.progress import CallProgress, CallWait, listening
+from pearl.llm.progress import CallProgress, News, listening
 
 __all__ = ["OnProgress", "ProgressListener"]
 
-OnProgress = Callable[[Task, CallProgress | CallWait], None]
-"""Callback with the task of a call and its progress or wait."""
+OnProgress = Callable[[Task, News], None]
+"""Callback with the task of a call and its progress, its wait, or an attempt that ended."""
 
 
 class ProgressListener(Wrapper):
-    """Reports each call: when it is requested, and whenever it reports progress or a wait."""
+    """Reports each call: when it is requested, and whenever it reports something."""
 
     def __init__(self, model: Model, on_progress: OnProgress) -> None:
         super().__init__(model)

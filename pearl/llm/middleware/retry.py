@@ -13,7 +13,7 @@ from pearl.llm import Completion, Model, Request
 from pearl.llm.middleware.budget import Budget
 from pearl.llm.middleware.circuit_breaker import CircuitBreaker, fatal_error
 from pearl.llm.middleware.wrapper import Wrapper
-from pearl.llm.progress import REPORT_S, CallWait, report
+from pearl.llm.progress import REPORT_S, CallWait, n_failed_attempts, report
 
 __all__ = ["DEADLINE_S", "Retries", "Retrying"]
 
@@ -111,6 +111,7 @@ class Retries:
         """Retry until success or a final failure; `failures` is read after a time-out."""
         while True:
             self._breaker.check()
+            n_failed_attempts.set(len(failures))
             try:
                 return await send()
             except ModelError as error:
@@ -127,8 +128,9 @@ class Retries:
             await self._sleep(wait_s, failures)
 
     async def _sleep(self, wait_s: float, failures: list[ModelError]) -> None:
+        most = self._most(failures[-1])
         for left_s in (wait_s - i * REPORT_S for i in range(max(1, ceil(wait_s / REPORT_S)))):
-            report(CallWait(failures[-1].message, left_s, len(failures)))
+            report(CallWait(failures[-1].message, left_s, len(failures), most))
             await self._breaker.sleep(min(REPORT_S, left_s))
 
     def _most(self, error: ModelError) -> int:

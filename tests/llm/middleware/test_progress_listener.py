@@ -8,7 +8,7 @@ from pearl.documents.document import Document
 from pearl.llm import PlanTask, Request
 from pearl.llm.progress import CallProgress, report
 from pearl.pipeline import Pearl
-from pearl.trace import Event, ModelProgressed, Trace
+from pearl.trace import Event, ModelAttempted, ModelProgressed, Trace
 from tests.models import Acting, output_of
 
 PLAN = """New actions:
@@ -47,9 +47,13 @@ def test_the_listener_is_told_and_nothing_of_it_is_kept() -> None:
         assert found["step", step] == [("asked", 0), ("reading", 1), ("writing", 1)]
     assert [event.t_s for event in told] == sorted(event.t_s for event in told)
     kept = list(trace)
-    assert kept == [event for event in told if not isinstance(event, ModelProgressed)]
+    assert kept == [event for event in told if event.is_recorded]
+    attempts = [event for event in told if isinstance(event, ModelAttempted)]
+    assert [(each.purpose, each.step, each.number, each.error) for each in attempts] == [
+        ("plan", "", 0, None), *(("step", step, 0, None) for step in "abc"),
+    ]  # fmt: skip
     assert next(e.steps for e in kept if e.event == "run_started") == ("a", "b", "c")
-    assert "progressed" not in trace.to_jsonl()
+    assert not {"model_progressed", "model_attempted"} & {e.event for e in kept}
 
 
 def test_who_does_not_listen_hears_nothing() -> None:
