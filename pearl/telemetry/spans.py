@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
-from urllib.parse import urlsplit
 
 from opentelemetry.trace import (
     Link,
@@ -30,11 +28,20 @@ from opentelemetry.trace import (
 )
 
 from pearl.documents.digest import text_sha256
-from pearl.errors import ModelError
 from pearl.errors.escaping import to_json
 from pearl.llm import Usage
-from pearl.telemetry.content import prompt_json, reply_json, system_json, text_of
-from pearl.telemetry.conventions import AttributeValue, Conventions, provider_of
+from pearl.telemetry.attributes import (
+    argument_data,
+    attempt_attributes,
+    call_attributes,
+    error_type,
+    is_computed,
+    openinference,
+    result_attributes,
+    search_attributes,
+)
+from pearl.telemetry.content import text_of
+from pearl.telemetry.conventions import AttributeValue, Conventions
 from pearl.telemetry.plan_nodes import PlanNodes, plan_nodes
 from pearl.trace import (
     CallFailed,
@@ -55,16 +62,10 @@ from pearl.trace import (
     StepStarted,
 )
 
-__all__ = ["TaskSpans", "error_type"]
+__all__ = ["TaskSpans"]
 
 NEW_ACTION = "NEW_ACTION"
 """Stands for the name of an action that a plan defines: a model made it of a question."""
-
-_COMPUTES = "extractive"
-"""The backend that computes replies: it is sent nothing."""
-
-_ON_DISK = ("llamacpp", "transformers")
-"""Backends whose models may be named by a path."""
 
 
 @dataclass(slots=True)
@@ -131,7 +132,7 @@ class TaskSpans:
                 **names.attributes(
                     operation="invoke_workflow", workflow="pearl", conversation=run_id or None
                 ),
-                **_kind("CHAIN"),
+                **openinference("CHAIN"),
                 **({"pearl.run.id": run_id} if run_id else {}),
                 **self._content("pearl.task.id", id),
             },
@@ -213,7 +214,7 @@ class TaskSpans:
             self._usage += event.usage
             planning.usage += event.usage
             planning.n_written += 1
-            planning.is_asked |= not event.model.startswith(_COMPUTES)
+            planning.is_asked |= not is_computed(event.model)
             planning.span.set_attributes(self._content("output.value", event.reply))
             if self._replayed_with is not None and event.usage != Usage():
                 began = self._began_ns if planning.n_written == 1 else planning.end_ns
@@ -234,7 +235,9 @@ class TaskSpans:
             if self._replayed_with is not None:
                 began_ns = self._began_ns
             told = self._names.attributes(operation="plan", agent="pearl")
-            span = self._start("plan pearl", self._root, began_ns, {**told, **_kind("AGENT")})
+            span = self._start(
+                "plan pearl", self._root, began_ns, {**told, **openinference("AGENT")}
+            )
             if number is not None:
                 span.set_attribute("pearl.plan.number", number)
             planning = self._plannings[number] = _Planning(span, began_ns)
@@ -283,7 +286,7 @@ class TaskSpans:
         written = nodes.steps.get(event.step) if nodes else None
         arguments: dict[str, AttributeValue] = {}
         if self._has_content and written is not None:
-            said = text_of(to_json([_argument(each) for each in written.arguments]))
+            said = text_of(to_json([argument_data(each) for each in written.arguments]))
             arguments = {
                 **self._names.attributes(tool_arguments=said),
                 "input.value": said,
@@ -297,7 +300,7 @@ class TaskSpans:
                 **self._names.attributes(
                     operation="execute_tool", tool=action, tool_type="function", tool_call=node
                 ),
-                **_kind("TOOL"),
+                **openinference("TOOL"),
                 "pearl.step.id": node,
                 "pearl.step.deps": [self._node(number, each) for each in parents],
                 "graph.node.id": node,
@@ -312,17 +315,7 @@ class TaskSpans:
         step = self._steps.pop((event.plan_number, event.step), None)
         if step is None:
             return
-        n_calls = step.n_sent + step.n_kept
-        told: dict[str, AttributeValue | None] = {
-            "pearl.step.state": event.state,
-            "pearl.step.context": event.context,
-            "pearl.step.native": event.is_native,
-            "pearl.step.truncated": bool(event.truncated),
-            "pearl.step.coverage": event.coverage,
-            "pearl.cache": ("miss" if step.n_sent else "hit") if n_calls else None,
-            "pearl.cache.hits": step.n_kept if n_calls else None,
-        }
-        step.span.set_attributes({name: value for name, value in told.items() if value is not None})
+        step.span.set_attributes(result_attributes(event, step.n_sent, step.n_kept))
         if self._has_content:
             result = self._names.attributes(tool_result=text_of(event.value))
             step.span.set_attributes({**result, **self._content("output.value", event.value)})
@@ -343,11 +336,7 @@ class TaskSpans:
             step.n_kept += is_kept
             step.n_sent += not is_kept
             step.failed_by = event.kind if isinstance(event, CallFailed) else None
-        if (
-            self._replayed_with is not None
-            and not is_kept
-            and not event.model.startswith(_COMPUTES)
-        ):
+        if self._replayed_with is not None and not is_kept and not is_computed(event.model):
             self._chat(
                 self._span_of(event.plan_number, event.step), self._replayed_with,
                 at - round(event.duration_s * 1e9), at, usage=event.usage,
@@ -364,26 +353,10 @@ class TaskSpans:
             parent = planning.span
         else:
             parent = self._span_of(event.plan_number, event.step)
-        told: dict[str, Any] = {}
-        if self._has_content:
-            told = self._names.attributes(
-                system_instructions=system_json(event.messages),
-                input_messages=prompt_json(event.messages),
-                output_messages=reply_json(event.reply, event.finish_reason or event.error or ""),
-            )
-        server = urlsplit(event.server)
-        more = self._names.attributes(
-            temperature=event.temperature,
-            seed=event.seed,
-            max_tokens=event.max_output_tokens,
-            finish_reasons=[event.finish_reason] if event.finish_reason else None,
-            resend_count=event.number or None,
-            server_address=server.hostname,
-            server_port=server.port or {"http": 80, "https": 443}.get(server.scheme),
-        )
+        more = attempt_attributes(self._names, event, has_content=self._has_content)
         self._chat(
             parent, event.model, began_ns, at, usage=event.usage, error=event.error,
-            replied_by=event.replied_by, is_remote=bool(event.server), more={**more, **told},
+            replied_by=event.replied_by, is_remote=bool(event.server), more=more,
         )  # fmt: skip
 
     def _chat(
@@ -400,32 +373,16 @@ class TaskSpans:
         more: dict[str, Any] | None = None,
     ) -> None:
         """One call of a model, from its beginning to its end."""
-        backend, name = _shown(model)
-        reported = _file_name(replied_by.removeprefix(f"{backend}:"))
-        has_usage = usage != Usage()
-        told = self._names.attributes(
-            operation="chat",
-            provider=provider_of(backend) or None,
-            request_model=name or None,
-            response_model=reported or None,
-            input_tokens=usage.n_input_tokens if has_usage else None,
-            output_tokens=usage.n_output_tokens if has_usage else None,
-            cached_tokens=usage.n_cached_tokens or None,
-        )
+        name, told = call_attributes(self._names, model, replied_by, usage)
         kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
-        attributes = {**told, **_kind("LLM"), **(more or {})}
-        span = self._start(f"chat {name or reported}", parent, began_ns, attributes, kind=kind)
+        span = self._start(f"chat {name}", parent, began_ns, {**told, **(more or {})}, kind=kind)
         if error is not None:
             self._fail(span, error, "")
         span.end(end_ns)
 
     def _retrieved(self, event: Retrieved, at: int) -> None:
-        attributes: dict[str, AttributeValue] = {
-            **self._names.attributes(operation="retrieval"),
-            **_kind("RETRIEVER"),
-            "pearl.retrieval.method": event.method,
-            "pearl.retrieval.k": event.k,
-            "pearl.retrieval.hits": event.n_hits,
+        attributes = {
+            **search_attributes(self._names, event),
             **self._content("input.value", "\n".join(event.queries)),
         }
         parent = self._span_of(event.plan_number, event.step)
@@ -466,36 +423,3 @@ class TaskSpans:
 
     def _at(self, t_s: float) -> int:
         return self._began_ns + round(t_s * 1e9)
-
-
-def error_type(error: BaseException | None) -> str | None:
-    """The kind of an error, never its message: that of the model's error behind it, or its class."""
-    if error is None:
-        return None
-    behind = error if isinstance(error, ModelError) else error.__cause__
-    return behind.kind if isinstance(behind, ModelError) else type(error).__name__
-
-
-def _argument(argument: object) -> object:
-    """An argument of a step as JSON data: references by their names."""
-    items = getattr(argument, "items", None)
-    if items is not None:
-        return [_argument(each) for each in items]
-    return getattr(argument, "value", getattr(argument, "name", None))
-
-
-def _kind(kind: str) -> dict[str, AttributeValue]:
-    """OpenInference's kind of a span."""
-    return {"openinference.span.kind": kind}
-
-
-def _shown(model: str) -> tuple[str, str]:
-    """Backend and name of a model; of a file its name without its folder."""
-    backend, _, name = model.partition(":")
-    return backend, (PurePath(name).name if backend in _ON_DISK else name) or backend
-
-
-def _file_name(model: str) -> str:
-    """The name of a model as its server reports it, of a file without its folder."""
-    is_file = model.startswith(("/", "\\", "~", ".")) or model.endswith(".gguf")
-    return PurePath(model).name if is_file else model
