@@ -183,8 +183,9 @@ class TaskSpans:
             answer: Its text.
         """
         kind = error_type(error)
+        stopped_by = "cancelled" if status == "interrupted" else kind
         for planning in self._plannings.values():
-            self._end_planning(planning, failed_by=None if self._nodes else kind)
+            self._end_planning(planning, failed_by=None if self._nodes else stopped_by)
         for step in self._steps.values():
             self._fail(step.span, "cancelled", "")
             step.span.end(self._end_ns)
@@ -332,7 +333,7 @@ class TaskSpans:
         self._usage += event.usage
         step = self._steps.get((event.plan_number, event.step))
         is_kept = isinstance(event, ModelCalled) and event.is_remembered
-        if step is not None:
+        if step is not None and not is_computed(event.model):
             step.n_kept += is_kept
             step.n_sent += not is_kept
             step.failed_by = event.kind if isinstance(event, CallFailed) else None

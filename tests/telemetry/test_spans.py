@@ -311,6 +311,44 @@ def test_what_is_cancelled_is_told(server: Server) -> None:
     assert {span.name for span in cut_off} == {"execute_tool FIND", "chat test-model"}
 
 
+def test_a_plan_that_is_cut_off(server: Server) -> None:
+    server.next("hang")
+    spans = Spans()
+
+    async def ask() -> None:
+        async with pearl.Pearl("openai:test-model", base_url=server.url) as asked:
+            with Telemetry(spans.provider).tracing() as trace:
+                await asked.ask("Why?", pearl.Document(STORY), trace=trace)
+
+    async def ask_and_cancel() -> None:
+        asking = asyncio.create_task(ask())
+        while not server.requests:  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    asyncio.run(ask_and_cancel())
+    assert (
+        spans.tree()
+        == """\
+! invoke_workflow pearl type=cancelled status=failed
+  ! plan pearl type=cancelled cache=miss repairs=0
+    ! chat test-model type=cancelled"""
+    )
+
+
+def test_the_embedded_model_has_no_calls() -> None:
+    spans = Spans()
+    with Telemetry(spans.provider).tracing() as trace:
+        pearl.run(pearl.Pearl().execute(ONE, pearl.Document(STORY), trace=trace))
+    assert (
+        spans.tree()
+        == """\
+invoke_workflow pearl status=nothing_found
+  execute_tool FIND context=full state=nothing id=1"""
+    )
+
+
 def test_spans_of_a_trace_that_was_not_heard(server: Server) -> None:
     """A cluster tells of a task when it is over; attempts are not known then."""
     server.next("500", reply("nonsense"), reply(DIAMOND))
