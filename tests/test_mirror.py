@@ -8,8 +8,9 @@ from tests.root import ROOT
 
 TESTS, PACKAGE = ROOT / "tests", ROOT / "pearl"
 
-ABOUT_MORE = {"contracts", "experiments", "real"}
-"""Folders of tests that are of no package: what every plug-in keeps to, the experiments, a real model."""
+ABOUT_MORE = {"browser", "contracts", "docs", "experiments", "real"}
+"""Folders of tests that are of no package: pages in a browser, what every plug-in keeps to,
+the experiments, a real model."""
 
 
 def folders_of_tests() -> set[str]:

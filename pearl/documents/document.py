@@ -24,6 +24,7 @@ from pearl import plugins
 from pearl.documents.digest import text_sha256
 from pearl.documents.kinds import DocumentKind, is_table
 from pearl.errors import DataError, Span, UsageError
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = [
     "Document",
@@ -62,7 +63,7 @@ _BLANKED = dict.fromkeys(_CONTROLS, " ")
 
 
 @dataclass(frozen=True, repr=False)
-class Document:
+class Document(ShownInNotebooks):
     """One document: its text and its origin.
 
     Attributes:

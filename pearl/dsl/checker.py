@@ -32,6 +32,7 @@ from pearl.errors import (
     did_you_mean,
 )
 from pearl.errors.diagnostics import MAX_SUGGESTED_LENGTH
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = ["MAX_STEPS", "CheckedPlan", "check", "compile_plan", "diagnose", "mend_plan"]
 
@@ -42,7 +43,7 @@ _MAX_MEND_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedPlan:
+class CheckedPlan(ShownInNotebooks):
     """A plan that passed every check. Created by `check` and `compile_plan` only.
 
     Attributes:
@@ -72,13 +73,6 @@ class CheckedPlan:
 
     def __str__(self) -> str:
         return print_plan(self.plan)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        # Notebooks override the style of this element: they break words and change the font.
-        style = "font-family:monospace;white-space:pre-wrap;word-break:normal"
-        return f"<pre style='{style}'>{escape(str(self))}</pre>"
 
 
 def check(plan: Plan, library: ActionLibrary, *, max_steps: int = MAX_STEPS) -> CheckedPlan:

@@ -13,6 +13,7 @@ from functools import cached_property
 from pearl.dsl.checker import CheckedPlan
 from pearl.dsl.nodes import ListLiteral, Reference, Step
 from pearl.dsl.signatures import ValueType
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = ["PlanGraph", "build_graph"]
 
@@ -21,7 +22,7 @@ _READ = frozenset({ValueType.LIST, ValueType.NUMBER, ValueType.BOOL})
 
 
 @dataclass(frozen=True)
-class PlanGraph:
+class PlanGraph(ShownInNotebooks):
     """A plan as a directed acyclic graph.
 
     Attributes:

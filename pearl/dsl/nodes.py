@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pearl.dsl.signatures import CTX, Action
 from pearl.errors import Span
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = ["CTX", "Argument", "ListLiteral", "Number", "Plan", "Reference", "Step", "String"]
 
@@ -78,7 +79,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(ShownInNotebooks):
     """A whole plan. `question` is what a plan file says on top; it may be absent."""
 
     steps: tuple[Step, ...]

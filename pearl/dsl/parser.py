@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pearl.dsl import tolerance
 
-__all__ = ["NO_STEP", "Reading", "parse", "parse_action", "read"]
+__all__ = ["NO_STEP", "Reading", "coarse_grammar", "parse", "parse_action", "read"]
 
 NO_STEP = "there is no step in this text"
 
@@ -169,18 +169,22 @@ class _Builder:
         return Number(int(value) if value == int(value) else value, _span(children[0]))
 
 
+def coarse_grammar() -> str:
+    """The text of the grammar with the cheaper character classes; tokens of valid plans are the same."""
+    grammar = read_data("grammars", "plan.lark")
+    for exact, coarse in _COARSE:
+        grammar = grammar.replace(exact, coarse)
+    return re.sub(r"(?m)^NAME: /.*/$", lambda _: f"NAME: /{_COARSE_NAME}/", grammar)
+
+
 @cache
 def _parser() -> Lark:
     """The parser; its tables are built once per user if the cache folder is usable."""
     from lark import Lark
 
-    grammar = read_data("grammars", "plan.lark")
-    for exact, coarse in _COARSE:
-        grammar = grammar.replace(exact, coarse)
-    grammar = re.sub(r"(?m)^NAME: /.*/$", lambda _: f"NAME: /{_COARSE_NAME}/", grammar)
     kept = cache_file("plan.tables")
     return Lark(
-        grammar,
+        coarse_grammar(),
         parser="lalr",
         start=list(get_args(Start)),
         maybe_placeholders=False,

@@ -35,6 +35,7 @@ from pearl.errors.diagnostics import (
     render_diagnostics,
     suggest,
 )
+from pearl.errors.in_notebooks import ShownInNotebooks
 
 __all__ = [
     "BudgetError",
@@ -60,7 +61,7 @@ __all__ = [
 ]
 
 
-class PearlError(Exception):
+class PearlError(ShownInNotebooks, Exception):
     """An expected failure. The message says what happened, where, and what to do, in ≤ 3 lines."""
 
     exit_code: int = 1

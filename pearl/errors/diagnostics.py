@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pearl.errors.in_notebooks import ShownInNotebooks
+
 __all__ = [
     "Diagnostic",
     "Fix",
@@ -14,6 +16,7 @@ __all__ = [
     "Span",
     "apply_fixes",
     "did_you_mean",
+    "excerpt",
     "render_diagnostics",
     "suggest",
 ]
@@ -66,11 +69,11 @@ Severity = Literal["error", "note"]
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(ShownInNotebooks):
     """One finding about one place of a text.
 
     Attributes:
-        code: Stable, kebab-case; documented in docs/language.md.
+        code: Stable, kebab-case; documented in docs/plan_reference.md.
         message: What is wrong, without a full stop.
         span: Where, in characters of the text that was read.
         severity: An `error` stops the text from being used, a `note` never does.
@@ -93,18 +96,13 @@ class Diagnostic:
             name: Its name in the output: a path, `<stdin>`, `plan`.
         """
         line, column = self.span.position(text)
-        first = self.span.start - column + 1
-        last = text.find("\n", self.span.start)
-        source = text[first : len(text) if last < 0 else last]
-        shown, lead = _excerpt(source, column - 1)
-        width = max(1, min(self.span.end, first + len(source)) - self.span.start)
-        width = min(width, len(shown) - lead if len(shown) > lead else 1)
+        shown, lead, width = excerpt(self.span, text)
         margin = " " * len(str(line))
         rows = [
             f"{name}:{line}:{column}: {self.severity}: {self.message} [{self.code}]",
             f"{margin} |",
             f"{line} | {shown}",
-            f"{margin} | {_pad(shown[:lead])}{'^' * max(1, width)}",
+            f"{margin} | {_pad(shown[:lead])}{'^' * width}",
         ]
         if self.help:
             rows.append(f"{margin} = help: {self.help}")
@@ -131,12 +129,20 @@ class Diagnostic:
         }
 
 
-def _excerpt(source: str, at: int, width: int = 160) -> tuple[str, int]:
-    """At most `width` characters of a source line around offset `at`, and `at` within them."""
-    if len(source) <= width:
-        return source, min(at, len(source))
-    begin = max(0, min(at - width // 2, len(source) - width))
-    return source[begin : begin + width], at - begin
+def excerpt(span: Span, text: str, most: int = 160) -> tuple[str, int, int]:
+    """At most so many characters of the line in which a span begins.
+
+    Returns:
+        They, where the span is within them, and how many characters of them it has, 1 at least.
+    """
+    _, column = span.position(text)
+    first = span.start - column + 1
+    last = text.find("\n", span.start)
+    source, at = text[first : len(text) if last < 0 else last], column - 1
+    begin = max(0, min(at - most // 2, len(source) - most))
+    shown, lead = source[begin : begin + most], min(at, len(source)) - begin
+    width = min(span.end, first + len(source)) - span.start
+    return shown, lead, max(1, min(width, len(shown) - lead))
 
 
 def _pad(lead: str) -> str:

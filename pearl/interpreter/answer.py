@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any, Literal
 
 from pearl.actions.estimates import is_estimate
 from pearl.documents.document import Document
-from pearl.documents.evidence import Evidence, StepReply, Unverified, collect, placed
+from pearl.documents.evidence import Evidence, StepReply, Unverified, collect
 from pearl.dsl.graph import PlanGraph
 from pearl.dsl.nodes import ListLiteral, Step, String
+from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.interpreter.agreement import Agreement
 from pearl.interpreter.row_evidence import RowEvidence, ranks_at, row_evidence
-from pearl.interpreter.step_result import MAX_SHOWN, StepResult
+from pearl.interpreter.step_result import StepResult
 from pearl.llm import Usage
 from pearl.planner.understanding import Understood
 from pearl.trace import AnswerStatus, Trace
@@ -28,7 +28,7 @@ __all__ = ["Answer", "compose"]
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(ShownInNotebooks):
     """An answer with its evidence.
 
     Attributes:
@@ -139,45 +139,6 @@ class Answer:
             },
             "duration_s": round(self.duration_s, 3),
         }
-
-    def _repr_html_(self) -> str:
-        """The answer for a notebook."""
-        pieces, others = placed(self.text, self.evidence)
-        answer = "\n".join(
-            escape(text) + ("" if each is None else f" <small>({escape(each.where)})</small>")
-            for text, each in pieces
-        )
-        evidence = "".join(
-            f"<li>{escape(each.marked)} <small>({escape(each.where)})</small></li>"
-            for each in others
-        )
-        rows = "".join(
-            f"<li>{escape(row.line)} <small>({escape(row.where)})</small></li>"
-            for row in self.rows[:MAX_SHOWN]
-        )
-        flagged = "".join(
-            f"<li><b>{escape(quote.why)}:</b> {escape(quote.text)} <small>({escape(quote.step)})</small></li>"
-            for quote in self.unverified
-        )
-        flagged += "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        understood = "" if self.understood is None else self.understood.question
-        if self.agreement is not None:
-            flagged += f"<li>agreement: {escape(str(self.agreement))}</li>"
-        steps = "".join(
-            f"<tr><td><code>{escape(s.output)}</code></td><td><code>{escape(s.action)}</code></td>"
-            f"<td style='text-align:left;white-space:pre-wrap'>{escape(s.preview)}</td></tr>"
-            for s in self.steps
-        )
-        return (
-            f"<p><b>{escape(self.question)}</b></p>"
-            f"{understood and f'<p>Understood as: {escape(understood)}</p>'}"
-            f"<p style='white-space:pre-wrap'>{answer}</p>"
-            f"{evidence and f'<p>Evidence</p><ol>{evidence}</ol>'}"
-            f"{rows and f'<p>Rows behind it: {len(self.rows):,}</p><ol>{rows}</ol>'}<ul>{flagged}</ul>"
-            f"<details><summary>Plan and steps ({escape(self.model)})</summary>"
-            "<pre style='font-family:monospace;white-space:pre-wrap;word-break:normal'>"
-            f"{escape(self.plan)}</pre><table>{steps}</table></details>"
-        )
 
 
 def _understood(understood: Understood | None) -> dict[str, Any]:

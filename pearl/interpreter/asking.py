@@ -19,7 +19,7 @@ from pearl.interpreter.truncation import CUT_SHORT, Said, kept_text, why_short
 from pearl.llm import ActionTask, CombineTask, Completion, Model, Request, Usage
 from pearl.llm.fallback import ConstraintFallback
 from pearl.llm.gathering import gather
-from pearl.llm.messages import constrained
+from pearl.llm.messages import constrained, without_texts
 from pearl.trace import CallFailed, ConstraintRefused, ModelCalled, Purpose, Trace
 
 __all__ = ["Asker"]
@@ -163,6 +163,7 @@ class Asker:
                     purpose=purpose,
                     model=self._model.name,
                     kind=error.kind,
+                    prompt=without_texts(request.messages),
                     reply=error.reply,
                     duration_s=time.monotonic() - began,
                     usage=error.usage or Usage(),
@@ -178,6 +179,8 @@ class Asker:
                 usage=completion.usage,
                 is_remembered=completion.is_remembered,
                 prefix=completion.prefix,
+                prompt=without_texts(request.messages),
+                reply=completion.text,
             )
         )
         return completion

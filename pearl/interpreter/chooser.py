@@ -9,7 +9,7 @@ from functools import partial
 
 from pearl.actions.searching import SearchedDocument
 from pearl.documents.document import Document
-from pearl.errors import UsageError
+from pearl.errors import ModelError, UsageError
 from pearl.interpreter.choices import read_answer, read_choice
 from pearl.interpreter.context import Context, Shown, fit, fit_prompt
 from pearl.interpreter.limits import ContextLimits
@@ -17,8 +17,9 @@ from pearl.interpreter.offloading import off_loop
 from pearl.interpreter.prompt import choose_messages
 from pearl.interpreter.requests import PROMPT_MARGIN
 from pearl.llm import ChooseTask, Model, Request, Usage
+from pearl.llm.messages import without_texts
 from pearl.retrieval.search import Searcher
-from pearl.trace import OptionChosen, Trace
+from pearl.trace import CallFailed, OptionChosen, Trace
 
 __all__ = ["Choice", "choose"]
 
@@ -68,7 +69,7 @@ async def choose(
         document: The document.
         is_reasoned: Ask for reasoning before the choice.
         searcher: Ranks the passages of the document; None for the default.
-        trace: Records the choice.
+        trace: Records the choice, or the call that failed.
 
     Raises:
         UsageError: The number of options is out of range, or both an answer and a document are given.
@@ -85,7 +86,7 @@ async def choose(
     if document is not None:
         shown = await _fit(task, document, limits, searcher or Searcher())
         task = replace(task, document=shown.texts[0])
-    choice = await _ask(task, model, limits)
+    choice = await _ask(task, model, limits, trace)
     if trace is not None:
         trace.append(
             OptionChosen(
@@ -101,13 +102,32 @@ async def choose(
     return choice
 
 
-async def _ask(task: ChooseTask, model: Model, limits: ContextLimits) -> Choice:
+async def _ask(
+    task: ChooseTask, model: Model, limits: ContextLimits, trace: Trace | None
+) -> Choice:
     if task.answer is not None:
         found = read_answer(task.answer, task.options)
         if found is not None or not task.answer.strip():
             return Choice(found, task.answer, n_calls=0)
     request = Request(choose_messages(task), task, limits.reply_tokens)
-    completion = await model.complete(request)
+    began = time.monotonic()
+    try:
+        completion = await model.complete(request)
+    except ModelError as error:
+        if trace is not None:
+            trace.append(
+                CallFailed(
+                    step="",
+                    purpose="choose",
+                    model=model.name,
+                    kind=error.kind,
+                    prompt=without_texts(request.messages),
+                    reply=error.reply,
+                    duration_s=time.monotonic() - began,
+                    usage=error.usage or Usage(),
+                )
+            )
+        raise
     index = read_choice(completion.text, task.options)
     return Choice(index, completion.text, completion.usage)
 

@@ -8,14 +8,18 @@ so a document may contain `CTX` or `{{CTX}}`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pearl.dsl.decoding.constraint import Constraint
 from pearl.llm import ConstrainBy, Message, Request
 
-__all__ = ["block", "constrained", "json_messages"]
+__all__ = ["block", "constrained", "json_messages", "without_texts"]
 
 _TAG = re.compile(r"<(?=\s*+/?\s*+(?:text|input|part|answer|item)\b)", re.I)
+
+_TEXT = re.compile(r"<(text|item \d++)>\n")
+"""Begins a block of the document."""
 
 
 def block(tag: str, text: str) -> str:
@@ -26,6 +30,36 @@ def block(tag: str, text: str) -> str:
         '<text>\nx &lt;/text> y\n</text>'
     """
     return f"<{tag}>\n{_TAG.sub('&lt;', text)}\n</{tag}>"
+
+
+def without_texts(messages: Iterable[Message]) -> str:
+    r"""Messages for people: the lengths of texts of the document for the texts, of which `block` made blocks.
+
+    Example:
+        >>> asked = f"{block('text', 'Ada sold the boat.')}\n\nWho sold it?"
+        >>> print(without_texts([Message("user", asked)]))
+        [user]
+        <text: 18 characters>
+        <BLANKLINE>
+        Who sold it?
+    """
+    return "\n\n".join(
+        f"[{message.role}]\n{''.join(_measured(message.content))}" for message in messages
+    )
+
+
+def _measured(content: str) -> Iterator[str]:
+    at = 0
+    while (begins := _TEXT.search(content, at)) is not None:
+        end = f"\n</{begins[1]}>"
+        # By `find`: an expression takes milliseconds for a long text.
+        ends = content.find(end, begins.end())
+        if ends < 0:
+            break
+        yield content[at : begins.start()]
+        yield f"<{begins[1]}: {ends - begins.end():,} characters>"
+        at = ends + len(end)
+    yield content[at:]
 
 
 def constrained(request: Request, constraint: Constraint | None, by: ConstrainBy | None) -> Request:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pearl.plugins.extras import require_extra
 from pearl.plugins.version import __version__
 from pearl.telemetry.conventions import captures_content, conventions_of
-from pearl.trace import Event, RunStarted, Trace
+from pearl.trace import Event, ModelProgressed, RunStarted, Trace
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
@@ -136,9 +136,10 @@ class RunSpans:
         """A listener that makes spans of events as they come, and tells the listener that is given."""
 
         def hear(id: str, event: Event) -> None:
-            with self._telemetry.guarded() as is_on:
-                if is_on:
-                    self._spans(id, event).hear(event)
+            if not isinstance(event, ModelProgressed):  # of which there are many
+                with self._telemetry.guarded() as is_on:
+                    if is_on:
+                        self._spans(id, event).hear(event)
             if listener is not None:
                 listener(id, event)
 

@@ -1,6 +1,7 @@
 """What happens in a run, in order: appended event by event, written as JSON Lines, read by viewers.
 
-A trace contains replies of models, but no other document text and no API keys.
+A trace contains what models were asked, but for texts of the document, whose lengths stand in their
+place, and what they replied; no other document text and no API keys.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pearl.errors import DataError
 from pearl.errors.escaping import json_bytes
+from pearl.errors.in_notebooks import ShownInNotebooks
 from pearl.llm import (
     ActionTask,
     ChooseTask,
@@ -105,7 +107,7 @@ Stamped = TypeVar("Stamped", bound=EventBase)
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-class Trace:
+class Trace(ShownInNotebooks):
     """An append-only list of events.
 
     Attributes:

@@ -50,9 +50,9 @@ AnswerStatus = Literal["answered", "degraded", "nothing_found", "undecided"]
 MAX_PASSAGES = 20
 """Passages that an event shows."""
 
-Purpose = Literal["step", "part", "combine", "again", "items"]
-"""Why a step calls the model: for its result, for one part of the document, to merge such results,
-again because the reply could not be parsed, or about a batch of rows."""
+Purpose = Literal["step", "part", "combine", "again", "items", "choose"]
+"""Why the model is called: for the result of a step, for one part of the document, to merge such results,
+again because the reply could not be parsed, about a batch of rows, or to choose an option."""
 
 
 class EventBase(BaseModel):
@@ -287,6 +287,10 @@ class ModelCalled(EventBase):
     """Whether the reply was cached, or shared with a concurrent identical call."""
     prefix: PrefixUse | None = None
     """How the call used the server's prefix cache; None if unknown."""
+    prompt: str = ""
+    """The messages, with the lengths of texts of the document in their place; "" in older traces."""
+    reply: str = ""
+    """What was replied; "" in older traces."""
 
 
 class CallFailed(EventBase):
@@ -294,9 +298,12 @@ class CallFailed(EventBase):
 
     event: Literal["call_failed"] = "call_failed"
     step: str
+    """"" for a choice among options, which no step makes."""
     purpose: Purpose
     model: str
     kind: ModelErrorKind
+    prompt: str = ""
+    """As that of `ModelCalled`."""
     reply: str
     """The text received; "" if there is none."""
     duration_s: float

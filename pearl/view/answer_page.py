@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-from pearl.documents.digest import text_sha256
 from pearl.documents.document import Document
 from pearl.documents.evidence import Evidence, placed
 from pearl.dsl.nodes import Argument, ListLiteral, Number, Reference, String
 from pearl.dsl.parser import parse
 from pearl.errors import Span
-from pearl.errors.escaping import escaped
 from pearl.interpreter.answer import Answer
 from pearl.interpreter.row_evidence import RowEvidence
 from pearl.trace import CallFailed, ModelCalled, ModelWaited, PlanAttempted, PlanChosen
 from pearl.view.highlights import highlighted
+from pearl.view.page import render_page
 from pearl.view.plan_graph import draw_plan
 from pearl.view.timeline import bars, n_at_once
 
 __all__ = ["answer_page"]
-
-TEMPLATES = Path(__file__).with_name("templates")
 
 MAX_ROWS = 1_000
 """Rows behind an answer that the page lists; `--rows FILE` has all."""
@@ -68,11 +61,10 @@ def answer_page(answer: Answer, document: Document) -> str:
     calls = bars(answer.trace)
     last_s = max([answer.duration_s, *(bar.end_s for bar in calls)]) or 1.0
     pieces, _ = placed(answer.text, answer.evidence)
-    style = _style()
-    page = _environment().get_template("answer.html").render(
+    return render_page(
+        "answer",
+        answer.question,
         answer=answer,
-        style=style,
-        style_hash=base64.b64encode(bytes.fromhex(text_sha256(style))).decode(),
         document=document,
         pieces=[(text, None if each is None else by_place[each.span]) for text, each in pieces],
         marks=marks,
@@ -93,8 +85,7 @@ def answer_page(answer: Answer, document: Document) -> str:
         bars=calls,
         last_s=last_s,
         text=highlighted(document.text, [(mark.number, mark.span) for mark in marks]),
-    )  # fmt: skip
-    return escaped(page)
+    )
 
 
 def _of_evidence(evidence: Iterable[Evidence]) -> list[_Mark]:
@@ -140,18 +131,3 @@ def _shown(argument: Argument) -> Iterable[tuple[str, str]]:
                     yield ", ", ""
                 yield from _shown(item)
             yield "]", ""
-
-
-@cache
-def _style() -> str:
-    return (TEMPLATES / "answer.css").read_text(encoding="utf-8")
-
-
-@cache
-def _environment() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    return Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip

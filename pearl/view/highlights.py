@@ -10,7 +10,7 @@ from pearl.errors import Span
 
 __all__ = ["Gap", "Piece", "highlighted"]
 
-MAX_WHOLE = 400_000
+MAX_WHOLE = 5_500_000
 """Characters up to which the whole text is shown; of a longer one what is around the marks."""
 
 AROUND = 2_000

@@ -99,6 +99,7 @@ def test_a_server_that_is_named_goes_before_that_of_the_environment(
     assert embeddings.requests
 
 
+@pytest.mark.usefixtures("_no_waits")
 def test_where_the_embeddings_are_down_words_go_on_and_that_is_said(
     pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_where_the_embeddings_are_down_words_go_on_and_that_is_said(
     assert "without vectors" in shown
 
 
+@pytest.mark.usefixtures("_no_waits")
 def test_the_embedded_model_says_that_its_vectors_cannot_be_had(
     pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +127,7 @@ def test_the_embedded_model_says_that_its_vectors_cannot_be_had(
     assert "no server at http://127.0.0.1:9" in pearl.talk
 
 
+@pytest.mark.usefixtures("_no_waits")
 def test_meaning_alone_fails_where_the_embeddings_are_down(
     pearl: Terminal, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

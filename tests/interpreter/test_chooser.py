@@ -22,7 +22,7 @@ from pearl.llm import ChooseTask, Model
 from pearl.llm.backends import ModelSettings
 from pearl.llm.backends.extractive import create as create_extractive
 from pearl.llm.backends.scripted import Scripted
-from pearl.trace import OptionChosen, Trace
+from pearl.trace import CallFailed, OptionChosen, Trace
 from tests.dsl import strategies
 from tests.shared import shared
 
@@ -236,8 +236,14 @@ def test_a_choice_needs_options_and_one_thing_to_choose_by_at_most() -> None:
 
 
 def test_what_the_model_fails_with_comes_through() -> None:
+    trace = Trace()
     with pytest.raises(ModelError, match="blank"):
-        choice(Scripted(lambda request: " "), "it")
+        choice(Scripted(lambda request: " "), document="Ada sold it.", trace=trace)
+    (event,) = trace
+    assert isinstance(event, CallFailed)
+    assert (event.purpose, event.kind) == ("choose", "empty")
+    assert "<text: 12 characters>" in event.prompt
+    assert trace.n_calls == 1
 
 
 def test_the_model_may_say_none() -> None:

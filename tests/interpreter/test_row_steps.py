@@ -160,6 +160,7 @@ def test_of_a_reply_that_is_cut_off_the_whole_lines_count() -> None:
 
 
 @pytest.mark.parametrize("error_kind", ["truncated", "repetition", "empty", "refused", "filtered"])
+@pytest.mark.usefixtures("_no_waits")
 def test_one_batch_without_a_usable_reply_is_undecided(error_kind: ModelErrorKind) -> None:
     oracle = Oracle(kind)
 

@@ -267,7 +267,9 @@ def _evaluate(
             with ran.writer.open(out) as file:
                 write_journal(file, header, records)
         ran.write_trace(options["trace"])
-        unanswered = [one.error for one in records if one.status == "failed" and not one.n_calls]
+        unanswered = [
+            one.error for one in records if one.status == "failed" and not one.usage.n_output_tokens
+        ]
         of_model = [error for error in unanswered if str(error).startswith("ModelError")]
         if of_model and len(unanswered) == len(records) and not ran.n_left:
             raise no_reply(len(records), "records", of_model[0])

@@ -10,6 +10,7 @@ from pearl.cli.writing import OutputWriter, force_option, keep_inputs
 from pearl.dsl.checker import MAX_STEPS
 from pearl.dsl.decoding.constraint import FORMS, Form
 from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
+from pearl.errors.escaping import to_json
 
 
 @click.command()
@@ -32,20 +33,28 @@ from pearl.dsl.decoding.grammar import MAX_WRITTEN_STEPS
     help="Characters of a string or an explanation at most [default: no limit].",
 )  # fmt: skip
 @click.option(
+    "--textmate", is_flag=True,
+    help="The colours of plan files and action files for editors instead: a TextMate grammar.",
+)  # fmt: skip
+@click.option(
     "-o", "--out", type=click.Path(), metavar="FILE", help="Write to FILE, not to stdout."
 )
 @force_option
 def command(
     library: str | None, domain: str, form: Form, static: bool, longest_plan: int,
-    max_text: int | None, out: str | None, force: bool,
+    max_text: int | None, textmate: bool, out: str | None, force: bool,
 ) -> int:  # fmt: skip
     """Print the grammar of valid plans: whatever it admits passes `pearl check` with this library."""
     from pearl.dsl.decoding.forms import plan_constraint, steps_constraint
+    from pearl.editor.textmate import textmate_grammar
 
     keep_inputs([out], [library] if library else [])
-    constraint = (plan_constraint if static else steps_constraint)(
-        library_for(library, domain), max_steps=longest_plan, max_text=max_text
-    )
+    if textmate:
+        text = f"{to_json(textmate_grammar(), indent=2)}\n"
+    else:
+        text = (plan_constraint if static else steps_constraint)(
+            library_for(library, domain), max_steps=longest_plan, max_text=max_text
+        ).rendered(form)
     with OutputWriter.of_command(is_forced=force).open(out) as file:
-        file.write(constraint.rendered(form))
+        file.write(text)
     return 0

@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 from pearl.evals.baselines import BASELINES, baseline_records, letter_use
 from pearl.evals.log import EvalRecord, Header
 from pearl.evals.report import Score, chance, compare, is_below, score_of
-from pearl.evals.view.page import render_page
 from pearl.evals.view.pictures import Picture
 from pearl.evals.view.summary import Series, heading, one_line, subsets_of
 from pearl.llm.prices import Price
+from pearl.view.page import render_page
 
 __all__ = ["MAX_RECORDS", "page"]
 
 MAX_RECORDS = 500
 """Maximum records listed; larger evaluations list only failed and wrong ones."""
+
+TEMPLATES = Path(__file__).with_name("templates")
 
 _FACTS = {
     "data": "data",
@@ -55,6 +58,8 @@ def page(rows: Sequence[Series], headers: Sequence[Header], pictures: Sequence[P
     return render_page(
         "evaluation",
         heading(rows) if rows else "no records",
+        folder=TEMPLATES,
+        style="report",
         pictures=[(picture.caption, _svg(picture)) for picture in pictures],
         groups=[
             (
@@ -104,14 +109,24 @@ def _letters(rows: Sequence[Series]) -> Iterator[tuple[str, bool]]:
 
 
 def _svg(picture: Picture) -> Any:
-    """The drawing as it is, but for its ids: those of figures on one page must not meet."""
+    """The drawing with its look as attributes, which the policy of a page allows, and ids of its own."""
     from markupsafe import Markup
 
     svg = picture.svg[picture.svg.index("<svg") :].strip()
     prefix = rf"\g<0>{picture.name}-"
-    return Markup(
-        re.sub(r"<[^>]+>", lambda tag: re.sub(r'\bid="|url\(#|href="#', prefix, tag[0]), svg)
-    )
+
+    def tag(found: re.Match[str]) -> str:
+        named = re.sub(r'\bid="|url\(#|href="#', prefix, found[0])
+        return re.sub(r' style="([^"]*)"', _attributes, named)
+
+    bare = re.sub(r"<style\b.*?</style>", "", svg, flags=re.S)  # report.css has what it says
+    return Markup(re.sub(r"<[^>]+>", tag, bare))
+
+
+def _attributes(style: re.Match[str]) -> str:
+    """Declarations of a style as presentation attributes of SVG, which they all are."""
+    pairs = (each.partition(":") for each in style[1].split(";") if each.strip())
+    return "".join(f' {name.strip()}="{value.strip()}"' for name, _, value in pairs)
 
 
 def _below_chance(rows: Sequence[Series]) -> Iterator[tuple[str, str]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pearl.evals.view.page import render_page
+from pathlib import Path
+
 from pearl.mining.refine.library import lineage
 from pearl.mining.refine.refinement import Refinement
+from pearl.view.page import render_page
 
 __all__ = ["refinement_page"]
+
+TEMPLATES = Path(__file__).with_name("templates")
 
 _STAGES = {
     "exact": "same text",
@@ -23,6 +27,8 @@ def refinement_page(refinement: Refinement) -> str:
     return render_page(
         "refinement",
         f"{len(refinement.actions)} actions from {len(refinement.drafts)} drafts",
+        folder=TEMPLATES,
+        style="report",
         it=refinement,
         lineage=lineage,
         stages=_STAGES,

@@ -11,7 +11,7 @@ from typing import Any
 from pearl.errors import StoreError, did_you_mean
 from pearl.llm import Completion, Usage
 from pearl.runs.store.database import FAILURES, decoded, to_store_error
-from pearl.runs.store.rows import checksum, is_done, unpacked, unpacked_reply
+from pearl.runs.store.rows import checksum, is_done, unpacked, unpacked_reply, unpacked_trace
 from pearl.runs.store.runs import COLUMNS, RunInfo, info_of
 
 __all__ = ["Reader", "row_sum"]
@@ -106,7 +106,19 @@ class Reader:
     def traces(self, run_id: str) -> Iterator[str]:
         """What happened in every task of a run, as JSON lines, in the order of its rows."""
         for page in self._pages(run_id, "trace"):
-            yield from (decoded(trace) for (trace,) in page if trace is not None)
+            yield from (unpacked_trace(trace) for (trace,) in page)
+
+    def outcomes(self, run_id: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+        """The rows of a run with what `with_trace` finds them by; None for damaged ones."""
+        for page in self._pages(run_id, "results.rowid, key, seq, checksum, row"):
+            yield from ((rowid, self._whole(tuple(kept))) for rowid, *kept in page)
+
+    def with_trace(self, rowid: int) -> tuple[dict[str, Any] | None, str]:
+        """A row that `outcomes` gave, and what happened, as JSON lines; None if it is no longer there."""
+        found = self.all(
+            "SELECT key, seq, checksum, row, trace FROM results WHERE rowid = ?", (rowid,)
+        )
+        return (self._whole(found[0][:4]), unpacked_trace(found[0][4])) if found else (None, "")
 
     def results(self, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
         """Everything that is kept of a run's results, some rows at a time, as it is in the file."""

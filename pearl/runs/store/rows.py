@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,9 +16,14 @@ __all__ = [
     "checksum",
     "is_done",
     "packed_reply",
+    "packed_trace",
     "unpacked",
     "unpacked_reply",
+    "unpacked_trace",
 ]
+
+MAX_TRACE = 1 << 28
+"""Bytes of a trace that are read; what is longer is cut off there."""
 
 
 def unpacked(data: object) -> dict[str, Any] | None:
@@ -39,6 +45,24 @@ def is_done(row: Mapping[str, Any]) -> bool:
 def checksum(*parts: bytes) -> bytes:
     """16 bytes that tell whether one of the parts is another."""
     return digest(parts)[:16]
+
+
+def packed_trace(lines: str) -> bytes:
+    """What happened in a task, compressed: prompts of one kind repeat each other."""
+    return zlib.compress(lines.encode("utf-8", "backslashreplace"), 1)
+
+
+def unpacked_trace(data: object) -> str:
+    """The lines of a trace, those that older versions kept as text included; of a damaged one, what can be read."""
+    if not isinstance(data, bytes):
+        return ""
+    if not data.startswith(b"{"):
+        stream = zlib.decompressobj()
+        try:
+            data = stream.decompress(data, MAX_TRACE)
+        except zlib.error:
+            return ""
+    return data.decode("utf-8", "replace")
 
 
 def packed_reply(completion: Completion) -> bytes:

@@ -14,6 +14,7 @@ from pearl.errors.escaping import json_bytes
 from pearl.runs.store.database import FILE
 from pearl.runs.store.locks import Holder, RunLease
 from pearl.runs.store.reading import Reader, row_sum
+from pearl.runs.store.rows import packed_trace
 from pearl.runs.store.runs import COLUMNS, RunInfo, RunSpec, Status, info_of, is_id, new_id
 from pearl.runs.store.writer import StoreWriter
 
@@ -21,7 +22,7 @@ __all__ = ["Run", "begin_run", "lease_run"]
 
 _RECORD = """
 INSERT INTO results (run_id, key, seq, task_id, status, checksum, row, trace)
-VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT), CAST(? AS TEXT))
+VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT), ?)
 ON CONFLICT (run_id, key) DO UPDATE SET
     seq = excluded.seq, task_id = excluded.task_id, status = excluded.status,
     checksum = excluded.checksum, row = excluded.row, trace = excluded.trace
@@ -72,7 +73,7 @@ class Run:
         """
         data = json_bytes(row)
         id = task_id.encode("utf-8", "backslashreplace").decode()
-        events = None if trace is None else trace.encode("utf-8", "backslashreplace")
+        events = None if trace is None else packed_trace(trace)
         digest = row_sum(key, seq, data)
         values = (self.id, key, seq, id, str(row.get("status")), digest, data, events)
 

@@ -12,6 +12,7 @@ from pearl.actions.library import load_library
 from pearl.actions.operators import with_operators
 from pearl.cli import run
 from pearl.dsl.decoding.forms import steps_constraint
+from pearl.editor.textmate import textmate_grammar
 from tests.dsl.decoding.gbnf import Gbnf
 from tests.dsl.sampling import admits, sentence
 
@@ -109,3 +110,9 @@ def test_bad_input_is_told(
     assert message in captured.err
     assert captured.out == ""
     assert (folder / "mine.actions").read_text(encoding="utf-8") == ACTIONS
+
+
+def test_the_colours_for_editors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(printed(capsys, "--textmate")) == textmate_grammar()
+    assert run(["grammar", "--textmate", "-o", "plan.tmLanguage.json"]) == 0
+    assert json.loads(Path("plan.tmLanguage.json").read_text("utf-8")) == textmate_grammar()

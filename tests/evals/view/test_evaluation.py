@@ -59,6 +59,14 @@ def read(*logs: EvalLog, pictures: bool = False) -> Reader:
     return Reader(page(rows, [each.header for each in logs], draw(rows)[0] if pictures else []))
 
 
+def test_the_policy_of_a_page_allows_all_that_is_on_it() -> None:
+    rows = series_of([log(6)])
+    seen = page(rows, [log(6).header], draw(rows)[0])
+    assert "unsafe" not in seen
+    assert 'style="' not in seen  # pictures come with such
+    assert seen.count("<style") == 1
+
+
 def of(*records: Any, **fields: Any) -> EvalLog:
     return EvalLog(header(**fields), records)
 

@@ -1,0 +1,204 @@
+"""A run of the store, a file of results or a file of traces → its results, one by one."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from pearl.errors import DataError
+from pearl.runs.store.reading import Reader
+from pearl.trace import Trace, read_trace
+from pearl.view.record import ResultRecord, row_of_trace
+
+__all__ = ["ResultSource", "ResultsFile", "RunResults", "TraceFile", "open_results"]
+
+MAX_LINE_BYTES = 64_000_000
+"""Of a line of a file."""
+
+
+class ResultSource(Protocol):
+    """Results to look at.
+
+    Attributes:
+        title: What they are, for people.
+        folder: Where names of documents start from.
+        problems: What was left out so far, a sentence each, for people.
+    """
+
+    title: str
+    folder: Path
+    problems: list[str]
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Every row in order, read as they are taken, with what `record` finds it by."""
+
+    def record(self, key: int) -> ResultRecord:
+        """One result, with its trace; its document is not loaded.
+
+        Raises:
+            DataError: It is no longer there.
+        """
+
+
+class RunResults:
+    """The results of a run of the store.
+
+    Args:
+        reader: Of the store, open.
+        name: The id of the run, or how it begins.
+
+    Raises:
+        StoreError: There is no such run.
+    """
+
+    def __init__(self, reader: Reader, name: str) -> None:
+        self.info = reader.run(name)
+        self.title = f"run {self.info.id}"
+        self.folder = Path(self.info.folder)
+        self.problems: list[str] = []
+        self._reader = reader
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The rows of the run, in the order of the work."""
+        self.problems.clear()
+        n_damaged = 0
+        for key, row in self._reader.outcomes(self.info.id):
+            if row is None:
+                n_damaged += 1
+            else:
+                yield key, row
+        if n_damaged:
+            self.problems.append(f"Rows that are damaged in the store and left out: {n_damaged:,}.")
+
+    def record(self, key: int) -> ResultRecord:
+        """One result, with its trace.
+
+        Raises:
+            DataError: It is no longer there.
+        """
+        row, lines = self._reader.with_trace(key)
+        if row is None:
+            raise DataError(f"the store of {self.title} has no such row")
+        return _traced(str(row.get("id", "")), row, lines)
+
+
+class ResultsFile:
+    """A file of results, as `--out` and `pearl runs export` write it.
+
+    Args:
+        path: The file.
+        traces: A file of traces of the same tasks, by whose ids it is joined.
+
+    Raises:
+        DataError: A file cannot be read.
+    """
+
+    def __init__(self, path: Path, traces: Path | None = None) -> None:
+        self.title = path.name
+        self.folder = path.parent
+        self.problems: list[str] = []
+        self._path = path
+        self._traces = {} if traces is None else {each.id: each for each in read_trace(traces)}
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The rows of the file, with where each begins, in bytes."""
+        self.problems.clear()
+        with self._path.open("rb") as file:
+            at, number = 0, 0
+            while line := file.readline(MAX_LINE_BYTES):
+                number += 1
+                row = _object(line)
+                if row is not None:
+                    yield at, row
+                elif line.strip():
+                    self.problems.append(f"Line {number} is no row of results and is left out.")
+                at = file.tell()
+
+    def record(self, key: int) -> ResultRecord:
+        """One result, with its trace if there is one of its id.
+
+        Raises:
+            DataError: It is no longer there.
+        """
+        with self._path.open("rb") as file:
+            file.seek(key)
+            row = _object(file.readline(MAX_LINE_BYTES))
+        if row is None:
+            raise DataError("the row is no longer there", path=self._path)
+        id = str(row.get("id", ""))
+        trace = self._traces.get(id)
+        if trace is None:
+            return ResultRecord(id, row, problems=("There is no trace of it.",))
+        return ResultRecord(id, row, tuple(trace))
+
+
+class TraceFile:
+    """A file of traces, as `--trace` writes it, that of a run that is going on or was killed included.
+
+    Args:
+        path: The file.
+
+    Raises:
+        DataError: It cannot be read, or is of another version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.title = path.name
+        self.folder = path.parent
+        self.problems: list[str] = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self._traces = read_trace(path)
+        self.problems += [f"{warning.message}." for warning in caught]
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """What each trace says of its result."""
+        for number, trace in enumerate(self._traces):
+            yield number, row_of_trace(trace.id, trace)
+
+    def record(self, key: int) -> ResultRecord:
+        """One trace."""
+        trace = self._traces[key]
+        return ResultRecord(trace.id, row_of_trace(trace.id, trace), tuple(trace))
+
+
+def open_results(path: Path, traces: Path | None = None) -> ResultsFile | TraceFile | None:
+    """What a file holds, by its first line; None if it is neither results nor traces.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            first = _object(file.readline(MAX_LINE_BYTES)) or {}
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}", path=path) from None
+    if "event" in first and "v" in first:
+        return TraceFile(path)
+    if "id" in first and "status" in first:
+        return ResultsFile(path, traces)
+    return None
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    with suppress(ValueError, RecursionError):
+        found = json.loads(line.decode())
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _traced(id: str, row: Mapping[str, Any], lines: str) -> ResultRecord:
+    if not lines:
+        return ResultRecord(id, row, problems=("There is no trace of it.",))
+    try:
+        events = tuple(Trace.from_jsonl(id, lines))
+    except (ValidationError, ValueError, KeyError, TypeError) as error:
+        told = str(error).splitlines()[0]
+        return ResultRecord(id, row, problems=(f"Its trace is of another version: {told}.",))
+    return ResultRecord(id, row, events)

@@ -1,0 +1,105 @@
+"""Chromium of the system, driven by Playwright; without either, a file of tests that imports this is skipped."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.skips import NO_CHROMIUM, NO_PLAYWRIGHT
+
+if find_spec("playwright") is None or find_spec("axe_playwright_python") is None:
+    pytest.skip(NO_PLAYWRIGHT, allow_module_level=True)
+
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+PROGRAM = next(filter(None, map(shutil.which, NAMES)), None)
+if PROGRAM is None:
+    pytest.skip(NO_CHROMIUM, allow_module_level=True)
+
+from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
+
+DESKTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
+ZOOMED = {"width": 640, "height": 400}
+"""A window of 1280 x 800 at 200 %: as many CSS pixels."""
+
+FLAGS = (
+    "--disable-gpu",
+    "--font-render-hinting=none",
+    "--force-color-profile=srgb",
+    "--disable-lcd-text",
+)
+
+
+@dataclass
+class Visit:
+    """A page that is open.
+
+    Attributes:
+        page: Of Playwright.
+        went_wrong: Every request but that of the page itself, every message of the console (what
+            the policy refuses is one), every error, dialog, window and change of address.
+    """
+
+    page: Page
+    went_wrong: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """A browser, for a file of tests: each test has a context of its own in it.
+
+    While it is there, `asyncio.run` raises in this thread: `tests.browser.pages.awaited` has another.
+    """
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def visited(browser: Browser, text: str, at: Path, **options: Any) -> Iterator[Visit]:
+    """A page, written to a file and opened from there.
+
+    Args:
+        browser: That opens it.
+        text: Of the page.
+        at: The file.
+        options: Of the context: `viewport`, `color_scheme` and others.
+    """
+    at.write_text(text, encoding="utf-8")
+    context = browser.new_context(**{"viewport": DESKTOP, **options})
+    visit = Visit(context.new_page())
+    address = at.as_uri()
+
+    def note(what: str) -> None:
+        visit.went_wrong.append(what)
+
+    context.on("page", lambda page: note(f"window {page.url}"))
+    context.on(
+        "request",
+        lambda request: request.url == address or note(f"request {request.method} {request.url}"),
+    )
+    context.on("console", lambda message: note(f"console {message.text}"))
+    context.on("weberror", lambda error: note(f"error {error.error}"))
+
+    def refuse(dialog: Any) -> None:
+        note(f"dialog {dialog.message}")
+        dialog.dismiss()
+
+    context.on("dialog", refuse)
+    visit.page.on(
+        "framenavigated",
+        lambda frame: frame.url.partition("#")[0] == address or note(f"address {frame.url}"),
+    )
+    visit.page.goto(address)
+    try:
+        yield visit
+    finally:
+        context.close()

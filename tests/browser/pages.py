@@ -1,0 +1,142 @@
+"""Every kind of page there is, of fixed content and fixed times."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeVar
+
+from pearl import Pearl
+from pearl.documents.document import Document, join
+from pearl.evals.view.evaluation import page as evaluation_page
+from pearl.evals.view.pictures import draw
+from pearl.evals.view.refinement import refinement_page
+from pearl.evals.view.summary import series_of
+from pearl.interpreter.answer import Answer
+from pearl.llm import PlanTask, Request
+from pearl.llm.backends.scripted import Scripted
+from pearl.trace import Trace
+from pearl.view.answer_page import answer_page
+from tests.evals.evallogs import log
+from tests.evals.view.test_refinement import refined
+from tests.mining.refine.drafts import PLAIN
+
+T = TypeVar("T")
+
+STORY = "\n\n".join(
+    (
+        "Nils left the harbour at dawn. The wind had turned in the night, and nobody on the quay spoke.",
+        "He sold the boat because the hull was rotten. Ada bought the boat from Nils for less than the "
+        "price of its sails, and had it towed to the yard behind the mill.",
+        "In the spring she replaced nine planks. In the summer she replaced the keel. People asked her "
+        "whether it was the same boat, and she said that it floated.",
+    )
+)
+PLAN = """\
+1. reason = FIND_REASON(CTX, "Nils selling the boat") : Find why he sold it
+2. buyer = IDENTIFY(CTX, "the person who bought the boat") : Find who bought it
+3. ans = CONCAT(reason, buyer) : Put both together"""
+REPLIES = {
+    "reason": "It was rotten.\n\n> He sold the boat because the hull was rotten.\n\n> He needed money for the winter.",
+    "buyer": "Ada.\n\n> Ada bought the boat from Nils",
+}
+TABLE = "Boat,Owner,Length\n" + "".join(
+    f"Boat {i},{'Ada' if i % 3 else 'Nils'},{6 + i % 9}\n" for i in range(40)
+)
+COUNT = """\
+1. boats = SPLIT(CTX, "entry") : One row a boat
+2. hers = FILTER(boats, "the boat belongs to Ada") : Those of Ada
+3. ans = COUNT(hers) : How many"""
+
+
+def awaited(work: Coroutine[Any, Any, T]) -> T:
+    """What it comes to, computed in another thread: in this one a browser may have its event loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def still(answer: Answer) -> Answer:
+    """The answer as if its events had come every half second."""
+    lines = []
+    for number, line in enumerate(answer.trace.to_jsonl().splitlines()):
+        event = json.loads(line) | {"t_s": number / 2}
+        lines.append(json.dumps(event | ({"duration_s": 0.4} if "duration_s" in event else {})))
+    return replace(
+        answer,
+        trace=Trace.from_jsonl("fixed", "\n".join(lines)),
+        duration_s=len(lines) / 2,
+        steps=tuple(replace(step, duration_s=0.4 * n) for n, step in enumerate(answer.steps, 1)),
+    )
+
+
+def asked(question: str, document: Document, model: Any = None, **settings: Any) -> Answer:
+    async def ask() -> Answer:
+        async with Pearl(**({} if model is None else {"model": model}), **settings) as pearl:
+            return await pearl.ask(question, document)
+
+    return still(awaited(ask()))
+
+
+def scripted(plan: str, replies: dict[str, str]) -> Scripted:
+    """A model that writes this plan, and says this of each step."""
+
+    def reply(request: Request) -> str:
+        if isinstance(request.task, PlanTask):
+            return plan
+        return replies[getattr(request.task, "output", "")]
+
+    return Scripted(reply)
+
+
+def of_a_story() -> str:
+    """With passages, a quote that is not borne out, and a plan of several steps."""
+    document = Document(STORY, "story.txt")
+    question = "Why did Nils sell the boat, and who bought it?"
+    return answer_page(asked(question, document, scripted(PLAN, REPLIES), library="seed"), document)
+
+
+def of_a_table() -> str:
+    """A count, with the rows behind it."""
+    document = Document(TABLE, "boats.csv")
+    return answer_page(asked("How many boats does Ada have?", document), document)
+
+
+def of_a_corpus() -> str:
+    """Of several files together."""
+    document = join([Document(STORY, "story.txt"), Document(TABLE, "boats.csv")], "both")
+    return answer_page(asked("Who bought the boat from Nils?", document), document)
+
+
+def of_nothing() -> str:
+    """Nothing was found."""
+    document = Document(STORY, "story.txt")
+    return answer_page(asked("What is the price of zinc?", document), document)
+
+
+def of_an_evaluation() -> str:
+    made = log()
+    rows = series_of([made])
+    return evaluation_page(rows, [made.header], draw(rows)[0])
+
+
+def of_a_refinement() -> str:
+    async def refining() -> str:
+        return await asyncio.to_thread(lambda: refinement_page(refined(PLAIN)))
+
+    return awaited(refining())
+
+
+MAKERS: tuple[Callable[[], str], ...] = (
+    of_a_story,
+    of_a_table,
+    of_a_corpus,
+    of_nothing,
+    of_an_evaluation,
+    of_a_refinement,
+)
+KINDS = {maker.__name__.removeprefix("of_"): cache(maker) for maker in MAKERS}
+"""Name of each kind → what makes its page."""

@@ -1,0 +1,128 @@
+"""Pages are read by keyboard, aloud, on paper and without scripts as well as by eye and mouse."""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.chromium import PHONE
+from tests.browser.pages import KINDS, PLAN, REPLIES, STORY
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Show
+
+TABBABLE = """() => [...document.querySelectorAll("a[href], summary, button, input, select, textarea, [tabindex='0']")]
+    .filter(element => element.checkVisibility() && !element.disabled).length"""
+
+FOCUSED = """() => {
+    const now = document.activeElement;
+    if (now === document.body || now === document.documentElement) return null;
+    (window.walked ??= new Set()).add(now);
+    const style = getComputedStyle(now), box = now.getBoundingClientRect();
+    return {
+        n: window.walked.size,
+        told: now.outerHTML.slice(0, 120),
+        isMarked: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1,
+        isSeen: box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight,
+    };
+}"""
+
+
+def walk(page: Page) -> int:
+    """How many elements Tab comes to, each marked and in sight when it has the focus."""
+    n = 0
+    for _ in range(1_000):
+        page.keyboard.press("Tab")
+        at = page.evaluate(FOCUSED)
+        if at is None or at["n"] == n:
+            return n
+        assert at["isMarked"], at["told"]
+        assert at["isSeen"], at["told"]
+        n = at["n"]
+    raise AssertionError("a thousand times Tab, and no end")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_keyboard_comes_to_everything(show: Show, kind: str) -> None:
+    page = show(KINDS[kind](), reduced_motion="reduce")
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert walk(page) == page.evaluate(TABBABLE) > 0
+
+
+def test_enter_opens_a_record_of_an_evaluation(show: Show) -> None:
+    page = show(KINDS["an_evaluation"]())
+    summary = page.locator("details > summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("details").first.get_attribute("open") is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) -> None:
+    page = show(KINDS[kind]())
+    links = page.evaluate("[...document.links].map(a => a.getAttribute('href'))")
+    links += page.evaluate(
+        "[...document.querySelectorAll('svg a')].map(a => a.getAttribute('href'))"
+    )
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map(each => each.id)")
+    assert len(ids) == len(set(ids))
+    assert {link.removeprefix("#") for link in links} <= set(ids)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") in {"#document", "#main"}
+
+
+def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
+    page = show(KINDS["a_story"]())
+    link = page.locator("ol.evidence a.n").first
+    link.click()
+    mark = page.locator("mark:target")
+    assert mark.inner_text().startswith("He sold the boat because the hull was rotten.")
+    assert mark.evaluate("e => e.getBoundingClientRect().top < innerHeight")
+    mark.locator("a.n").click()
+    assert page.locator("ol.evidence li:target").count() == 1
+
+
+def test_the_graph_is_told_in_words(show: Show) -> None:
+    page = show(KINDS["a_story"]())
+    told = page.locator("svg").first.aria_snapshot()
+    for step in ("1. reason", "2. buyer", "3. ans"):
+        assert step in told
+    described = page.evaluate(
+        "document.getElementById(document.querySelector('svg').getAttribute('aria-describedby')).textContent"
+    )
+    assert "Step 3, ans, CONCAT, takes reason, buyer." in described
+    assert "Step 1, reason, FIND_REASON, takes the document." in described
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_scripts_there_is_the_same_to_read(show: Show, kind: str) -> None:
+    with_them = show(KINDS[kind]()).locator("body").inner_text()
+    without = show(KINDS[kind](), java_script_enabled=False).locator("body").inner_text()
+    assert without == with_them
+
+
+def test_on_a_phone_the_document_comes_below(show: Show) -> None:
+    page = show(KINDS["a_story"](), viewport=PHONE)
+    answer, document = (page.locator(each).bounding_box() for each in (".answer", "#document"))
+    assert answer is not None
+    assert document is not None
+    assert document["y"] > answer["y"] + answer["height"]
+    assert answer["width"] > PHONE["width"] * 0.85
+
+
+def test_printed_it_has_the_answer_the_evidence_and_the_document(show: Show) -> None:
+    import pypdfium2
+
+    page = show(KINDS["a_story"]())
+    with pypdfium2.PdfDocument(BytesIO(page.pdf())) as pdf:
+        pages = [one.get_textpage().get_text_bounded() for one in pdf]
+    printed = re.sub(r"\W+", "", "".join(pages))
+    for text in (*STORY.split("\n\n"), "Ada bought the boat from Nils", *PLAN.splitlines(), *REPLIES["buyer"].split("\n\n")[:1]):  # fmt: skip
+        text = re.sub(r"\W+", "", text)
+        assert text in printed or text in re.sub(r"\d+", "", printed), text
