@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -92,18 +92,14 @@ def test_a_collector_that_is_of_no_use_is_told_once_and_changes_nothing(
 
 
 def test_the_wait_at_the_end_is_bounded() -> None:
-    """The exporter is given ten seconds by default; the end of a command does not wait for it."""
-    code = (
-        "import sys; from pearl.cli import run; from pearl.telemetry import collector;"
-        "collector.CLOSE_S = 0.2; code = run(sys.argv[1:]); import time; print(time.monotonic())"
-    )
+    """The exporter may wait for an hour; the command, and the end of its process, do not."""
     with never_answering() as url:
         done = subprocess.run(
-            [sys.executable, "-c", code, *ASK, "--telemetry"],
-            env={**__import__("os").environ, ENDPOINT: url, "OTEL_EXPORTER_OTLP_TIMEOUT": "3600"},
+            [sys.executable, "-m", "pearl", *ASK, "--telemetry"],
+            env={**os.environ, ENDPOINT: url, "OTEL_EXPORTER_OTLP_TIMEOUT": "3600"},
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-        assert time.monotonic() - float(done.stdout.splitlines()[-1]) < 3600
+    assert "because it leaked" in done.stdout
     assert "did not reach the collector" in done.stderr
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from jsonschema import validate
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 import pearl
+from pearl.errors import PearlError
 from pearl.llm import Message
 from pearl.telemetry import Telemetry
 from pearl.telemetry.content import MAX_CHARACTERS, text_of
@@ -88,6 +90,46 @@ def test_nothing_is_told_unless_it_is_asked_for(
     told = sent(openai_server, tmp_path, None, *faults)
     assert [canary for canary in CANARIES if canary.encode() in told] == []
     assert str(tmp_path).encode() not in told
+
+
+@pytest.mark.parametrize("content", [False, True])
+def test_an_action_that_the_plan_defines_has_no_name(content: bool, openai_server: Server) -> None:
+    openai_server.on("", "it rained")
+    plan = "New actions:\n- CANARY(CTX) : Find the canary\n\n1. ans = CANARY(CTX) : Find it\n"
+    spans = Spans()
+
+    async def ask() -> None:
+        async with pearl.Pearl("openai:test-model", base_url=openai_server.url) as asked:
+            with Telemetry(spans.provider, content=content).tracing() as trace:
+                await asked.execute(plan, pearl.Document("It rained."), trace=trace)
+
+    asyncio.run(ask())
+    assert (b"CANARY" in encode_spans(spans.all).SerializeToString()) == content
+    assert len(spans.named("execute_tool CANARY" if content else "execute_tool NEW_ACTION")) == 1
+
+
+@pytest.mark.parametrize("executor", ["rows", "search", "table"])
+def test_rows_searches_and_tables_tell_nothing(
+    executor: str, openai_server: Server, tmp_path: Path
+) -> None:
+    steps = {
+        "rows": '1. r = SPLIT(CTX, "line") : x\n2. ans = FILTER(r, "canary") : y',
+        "search": '1. ans = RETRIEVE(CTX, "canary", 2) : x',
+        "table": '1. ans = LOOKUP(CTX, "Which canary?") : x',
+    }
+    (tmp_path / "canary.csv").write_text("canary,price\nyellow_canary,3\ngreen_canary,4\n")
+    openai_server.on("", "1. yes\n2. canary")
+    spans = Spans()
+
+    async def ask() -> None:
+        async with pearl.Pearl("openai:test-model", base_url=openai_server.url) as asked:
+            with suppress(PearlError), Telemetry(spans.provider).tracing() as trace:
+                plan = f"New actions:\n- None\n\n{steps[executor]} : canary\n"
+                await asked.execute(plan, pearl.load(tmp_path / "canary.csv"), trace=trace)
+
+    asyncio.run(ask())
+    assert len([span for span in spans.all if span.name.startswith("execute_tool ")]) >= 1
+    assert b"canary" not in encode_spans(spans.all).SerializeToString()
 
 
 def test_all_of_it_is_told_where_it_is_asked_for(
