@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -109,3 +110,9 @@ def visited(browser: Browser, text: str, at: Path, **options: Any) -> Iterator[V
         yield visit
     finally:
         context.close()
+
+
+def put(page: Page, text: str) -> None:
+    """Another page at the same address."""
+    Path(unquote(urlsplit(page.url).path)).write_text(text, encoding="utf-8")
+    page.reload()

@@ -6,13 +6,12 @@ import pathlib
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import pytest
 from pydantic import ValidationError
 
 from pearl.errors import PearlError
-from tests.browser.chromium import needed, visited
+from tests.browser.chromium import needed, put, visited
 from tests.browser.pages import SOURCES, page_of
 from tests.browser.payloads import ELEMENTS, payloads
 from tests.browser.texts import Path, named, places, with_text, with_texts
@@ -42,12 +41,6 @@ REFUSED = (ValidationError, PearlError, KeyError)
 
 
 HERE = "here-it-is"
-
-
-def put(page: Page, text: str) -> None:
-    """Another page at the same address."""
-    pathlib.Path(unquote(urlsplit(page.url).path)).write_text(text, encoding="utf-8")
-    page.reload()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from pearl import Pearl, Session, load, over_files
 from pearl.view.answer_page import answer_page
-from tests.browser.chromium import needed
+from tests.browser.chromium import needed, put
 from tests.browser.pages import awaited
 
 if TYPE_CHECKING:
@@ -98,8 +98,9 @@ def test_the_page_says_what_the_store_has(
     show: Show, results: list[tuple[dict[str, Any], str]]
 ) -> None:
     assert len(results) == 20
+    page = show(results[0][1])
     for row, text in results:
-        page = show(text)
+        put(page, text)
         facts = page.evaluate(FACTS)
         usage = row["usage"]
         assert page.locator(".status").inner_text() == row["status"].replace("_", " ")
@@ -116,8 +117,9 @@ def test_what_is_lit_is_what_is_quoted(
     show: Show, results: list[tuple[dict[str, Any], str]]
 ) -> None:
     n_lit = 0
+    page = show(results[0][1])
     for row, text in results:
-        page = show(text)
+        put(page, text)
         document = load(row["document"])
         assert page.evaluate(WHOLE) == document.text, row["document"]
         lit = page.evaluate(LIT)
