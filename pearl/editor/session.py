@@ -30,9 +30,6 @@ __all__ = ["ActionsFor", "OpenFile", "Session"]
 
 logger = logging.getLogger(__name__)
 
-Marker = lsp.Diagnostic
-"""What an editor shows at a place; a diagnostic of PEARL is one by `_marker`."""
-
 ActionsFor = Callable[[Path, Mapping[str, str]], KnownActions]
 """Folder of a project and options of the editor → the actions that its plans may call.
 
@@ -207,24 +204,24 @@ class Session(LanguageServer):
         super().shutdown()  # type: ignore[no-untyped-call]  # of pygls
 
 
-def _told(file: OpenFile, found: Sequence[Diagnostic], why: str) -> list[Marker]:
+def _told(file: OpenFile, found: Sequence[Diagnostic], why: str) -> list[lsp.Diagnostic]:
     """Findings as the protocol has them."""
-    told = [_marker(file, each) for each in found[:MAX_FINDINGS]]
+    told = [_diagnostic(file, each) for each in found[:MAX_FINDINGS]]
     if why:
         begin = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
         severity = lsp.DiagnosticSeverity.Error
         message = f"calls of actions are not checked: {why}"
-        told.insert(0, Marker(begin, message, severity, "unknown-library", source="pearl"))
+        told.insert(0, lsp.Diagnostic(begin, message, severity, "unknown-library", source="pearl"))
     if len(found) > MAX_FINDINGS:
         message = f"{len(found) - MAX_FINDINGS:,} findings below are not shown"
         severity = lsp.DiagnosticSeverity.Warning
-        told.append(Marker(told[-1].range, message, severity, source="pearl"))
+        told.append(lsp.Diagnostic(told[-1].range, message, severity, source="pearl"))
     return told
 
 
-def _marker(file: OpenFile, found: Diagnostic) -> Marker:
+def _diagnostic(file: OpenFile, found: Diagnostic) -> lsp.Diagnostic:
     is_error = found.severity == "error"
-    return Marker(
+    return lsp.Diagnostic(
         file.range(found.span),
         f"{found.message}\nhelp: {found.help}" if found.help else found.message,
         lsp.DiagnosticSeverity.Error if is_error else lsp.DiagnosticSeverity.Information,
