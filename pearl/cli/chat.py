@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,10 @@ from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
+    from pearl.llm.prices import Price
     from pearl.runs.conversation import Conversation
+    from pearl.telemetry import Telemetry
+    from pearl.trace import Event, Trace
 
 __all__ = ["Chat", "KeptFile", "Lines"]
 
@@ -142,6 +146,8 @@ class Chat:
         kept: The file of the conversation, if it has one.
         events: Where what happens is written, if it is.
         writer: Writes the files of `/save`.
+        price: Of the model's tokens, for what steps cost.
+        telemetry: Makes spans of each question.
     """
 
     def __init__(
@@ -155,6 +161,8 @@ class Chat:
         kept: KeptFile | None = None,
         events: GrowingFile | None = None,
         writer: OutputWriter,
+        price: Price | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._conversation = conversation
         self._runner = runner
@@ -165,6 +173,8 @@ class Chat:
         self._kept = kept
         self._events = events
         self._writer = writer
+        self._price = price
+        self._telemetry = telemetry
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False
@@ -227,8 +237,6 @@ class Chat:
 
     def _ask(self, question: str) -> None:
         """One turn: a question that fails is told, and the next one can be asked."""
-        from pearl.trace import Trace
-
         self._n_asked += 1
         id = str(self._n_asked)
         was_cancelled = False
@@ -241,10 +249,10 @@ class Chat:
                 was_cancelled = True
                 raise
 
-        reporter = Reporter(1)
-        trace = Trace(id, partial(told_too(reporter, self._events), id))
+        reporter = Reporter(1, price=self._price)
+        tell = partial(told_too(reporter, self._events), id)
         try:
-            with reporter:
+            with reporter, self._tracing(id, tell) as trace:
                 answer = self._runner.run(ask(trace))
         except KeyboardInterrupt:
             if not (was_cancelled and self._lines.is_terminal):
@@ -267,6 +275,14 @@ class Chat:
             print_answer(answer, self._out, with_steps=self._verbose)
             self._out.write("\n")
         self._keep()
+
+    def _tracing(self, id: str, tell: Callable[[Event], None]) -> AbstractContextManager[Trace]:
+        """The trace of a question, with its spans where they are asked for."""
+        from pearl.trace import Trace
+
+        if self._telemetry is None:
+            return nullcontext(Trace(id, tell))
+        return self._telemetry.tracing(id, tell)
 
     def _keep(self) -> None:
         """Keep the conversation; it goes on where that fails, so that it can be saved elsewhere."""
