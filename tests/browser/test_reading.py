@@ -85,6 +85,11 @@ def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) ->
     assert page.evaluate("location.hash") in {"#document", "#main"}
 
 
+@pytest.mark.parametrize("kind", ["a_story", "nothing", "a_refinement"])
+def test_without_its_data_a_page_is_light(kind: str) -> None:
+    assert len(page_of(kind).encode()) < 300_000
+
+
 def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
     page = show(page_of("a_story"))
     link = page.locator("ol.evidence a.n").first
