@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pearl.documents.document import Document
+from pearl.view.answer_page import answer_page
 from tests.browser.chromium import PHONE, needed
-from tests.browser.pages import PLAN, REPLIES, SOURCES, STORY, page_of
+from tests.browser.pages import PLAN, REPLIES, SOURCES, STORY, asked, page_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -33,6 +35,10 @@ FOCUSED = """() => {
         isSeen: box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight,
     };
 }"""
+
+
+HEIGHT = "[...document.querySelectorAll('.block')].at(-1).getBoundingClientRect().height"
+"""Of the end of a document."""
 
 
 def walk(page: Page) -> int:
@@ -77,6 +83,11 @@ def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) ->
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("location.hash") in {"#document", "#main"}
+
+
+@pytest.mark.parametrize("kind", ["a_story", "nothing", "a_refinement"])
+def test_without_its_data_a_page_is_light(kind: str) -> None:
+    assert len(page_of(kind).encode()) < 300_000
 
 
 def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
@@ -128,3 +139,23 @@ def test_printed_it_has_the_answer_the_evidence_and_the_document(show: Show) -> 
     for text in (*STORY.split("\n\n"), "Ada bought the boat from Nils", *PLAN.splitlines(), *REPLIES["buyer"].split("\n\n")[:1]):  # fmt: skip
         text = re.sub(r"\W+", "", text)
         assert text in printed or text in re.sub(r"\d+", "", printed), text
+
+
+def test_what_is_not_laid_out_yet_is_found_printed_and_copied(show: Show) -> None:
+    import pypdfium2
+
+    text = "".join(f"Line {number} of many, and nothing in it.\n" for number in range(4000))
+    document = Document(f"{text}The last word is zinc.", "long.txt")
+    answer = asked("Why did Nils sell the boat?", document)
+    page = show(answer_page(answer, document))
+    assert page.locator(".block").count() > 5
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert page.evaluate(HEIGHT) == 800 * 16  # a guess, as it is not laid out
+    assert page.evaluate("window.find('The last word is zinc')")
+    assert page.evaluate(HEIGHT) < 800 * 16
+    copied = page.evaluate(
+        "getSelection().selectAllChildren(document.querySelector('.text')) ?? `${getSelection()}`"
+    )
+    assert copied.replace("\n", "") == document.text.replace("\n", "")
+    with pypdfium2.PdfDocument(BytesIO(page.pdf())) as pdf:
+        assert "zinc" in pdf[len(pdf) - 1].get_textpage().get_text_bounded()
