@@ -23,6 +23,7 @@ from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
+    from pearl.llm.prices import Price
     from pearl.runs.conversation import Conversation
 
 __all__ = ["Chat", "KeptFile", "Lines"]
@@ -142,6 +143,7 @@ class Chat:
         kept: The file of the conversation, if it has one.
         events: Where what happens is written, if it is.
         writer: Writes the files of `/save`.
+        price: Of the model's tokens, for what steps cost.
     """
 
     def __init__(
@@ -155,6 +157,7 @@ class Chat:
         kept: KeptFile | None = None,
         events: GrowingFile | None = None,
         writer: OutputWriter,
+        price: Price | None = None,
     ) -> None:
         self._conversation = conversation
         self._runner = runner
@@ -165,6 +168,7 @@ class Chat:
         self._kept = kept
         self._events = events
         self._writer = writer
+        self._price = price
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False
@@ -241,7 +245,7 @@ class Chat:
                 was_cancelled = True
                 raise
 
-        reporter = Reporter(1)
+        reporter = Reporter(1, price=self._price)
         trace = Trace(id, partial(told_too(reporter, self._events), id))
         try:
             with reporter:

@@ -92,6 +92,7 @@ def command(
         chat = Chat(
             conversation, runner, file, as_json=options["as_json"], verbose=options["verbose"],
             kept=None if path is None else KeptFile(path), events=events, writer=writer,
+            price=session.price,
         )  # fmt: skip
         try:
             return chat.run()
