@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
     from pearl.llm.prices import Price
     from pearl.runs.conversation import Conversation
+    from pearl.telemetry import Telemetry
+    from pearl.trace import Event, Trace
 
 __all__ = ["Chat", "KeptFile", "Lines"]
 
@@ -144,6 +147,7 @@ class Chat:
         events: Where what happens is written, if it is.
         writer: Writes the files of `/save`.
         price: Of the model's tokens, for what steps cost.
+        telemetry: Makes spans of each question.
     """
 
     def __init__(
@@ -158,6 +162,7 @@ class Chat:
         events: GrowingFile | None = None,
         writer: OutputWriter,
         price: Price | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._conversation = conversation
         self._runner = runner
@@ -169,6 +174,7 @@ class Chat:
         self._events = events
         self._writer = writer
         self._price = price
+        self._telemetry = telemetry
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False
@@ -231,8 +237,6 @@ class Chat:
 
     def _ask(self, question: str) -> None:
         """One turn: a question that fails is told, and the next one can be asked."""
-        from pearl.trace import Trace
-
         self._n_asked += 1
         id = str(self._n_asked)
         was_cancelled = False
@@ -246,9 +250,9 @@ class Chat:
                 raise
 
         reporter = Reporter(1, price=self._price)
-        trace = Trace(id, partial(told_too(reporter, self._events), id))
+        tell = partial(told_too(reporter, self._events), id)
         try:
-            with reporter:
+            with reporter, self._tracing(id, tell) as trace:
                 answer = self._runner.run(ask(trace))
         except KeyboardInterrupt:
             if not (was_cancelled and self._lines.is_terminal):
@@ -271,6 +275,14 @@ class Chat:
             print_answer(answer, self._out, with_steps=self._verbose)
             self._out.write("\n")
         self._keep()
+
+    def _tracing(self, id: str, tell: Callable[[Event], None]) -> AbstractContextManager[Trace]:
+        """The trace of a question, with its spans where they are asked for."""
+        from pearl.trace import Trace
+
+        if self._telemetry is None:
+            return nullcontext(Trace(id, tell))
+        return self._telemetry.tracing(id, tell)
 
     def _keep(self) -> None:
         """Keep the conversation; it goes on where that fails, so that it can be saved elsewhere."""

@@ -93,6 +93,7 @@ def command(
             conversation, runner, file, as_json=options["as_json"], verbose=options["verbose"],
             kept=None if path is None else KeptFile(path), events=events, writer=writer,
             price=session.price,
+            telemetry=session.telemetry,
         )  # fmt: skip
         try:
             return chat.run()
