@@ -10,7 +10,7 @@
 | `text example`, `text printed` | an illustration; what a generator of a page printed |
 | `plan`, `actions` | valid; `broken` ones trigger what the page is about |
 | `json`, `toml`, `lark` | can be read |
-| `js`, `lua`, `lisp` | settings of editors, which are not here: nothing |
+| `js`, `lisp`, `lua` | settings of editors, which are not here: their brackets match |
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.root import ROOT
 KINDS = {
     "sh", "sh server", "sh setup", "python", "python server", "text", "text example", "text printed",
     "plan", "plan broken", "actions", "actions broken", "json", "toml", "lark",
-    "js", "lua", "lisp",
+    "js", "lisp", "lua",
 }  # fmt: skip
 """Every first line that there may be."""
 
