@@ -24,6 +24,7 @@ from pearl.errors.wording import counted
 
 if TYPE_CHECKING:
     from pearl.interpreter.answer import Answer
+    from pearl.llm.prices import Price
     from pearl.runs.conversation import Conversation
     from pearl.telemetry import Telemetry
     from pearl.trace import Event, Trace
@@ -146,6 +147,7 @@ class Chat:
         events: Where what happens is written, if it is.
         writer: Writes the files of `/save`.
         telemetry: Makes spans of each question.
+        price: Of the model's tokens, for what steps cost.
     """
 
     def __init__(
@@ -160,6 +162,7 @@ class Chat:
         events: GrowingFile | None = None,
         writer: OutputWriter,
         telemetry: Telemetry | None = None,
+        price: Price | None = None,
     ) -> None:
         self._conversation = conversation
         self._runner = runner
@@ -171,6 +174,7 @@ class Chat:
         self._events = events
         self._writer = writer
         self._telemetry = telemetry
+        self._price = price
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False
@@ -245,7 +249,7 @@ class Chat:
                 was_cancelled = True
                 raise
 
-        reporter = Reporter(1)
+        reporter = Reporter(1, price=self._price)
         tell = partial(told_too(reporter, self._events), id)
         try:
             with reporter, self._tracing(id, tell) as trace:

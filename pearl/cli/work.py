@@ -175,7 +175,8 @@ async def _run_reported(
     with writer.open(told) as file:
         with ExitStack() as stack:
             tells_plans = options.get("tells_plans", False)
-            reporter = stack.enter_context(Reporter(n_tasks, tells_plans=tells_plans))
+            reporter = Reporter(n_tasks, tells_plans=tells_plans, price=session.price)
+            stack.enter_context(reporter)
             watcher = Watcher(told_too(reporter, events), on_notice=notice)
             run = session.run(tasks, watcher=watcher)
             summary = run.summary

@@ -93,6 +93,7 @@ def command(
             conversation, runner, file, as_json=options["as_json"], verbose=options["verbose"],
             kept=None if path is None else KeptFile(path), events=events, writer=writer,
             telemetry=session.telemetry,
+            price=session.price,
         )  # fmt: skip
         try:
             return chat.run()
