@@ -146,8 +146,8 @@ class Chat:
         kept: The file of the conversation, if it has one.
         events: Where what happens is written, if it is.
         writer: Writes the files of `/save`.
-        telemetry: Makes spans of each question.
         price: Of the model's tokens, for what steps cost.
+        telemetry: Makes spans of each question.
     """
 
     def __init__(
@@ -161,8 +161,8 @@ class Chat:
         kept: KeptFile | None = None,
         events: GrowingFile | None = None,
         writer: OutputWriter,
-        telemetry: Telemetry | None = None,
         price: Price | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._conversation = conversation
         self._runner = runner
@@ -173,8 +173,8 @@ class Chat:
         self._kept = kept
         self._events = events
         self._writer = writer
-        self._telemetry = telemetry
         self._price = price
+        self._telemetry = telemetry
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.chromium import PHONE
-from tests.browser.pages import KINDS, PLAN, REPLIES, STORY
+from tests.browser.chromium import PHONE, needed
+from tests.browser.pages import PLAN, REPLIES, SOURCES, STORY, page_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from tests.browser.conftest import Show
+
+needed()
 
 TABBABLE = """() => [...document.querySelectorAll("a[href], summary, button, input, select, textarea, [tabindex='0']")]
     .filter(element => element.checkVisibility() && !element.disabled).length"""
@@ -47,24 +49,24 @@ def walk(page: Page) -> int:
     raise AssertionError("a thousand times Tab, and no end")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_the_keyboard_comes_to_everything(show: Show, kind: str) -> None:
-    page = show(KINDS[kind](), reduced_motion="reduce")
+    page = show(page_of(kind), reduced_motion="reduce")
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert walk(page) == page.evaluate(TABBABLE) > 0
 
 
 def test_enter_opens_a_record_of_an_evaluation(show: Show) -> None:
-    page = show(KINDS["an_evaluation"]())
+    page = show(page_of("an_evaluation"))
     summary = page.locator("details > summary").first
     summary.focus()
     page.keyboard.press("Enter")
     assert page.locator("details").first.get_attribute("open") is not None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) -> None:
-    page = show(KINDS[kind]())
+    page = show(page_of(kind))
     links = page.evaluate("[...document.links].map(a => a.getAttribute('href'))")
     links += page.evaluate(
         "[...document.querySelectorAll('svg a')].map(a => a.getAttribute('href'))"
@@ -78,7 +80,7 @@ def test_no_link_leads_nowhere_and_the_first_one_skips(show: Show, kind: str) ->
 
 
 def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
-    page = show(KINDS["a_story"]())
+    page = show(page_of("a_story"))
     link = page.locator("ol.evidence a.n").first
     link.click()
     mark = page.locator("mark:target")
@@ -89,7 +91,7 @@ def test_a_mark_and_what_rests_on_it_lead_to_each_other(show: Show) -> None:
 
 
 def test_the_graph_is_told_in_words(show: Show) -> None:
-    page = show(KINDS["a_story"]())
+    page = show(page_of("a_story"))
     told = page.locator("svg").first.aria_snapshot()
     for step in ("1. reason", "2. buyer", "3. ans"):
         assert step in told
@@ -100,15 +102,15 @@ def test_the_graph_is_told_in_words(show: Show) -> None:
     assert "Step 1, reason, FIND_REASON, takes the document." in described
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_without_scripts_there_is_the_same_to_read(show: Show, kind: str) -> None:
-    with_them = show(KINDS[kind]()).locator("body").inner_text()
-    without = show(KINDS[kind](), java_script_enabled=False).locator("body").inner_text()
+    with_them = show(page_of(kind)).locator("body").inner_text()
+    without = show(page_of(kind), java_script_enabled=False).locator("body").inner_text()
     assert without == with_them
 
 
 def test_on_a_phone_the_document_comes_below(show: Show) -> None:
-    page = show(KINDS["a_story"](), viewport=PHONE)
+    page = show(page_of("a_story"), viewport=PHONE)
     answer, document = (page.locator(each).bounding_box() for each in (".answer", "#document"))
     assert answer is not None
     assert document is not None
@@ -119,7 +121,7 @@ def test_on_a_phone_the_document_comes_below(show: Show) -> None:
 def test_printed_it_has_the_answer_the_evidence_and_the_document(show: Show) -> None:
     import pypdfium2
 
-    page = show(KINDS["a_story"]())
+    page = show(page_of("a_story"))
     with pypdfium2.PdfDocument(BytesIO(page.pdf())) as pdf:
         pages = [one.get_textpage().get_text_bounded() for one in pdf]
     printed = re.sub(r"\W+", "", "".join(pages))

@@ -92,8 +92,8 @@ def command(
         chat = Chat(
             conversation, runner, file, as_json=options["as_json"], verbose=options["verbose"],
             kept=None if path is None else KeptFile(path), events=events, writer=writer,
-            telemetry=session.telemetry,
             price=session.price,
+            telemetry=session.telemetry,
         )  # fmt: skip
         try:
             return chat.run()
