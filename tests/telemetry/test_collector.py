@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +59,21 @@ def test_variables_turn_it_on_and_name_the_service(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
         assert run(ASK) == 0
     assert there.resource["service.name"] == "mine"
+
+
+def test_a_run_that_is_resumed_tells_what_is_from_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"id": "1", "document": "Ada sold it because it leaked.", "question": "Why?"}
+    Path("tasks.jsonl").write_text(json.dumps(row) + "\n")
+    assert run(["execute", "--tasks", "tasks.jsonl", "-o", "out.jsonl", "--store", "store"]) == 0
+    (id,) = set(re.findall(r"run (\d{8}-\w+)", capsys.readouterr().err))
+    with collecting() as there:
+        monkeypatch.setenv(ENDPOINT, there.url)
+        monkeypatch.setenv("PEARL_TELEMETRY", "1")
+        assert run(["runs", "resume", id, "--store", "store", "--yes"]) == 0
+    assert there.names == ["invoke_workflow pearl"]
+    assert b"pearl.cache" in there.requests[0].SerializeToString()
 
 
 def test_the_sdk_can_be_disabled(
