@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from pearl.cli.citing import Surroundings
 from pearl.cli.growing import GrowingFile, told_too
 from pearl.cli.output import print_answer, print_evidence, print_steps
 from pearl.cli.progress import Reporter
@@ -144,6 +145,7 @@ class Chat:
         events: Where what happens is written, if it is.
         writer: Writes the files of `/save`.
         price: Of the model's tokens, for what steps cost.
+        n_context_lines: Lines of the document that are printed before and after each piece of evidence.
     """
 
     def __init__(
@@ -158,6 +160,7 @@ class Chat:
         events: GrowingFile | None = None,
         writer: OutputWriter,
         price: Price | None = None,
+        n_context_lines: int = 0,
     ) -> None:
         self._conversation = conversation
         self._runner = runner
@@ -169,6 +172,9 @@ class Chat:
         self._events = events
         self._writer = writer
         self._price = price
+        self._surroundings = None
+        if n_context_lines:
+            self._surroundings = Surroundings(conversation.document, n_context_lines)
         self._lines = Lines()
         self._n_asked = self._n_failed = 0
         self._is_over = False
@@ -268,7 +274,9 @@ class Chat:
         if self._as_json:
             self._out.write(to_json(answer.to_json()) + "\n")
         else:
-            print_answer(answer, self._out, with_steps=self._verbose)
+            print_answer(
+                answer, self._out, with_steps=self._verbose, surroundings=self._surroundings
+            )
             self._out.write("\n")
         self._keep()
 
@@ -319,7 +327,7 @@ class Chat:
         print_steps(self._answer().steps, self._said)
 
     def _evidence(self, _: str) -> None:
-        print_evidence(self._answer(), self._said)
+        print_evidence(self._answer(), self._said, surroundings=self._surroundings)
 
     def _turns(self, _: str) -> None:
         for number, turn in enumerate(self._conversation.turns, start=1):
